@@ -1,0 +1,1 @@
+"""dynid identifies the dynamic model of a robot from its own motion."""

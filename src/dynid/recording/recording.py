@@ -1,0 +1,83 @@
+"""Recording: one log as it was measured, joint side, SI units, the robot's joint order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.robot.inertia import Array
+
+_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One log. Rows are samples, columns are the robot's joints.
+
+    t: time stamps (samples,), s, strictly increasing. q: positions, rad or m. tau: torques or forces
+    of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
+    the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
+    source: the file. notes: what reading it did and found, one sentence each.
+    """
+
+    t: Array
+    q: Array
+    tau: Array
+    dq: Array | None = None
+    reference: Array | None = None
+    reference_velocity: Array | None = None
+    wrench: Array | None = None
+    joints: tuple[str, ...] = ()
+    source: str = "memory"
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        n = len(self.t)
+        if np.ndim(self.t) != 1:
+            raise RecordingError(f"{self.source}: time must be one column, got shape {np.shape(self.t)}")
+        if np.ndim(self.q) != 2:
+            raise RecordingError(f"{self.source}: positions must be (samples, joints), got shape {np.shape(self.q)}")
+        for name in _SIGNALS:
+            signal = getattr(self, name)
+            if signal is None:
+                continue
+            if signal.shape != self.q.shape or len(signal) != n:
+                raise RecordingError(f"{self.source}: {name} has shape {signal.shape}, "
+                                     f"expected {(n, self.q.shape[1])} as time and positions have")
+            rows, columns = np.nonzero(~np.isfinite(signal))
+            if len(rows):
+                joint = self.joints[columns[0]] if self.joints else columns[0] + 1
+                raise RecordingError(f"{self.source}: {name} of joint {joint} is not a finite number in row {rows[0]}")
+        if not np.all(np.isfinite(self.t)):
+            raise RecordingError(f"{self.source}: time is not a finite number in row {np.argmin(np.isfinite(self.t))}")
+        if n > 1 and np.any(np.diff(self.t) <= 0):
+            row = int(np.argmax(np.diff(self.t) <= 0)) + 1
+            raise RecordingError(f"{self.source}: time does not increase at row {row}")
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def dof(self) -> int:
+        return self.q.shape[1]
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first to the last sample."""
+        return float(self.t[-1] - self.t[0]) if len(self) else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Median sampling rate, Hz."""
+        return float(1.0 / np.median(np.diff(self.t))) if len(self) > 1 else 0.0
+
+    def between(self, start: float, end: float) -> Recording:
+        """The part with start <= t < end (s, as in `t`)."""
+        rows = np.flatnonzero((self.t >= start) & (self.t < end))
+        if not len(rows):
+            raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
+                                 f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
+        cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench") if (signal := getattr(self, name)) is not None}
+        return replace(self, **cut, notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))

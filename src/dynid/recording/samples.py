@@ -1,0 +1,90 @@
+"""Samples: positions, velocities, accelerations and torques ready for regression, and how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import RecordingError
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Decimation:
+    """Parallel decimation (Janot, Vandanjon, Gautier, s. 2): the same low-pass on torques and on every
+    column of the regressor, both ways in time, then one sample in `factor`; `stages` times in a row.
+
+    cutoff: share of the Nyquist frequency of the incoming rate, 0.8 / factor as the document has it.
+    """
+
+    factor: int
+    stages: int = 1
+    order: int = 4
+    share: float = 0.8
+
+    @property
+    def total(self) -> int:
+        return self.factor ** self.stages
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What regression needs, at one rate: t (samples,), q, dq, ddq, tau (samples, joints).
+
+    segments: half-open row ranges (k, 2) inside which the rows follow each other in time without a gap;
+    filters and decimation never cross their borders. keep: rows to use (samples,) bool, after
+    filtering; with decimation a decimated row is used when the row it stands on is kept.
+    steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
+    spectrum: what the cut-off was chosen from, for the report (free form).
+    """
+
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+    keep: NDArray[np.bool_]
+    segments: NDArray[np.int64]
+    rate: float
+    decimation: Decimation | None = None
+    joints: tuple[str, ...] = ()
+    source: str = "memory"
+    steps: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    spectrum: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape = self.q.shape
+        if len(shape) != 2:
+            raise RecordingError(f"{self.source}: samples must be (samples, joints), got shape {shape}")
+        for name in ("dq", "ddq", "tau"):
+            array = getattr(self, name)
+            if array.shape != shape:
+                raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {shape}")
+        for name in ("q", "dq", "ddq", "tau"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                row, joint = np.argwhere(~np.isfinite(getattr(self, name)))[0]
+                raise RecordingError(f"{self.source}: {name} of joint {joint + 1} is not finite in row {row}")
+        if self.t.shape != shape[:1] or self.keep.shape != shape[:1]:
+            raise RecordingError(f"{self.source}: t and keep must have one entry for each of the {shape[0]} rows")
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def dof(self) -> int:
+        return self.q.shape[1]
+
+    @staticmethod
+    def of(q: Array, dq: Array, ddq: Array, tau: Array, *, t: Array | None = None, rate: float = 1.0,
+           source: str = "memory") -> Samples:
+        """From arrays (samples, joints) that are already clean: nothing is filtered, every row is kept."""
+        q, dq, ddq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq, tau))
+        n = len(q)
+        time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)
+        return Samples(time, q, dq, ddq, tau, np.ones(n, dtype=bool), np.array([[0, n]]), rate, source=source,
+                       steps=("taken as given",))

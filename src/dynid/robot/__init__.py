@@ -1,0 +1,5 @@
+"""What the machine is: a tree of bodies and joints, read from URDF, DH or modified DH, or built in."""
+
+from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, Shape
+
+__all__ = ["BASE", "Body", "Frame", "Joint", "Part", "Robot", "Shape"]

@@ -1,0 +1,184 @@
+"""The ten inertial numbers of a body and every other way to write them.
+
+One order everywhere in dynid: ``XX XY XZ YY YZ ZZ MX MY MZ M``. XX..ZZ are the entries of the
+inertia matrix about the origin of the link frame, MX..MZ the first moments (mass times centre of
+mass), M the mass. Units: kg m^2, kg m, kg.
+
+Each function takes arrays whose last axis has ten entries and works on any leading axes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import ModelError
+
+Array = NDArray[np.float64]
+
+NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
+
+# Where the six entries of a symmetric matrix stand: (row, column) of XX XY XZ YY YZ ZZ.
+_ROW = np.array([0, 0, 0, 1, 1, 2])
+_COLUMN = np.array([0, 1, 2, 1, 2, 2])
+# Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
+_PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
+
+
+def _ten(parameters: ArrayLike) -> Array:
+    ten = np.asarray(parameters, dtype=float)
+    if ten.ndim == 0 or ten.shape[-1] != 10:
+        raise ModelError(f"a body has ten inertial numbers ({' '.join(NAMES)}), got shape {ten.shape}")
+    return ten
+
+
+def skew(v: ArrayLike) -> Array:
+    """Matrix of the cross product: ``skew(v) @ w == cross(v, w)``. (..., 3) to (..., 3, 3)."""
+    v = np.asarray(v, dtype=float)
+    s = np.zeros(v.shape[:-1] + (3, 3))
+    s[..., 0, 1], s[..., 0, 2], s[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
+    s[..., 1, 0], s[..., 2, 0], s[..., 2, 1] = v[..., 2], -v[..., 1], v[..., 0]
+    return s
+
+
+def symmetric(six: ArrayLike) -> Array:
+    """Symmetric matrix (..., 3, 3) from its entries XX XY XZ YY YZ ZZ (..., 6)."""
+    six = np.asarray(six, dtype=float)
+    matrix = np.empty(six.shape[:-1] + (3, 3))
+    matrix[..., _ROW, _COLUMN] = six
+    matrix[..., _COLUMN, _ROW] = six
+    return matrix
+
+
+def entries(matrix: ArrayLike) -> Array:
+    """The six entries XX XY XZ YY YZ ZZ (..., 6) of a symmetric matrix (..., 3, 3)."""
+    return np.asarray(matrix, dtype=float)[..., _ROW, _COLUMN]
+
+
+def from_central(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
+    """Ten numbers from mass (kg), centre of mass (m) and inertia about it (3 x 3, kg m^2).
+
+    Steiner: I_origin = I_com + m (|c|^2 1 - c c').
+    """
+    mass, com = np.asarray(mass, dtype=float), np.asarray(com, dtype=float)
+    inertia = np.asarray(inertia, dtype=float)
+    c = skew(com)
+    about_origin = inertia + mass[..., None, None] * (c @ np.swapaxes(c, -1, -2))
+    return np.concatenate([entries(about_origin), mass[..., None] * com, mass[..., None]], axis=-1)
+
+
+def to_central(parameters: ArrayLike) -> tuple[Array, Array, Array]:
+    """Mass (...), centre of mass (..., 3) and inertia about it (..., 3, 3); inverse of `from_central`.
+
+    A massless body has its centre of mass at the origin.
+    """
+    ten = _ten(parameters)
+    mass = ten[..., 9]
+    if np.any((mass == 0) & np.any(ten[..., 6:9] != 0, axis=-1)):
+        raise ModelError("a body with first moments but no mass has no centre of mass")
+    com = ten[..., 6:9] / np.where(mass == 0, 1.0, mass)[..., None]
+    c = skew(com)
+    return mass, com, symmetric(ten[..., :6]) - mass[..., None, None] * (c @ np.swapaxes(c, -1, -2))
+
+
+def pseudo_inertia(parameters: ArrayLike) -> Array:
+    """The 4 x 4 pseudo-inertia [[Sigma, h], [h', m]] with Sigma = tr(I)/2 1 - I.
+
+    It is positive definite exactly when some mass distribution of positive density has these ten
+    numbers (Ardiani, eq. 1.47): mass, inertia and triangle inequality in one condition.
+    """
+    ten = _ten(parameters)
+    inertia = symmetric(ten[..., :6])
+    half_trace = 0.5 * np.trace(inertia, axis1=-2, axis2=-1)
+    pseudo = np.empty(ten.shape[:-1] + (4, 4))
+    pseudo[..., :3, :3] = half_trace[..., None, None] * np.eye(3) - inertia
+    pseudo[..., :3, 3] = pseudo[..., 3, :3] = ten[..., 6:9]
+    pseudo[..., 3, 3] = ten[..., 9]
+    return pseudo
+
+
+def from_pseudo_inertia(pseudo: ArrayLike) -> Array:
+    """Ten numbers from the 4 x 4 pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
+    pseudo = np.asarray(pseudo, dtype=float)
+    sigma = pseudo[..., :3, :3]
+    trace = np.trace(sigma, axis1=-2, axis2=-1)
+    inertia = trace[..., None, None] * np.eye(3) - sigma
+    return np.concatenate([entries(inertia), pseudo[..., :3, 3], pseudo[..., 3, 3, None]], axis=-1)
+
+
+def spatial_inertia(parameters: ArrayLike) -> Array:
+    """The 6 x 6 matrix [[I, S(h)], [S(h)', m 1]] (Sousa, eq. 3.19), angular part first."""
+    ten = _ten(parameters)
+    matrix = np.zeros(ten.shape[:-1] + (6, 6))
+    matrix[..., :3, :3] = symmetric(ten[..., :6])
+    matrix[..., :3, 3:] = skew(ten[..., 6:9])
+    matrix[..., 3:, :3] = -matrix[..., :3, 3:]
+    matrix[..., 3:, 3:] = ten[..., 9, None, None] * np.eye(3)
+    return matrix
+
+
+def to_pinocchio(parameters: ArrayLike) -> Array:
+    """In Pinocchio's order of dynamic parameters: M MX MY MZ XX XY YY XZ YZ ZZ."""
+    return _ten(parameters)[..., _PINOCCHIO]
+
+
+def from_pinocchio(parameters: ArrayLike) -> Array:
+    """From Pinocchio's order of dynamic parameters."""
+    ten = _ten(parameters)
+    ours = np.empty_like(ten)
+    ours[..., _PINOCCHIO] = ten
+    return ours
+
+
+def to_mujoco(parameters: ArrayLike) -> tuple[Array, Array, Array]:
+    """Mass (...), centre of mass (..., 3) and MuJoCo's fullinertia XX YY ZZ XY XZ YZ about it."""
+    mass, com, inertia = to_central(parameters)
+    return mass, com, entries(inertia)[..., [0, 3, 5, 1, 2, 4]]
+
+
+def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Array:
+    """From MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
+    six = np.asarray(fullinertia, dtype=float)[..., [0, 3, 4, 1, 5, 2]]
+    return from_central(mass, com, symmetric(six))
+
+
+def to_log_cholesky(parameters: ArrayLike) -> Array:
+    """Ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
+
+    The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2],
+    [0 0 e^d3 t3], [0 0 0 1]] (Rucker and Wensing 2022): any ten numbers give a body that can exist.
+    """
+    pseudo = pseudo_inertia(parameters)
+    try:
+        # An upper factor is a lower one of the matrix turned by 180 degrees.
+        upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
+    except np.linalg.LinAlgError:
+        raise ModelError("log-Cholesky coordinates exist only for bodies that can exist: "
+                         "this pseudo-inertia is not positive definite") from None
+    last = upper[..., 3, 3]
+    u = upper / last[..., None, None]
+    return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),
+                     u[..., 0, 1], u[..., 1, 2], u[..., 0, 2],
+                     u[..., 0, 3], u[..., 1, 3], u[..., 2, 3]], axis=-1)
+
+
+def from_log_cholesky(coordinates: ArrayLike) -> Array:
+    """Ten numbers of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
+    z = _ten(coordinates)
+    u = np.zeros(z.shape[:-1] + (4, 4))
+    u[..., 0, 0], u[..., 1, 1], u[..., 2, 2] = np.exp(z[..., 1]), np.exp(z[..., 2]), np.exp(z[..., 3])
+    u[..., 0, 1], u[..., 1, 2], u[..., 0, 2] = z[..., 4], z[..., 5], z[..., 6]
+    u[..., 0, 3], u[..., 1, 3], u[..., 2, 3], u[..., 3, 3] = z[..., 7], z[..., 8], z[..., 9], 1.0
+    u *= np.exp(z[..., 0])[..., None, None]
+    return from_pseudo_inertia(u @ np.swapaxes(u, -1, -2))
+
+
+def change_frame(pose: ArrayLike) -> Array:
+    """The 10 x 10 matrix that takes a body's numbers from frame B to frame A, pose (4 x 4) of B in A.
+
+    Through the pseudo-inertia, where a change of frame is P_A = T P_B T'.
+    """
+    pose = np.asarray(pose, dtype=float)
+    basis = pseudo_inertia(np.eye(10))
+    return from_pseudo_inertia(pose @ basis @ pose.T).T

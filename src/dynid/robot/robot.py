@@ -1,0 +1,250 @@
+"""Robot: a frozen tree of joints and bodies, with gravity and limits. It knows nothing of friction or data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.errors import RobotError
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+JointKind = Literal["revolute", "continuous", "prismatic"]
+BASE = -1  # parent of the joints that hang on the base
+
+Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One degree of freedom about or along the z axis of its own frame.
+
+    The pose of its body in the parent body is ``before @ motion(q) @ after`` (4 x 4 each), where
+    motion(q) turns about z by q (rad) or slides along z by q (m). URDF and modified DH put the
+    body's frame at the joint; standard DH puts it at the far end, and `after` says where.
+    """
+
+    name: str
+    kind: JointKind
+    parent: int  # index of the body it hangs on, BASE for the base
+    before: Array = field(default_factory=lambda: np.eye(4))
+    after: Array = field(default_factory=lambda: np.eye(4))
+    lower: float = -np.inf  # rad or m
+    upper: float = np.inf
+    velocity: float = np.inf  # rad/s or m/s
+    acceleration: float = np.inf  # rad/s^2 or m/s^2
+    effort: float = np.inf  # N m or N
+
+    @property
+    def prismatic(self) -> bool:
+        return self.kind == "prismatic"
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A primitive of the collision geometry, placed in the body frame by `pose` (4 x 4).
+
+    size: box (x, y, z) edge lengths; cylinder and capsule (radius, length along z); sphere (radius,). Metres.
+    """
+
+    kind: Literal["box", "cylinder", "capsule", "sphere"]
+    size: tuple[float, ...]
+    pose: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One link of the source file inside a body: its pose (4 x 4) there and its own ten numbers, if given."""
+
+    link: str
+    pose: Array
+    inertia: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What a joint moves: one link, with all links fixed to it merged in.
+
+    inertia: the ten numbers in the body frame, or None where the source gives none (kinematics only).
+    """
+
+    name: str
+    inertia: Array | None = None
+    shapes: tuple[Shape, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame."""
+
+    name: str
+    body: int
+    pose: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A kinematic tree: joint i moves body i, parents come before children.
+
+    gravity: acceleration of free fall in the base frame (m/s^2).
+    terms: what its source suggests to identify beside the rigid bodies, as `dynid.model.make_terms`
+    reads it. values: published values of those terms' parameters by name. source: where it all comes from.
+    """
+
+    name: str
+    joints: tuple[Joint, ...]
+    bodies: tuple[Body, ...]
+    gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    frames: tuple[Frame, ...] = ()
+    base: str = "base"
+    terms: tuple[Mapping[str, Any], ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.joints:
+            raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify")
+        if len(self.joints) != len(self.bodies):
+            raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies")
+        for what, items in (("joint", self.joints), ("body", self.bodies)):
+            names = [item.name for item in items]  # type: ignore[attr-defined]
+            for name in names:
+                if names.count(name) > 1:
+                    raise RobotError(f"robot '{self.name}' has two {what} entries called '{name}'")
+        for i, joint in enumerate(self.joints):
+            if not BASE <= joint.parent < i:
+                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' stands before its parent")
+            if joint.lower > joint.upper:
+                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' has lower limit {joint.lower} "
+                                 f"above its upper limit {joint.upper}")
+        if np.shape(self.gravity) != (3,) or not np.all(np.isfinite(self.gravity)):
+            raise RobotError(f"gravity of robot '{self.name}' must be three finite numbers, got {self.gravity}")
+
+    # -- where robots come from ------------------------------------------------------------------
+    @staticmethod
+    def load(source: str | Path) -> Robot:
+        """From a built-in name, a .urdf or a .toml (DH, MDH) file."""
+        from dynid.robot.load import load
+        return load(source)
+
+    @staticmethod
+    def from_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+        """From a URDF file or its text; see `dynid.robot.urdf`."""
+        from dynid.robot.urdf import read_urdf
+        return read_urdf(source, gravity=gravity)
+
+    @staticmethod
+    def from_dh(rows: Sequence[Any], **options: Any) -> Robot:
+        """From a standard DH table; see `dynid.robot.dh.from_dh`."""
+        from dynid.robot.dh import from_dh
+        return from_dh(rows, **options)
+
+    @staticmethod
+    def from_mdh(rows: Sequence[Any], **options: Any) -> Robot:
+        """From a modified DH table (Khalil-Kleinfinger); see `dynid.robot.dh.from_mdh`."""
+        from dynid.robot.dh import from_mdh
+        return from_mdh(rows, **options)
+
+    @staticmethod
+    def builtin(name: str) -> Robot:
+        """One of the robots that come with dynid; `dynid robots` lists them."""
+        from dynid.robot.load import builtin
+        return builtin(name)
+
+    # -- what it is ------------------------------------------------------------------------------
+    @property
+    def dof(self) -> int:
+        return len(self.joints)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        return tuple(body.name for body in self.bodies)
+
+    @cached_property
+    def parents(self) -> Array:
+        """Index of the parent body of each joint, BASE for the base (dof,)."""
+        return np.array([joint.parent for joint in self.joints])
+
+    @cached_property
+    def supports(self) -> Array:
+        """supports[j, i]: joint j carries body i, so body i shows in joint j's torque (dof, dof) bool."""
+        carries = np.eye(self.dof, dtype=bool)
+        for i, joint in enumerate(self.joints):
+            if joint.parent != BASE:
+                carries[:, i] |= carries[:, joint.parent]
+        return carries
+
+    @property
+    def serial(self) -> bool:
+        """One chain without branches."""
+        return all(joint.parent == i - 1 for i, joint in enumerate(self.joints))
+
+    def limit(self, which: Limit) -> Array:
+        """A limit of every joint (dof,): lower, upper, velocity, acceleration or effort; infinite where unknown."""
+        return np.array([getattr(joint, which) for joint in self.joints], dtype=float)
+
+    @property
+    def bodies_without_inertia(self) -> tuple[str, ...]:
+        return tuple(body.name for body in self.bodies if body.inertia is None)
+
+    @cached_property
+    def inertias(self) -> Array:
+        """The ten numbers of every body (dof, 10) as the source gives them."""
+        missing = self.bodies_without_inertia
+        if missing:
+            raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' "
+                             f"({len(missing)} of {self.dof} are without); it can be identified but not simulated")
+        return np.array([body.inertia for body in self.bodies])
+
+    def joint_index(self, name: str | int) -> int:
+        """Position of a joint, by name or by number counted from 1 as in parameter names."""
+        if isinstance(name, int):
+            if 1 <= name <= self.dof:
+                return name - 1
+            raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, there is no joint {name}")
+        if name in self.joint_names:
+            return self.joint_names.index(name)
+        raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}")
+
+    def frame(self, name: str) -> Frame:
+        """A frame by name: any link of the source, a body, or the base."""
+        for frame in self.frames:
+            if frame.name == name:
+                return frame
+        for i, body in enumerate(self.bodies):
+            if body.name == name:
+                return Frame(name, i, np.eye(4))
+        if name == self.base:
+            return Frame(name, BASE, np.eye(4))
+        known = sorted({f.name for f in self.frames} | set(self.body_names) | {self.base})
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}")
+
+    # -- variations ------------------------------------------------------------------------------
+    def with_gravity(self, gravity: Sequence[float]) -> Robot:
+        """The same robot mounted otherwise: gravity (3,) in its base frame, m/s^2."""
+        return replace(self, gravity=np.array(gravity, dtype=float))
+
+    def with_inertias(self, inertias: Array) -> Robot:
+        """The same robot with other inertial numbers (dof, 10)."""
+        inertias = np.asarray(inertias, dtype=float).reshape(-1, 10)
+        if len(inertias) != self.dof:
+            raise RobotError(f"robot '{self.name}' has {self.dof} bodies, got inertias for {len(inertias)}")
+        bodies = tuple(replace(body, inertia=row, parts=()) for body, row in zip(self.bodies, inertias, strict=True))
+        return replace(self, bodies=bodies)
+
+
+def merged_inertia(parts: Sequence[Part]) -> Array | None:
+    """Sum of the parts' ten numbers, each carried into the body frame; None when no part has any."""
+    known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
+    return np.sum(known, axis=0) if known else None
