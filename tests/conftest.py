@@ -1,0 +1,25 @@
+"""Shared fixtures: where the real logs and models are, and which tests need them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Callable[..., Path]:
+    """data("panda", "panda_arm.urdf"): the path below DYNID_DATA, or skip with the reason."""
+
+    def find(*parts: str) -> Path:
+        path = DATA.joinpath(*parts)
+        if not path.exists():
+            pytest.skip(f"needs the data folder: {path.name} is not below DYNID_DATA")
+        return path
+
+    return find
