@@ -1,0 +1,84 @@
+"""Robots for tests: random trees, and any dynid robot as a Pinocchio model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynid.robot import BASE, Body, Frame, Joint, Robot
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+
+def random_pose(rng: np.random.Generator, reach: float = 0.5) -> Array:
+    """A pose (4 x 4) with uniform rotation and a position within +-reach metres."""
+    w, x, y, z = rng.normal(size=4)
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    pose = np.eye(4)
+    pose[:3, :3] = [[1 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
+                    [s * (x * y + z * w), 1 - s * (x * x + z * z), s * (y * z - x * w)],
+                    [s * (x * z - y * w), s * (y * z + x * w), 1 - s * (x * x + y * y)]]
+    pose[:3, 3] = rng.uniform(-reach, reach, 3)
+    return pose
+
+
+def random_inertia(rng: np.random.Generator, mass: float | None = None, points: int = 6, size: float = 0.2) -> Array:
+    """Ten numbers of a handful of point masses: a body that can exist by construction."""
+    masses = rng.uniform(0.1, 1.0, points)
+    masses *= (rng.uniform(0.5, 10.0) if mass is None else mass) / masses.sum()
+    places = rng.uniform(-size, size, (points, 3)) + rng.uniform(-size, size, 3)
+    return ten.from_central(masses, places, np.zeros((points, 3, 3))).sum(axis=0)
+
+
+def random_robot(rng: np.random.Generator, dof: int, prismatic: float = 0.3, branch: float = 0.3) -> Robot:
+    """A tree with consistent bodies and arbitrary poses before and after each joint.
+
+    prismatic: chance of a sliding joint. branch: chance that a joint hangs on any earlier body or
+    the base rather than on the one before it.
+    """
+    joints, bodies = [], []
+    for i in range(dof):
+        parent = int(rng.integers(BASE, i)) if rng.random() < branch else i - 1
+        kind: Any = "prismatic" if rng.random() < prismatic else str(rng.choice(["revolute", "continuous"]))
+        joints.append(Joint(f"joint{i + 1}", kind, parent, before=random_pose(rng), after=random_pose(rng, 0.2),
+                            lower=-np.inf if kind == "continuous" else -2.0,
+                            upper=np.inf if kind == "continuous" else 2.0,
+                            velocity=3.0, acceleration=10.0, effort=100.0))
+        bodies.append(Body(f"link{i + 1}", random_inertia(rng)))
+    return Robot("random", tuple(joints), tuple(bodies), gravity=rng.normal(size=3) * 6.0,
+                 frames=(Frame("tool", dof - 1, random_pose(rng)),), source="tests/robots.py")
+
+
+def to_pinocchio(robot: Robot) -> Any:
+    """The pin.Model of a robot: same joint order, one number a joint also for continuous ones.
+
+    Pinocchio's joint frame stands before `Joint.after`, dynid's body frame after it: poses and
+    inertias are moved, so torques, inertia matrix and energies compare directly. Each dynid body
+    frame and named frame is also a pin frame (BODY and OP_FRAME) with its own name.
+    """
+    import pinocchio as pin
+
+    model = pin.Model()
+    model.name = robot.name
+    model.gravity.linear = np.asarray(robot.gravity)
+    ids = []
+    for joint, body in zip(robot.joints, robot.bodies, strict=True):
+        carried = np.eye(4) if joint.parent == BASE else robot.joints[joint.parent].after
+        parent = 0 if joint.parent == BASE else ids[joint.parent]
+        motion = pin.JointModelPZ() if joint.prismatic else pin.JointModelRZ()
+        index = model.addJoint(parent, motion, pin.SE3(carried @ joint.before), joint.name)
+        model.addJointFrame(index)
+        if body.inertia is not None:
+            moved = ten.to_pinocchio(ten.change_frame(joint.after) @ body.inertia)
+            model.appendBodyToJoint(index, pin.Inertia.FromDynamicParameters(moved), pin.SE3.Identity())
+        model.addBodyFrame(body.name, index, pin.SE3(np.asarray(joint.after)), model.getFrameId(joint.name))
+        ids.append(index)
+    taken = set(robot.body_names) | set(robot.joint_names)
+    for frame in robot.frames:
+        if frame.name in taken:
+            continue
+        on = 0 if frame.body == BASE else ids[frame.body]
+        carried = np.eye(4) if frame.body == BASE else robot.joints[frame.body].after
+        model.addFrame(pin.Frame(frame.name, on, 0, pin.SE3(carried @ frame.pose), pin.FrameType.OP_FRAME))
+    return model
