@@ -36,7 +36,7 @@ def _ten(parameters: ArrayLike) -> Array:
 def skew(v: ArrayLike) -> Array:
     """Matrix of the cross product: ``skew(v) @ w == cross(v, w)``. (..., 3) to (..., 3, 3)."""
     v = np.asarray(v, dtype=float)
-    s = np.zeros(v.shape[:-1] + (3, 3))
+    s = np.zeros((*v.shape[:-1], 3, 3))
     s[..., 0, 1], s[..., 0, 2], s[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
     s[..., 1, 0], s[..., 2, 0], s[..., 2, 1] = v[..., 2], -v[..., 1], v[..., 0]
     return s
@@ -45,7 +45,7 @@ def skew(v: ArrayLike) -> Array:
 def symmetric(six: ArrayLike) -> Array:
     """Symmetric matrix (..., 3, 3) from its entries XX XY XZ YY YZ ZZ (..., 6)."""
     six = np.asarray(six, dtype=float)
-    matrix = np.empty(six.shape[:-1] + (3, 3))
+    matrix = np.empty((*six.shape[:-1], 3, 3))
     matrix[..., _ROW, _COLUMN] = six
     matrix[..., _COLUMN, _ROW] = six
     return matrix
@@ -91,7 +91,7 @@ def pseudo_inertia(parameters: ArrayLike) -> Array:
     ten = _ten(parameters)
     inertia = symmetric(ten[..., :6])
     half_trace = 0.5 * np.trace(inertia, axis1=-2, axis2=-1)
-    pseudo = np.empty(ten.shape[:-1] + (4, 4))
+    pseudo = np.empty((*ten.shape[:-1], 4, 4))
     pseudo[..., :3, :3] = half_trace[..., None, None] * np.eye(3) - inertia
     pseudo[..., :3, 3] = pseudo[..., 3, :3] = ten[..., 6:9]
     pseudo[..., 3, 3] = ten[..., 9]
@@ -110,7 +110,7 @@ def from_pseudo_inertia(pseudo: ArrayLike) -> Array:
 def spatial_inertia(parameters: ArrayLike) -> Array:
     """The 6 x 6 matrix [[I, S(h)], [S(h)', m 1]] (Sousa, eq. 3.19), angular part first."""
     ten = _ten(parameters)
-    matrix = np.zeros(ten.shape[:-1] + (6, 6))
+    matrix = np.zeros((*ten.shape[:-1], 6, 6))
     matrix[..., :3, :3] = symmetric(ten[..., :6])
     matrix[..., :3, 3:] = skew(ten[..., 6:9])
     matrix[..., 3:, :3] = -matrix[..., :3, 3:]
@@ -166,7 +166,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
 def from_log_cholesky(coordinates: ArrayLike) -> Array:
     """Ten numbers of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
     z = _ten(coordinates)
-    u = np.zeros(z.shape[:-1] + (4, 4))
+    u = np.zeros((*z.shape[:-1], 4, 4))
     u[..., 0, 0], u[..., 1, 1], u[..., 2, 2] = np.exp(z[..., 1]), np.exp(z[..., 2]), np.exp(z[..., 3])
     u[..., 0, 1], u[..., 1, 2], u[..., 0, 2] = z[..., 4], z[..., 5], z[..., 6]
     u[..., 0, 3], u[..., 1, 3], u[..., 2, 3], u[..., 3, 3] = z[..., 7], z[..., 8], z[..., 9], 1.0

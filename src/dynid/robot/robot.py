@@ -113,8 +113,7 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify")
         if len(self.joints) != len(self.bodies):
             raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies")
-        for what, items in (("joint", self.joints), ("body", self.bodies)):
-            names = [item.name for item in items]  # type: ignore[attr-defined]
+        for what, names in (("joint", self.joint_names), ("body", self.body_names)):
             for name in names:
                 if names.count(name) > 1:
                     raise RobotError(f"robot '{self.name}' has two {what} entries called '{name}'")

@@ -1,0 +1,79 @@
+"""Poses: 4 x 4 matrices [[R, p], [0, 1]] that place one frame in another. Angles in rad, lengths in m."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import RobotError
+from dynid.robot.inertia import Array
+
+
+def rotation_x(angle: float) -> Array:
+    """Turned about x."""
+    c, s = _cos_sin(angle)
+    return np.array([[1.0, 0, 0, 0], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
+
+
+def rotation_y(angle: float) -> Array:
+    """Turned about y."""
+    c, s = _cos_sin(angle)
+    return np.array([[c, 0, s, 0], [0, 1.0, 0, 0], [-s, 0, c, 0], [0, 0, 0, 1]])
+
+
+def rotation_z(angle: float) -> Array:
+    """Turned about z."""
+    c, s = _cos_sin(angle)
+    return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, 1]])
+
+
+def translation(x: float, y: float, z: float) -> Array:
+    """Moved without turning."""
+    pose = np.eye(4)
+    pose[:3, 3] = x, y, z
+    return pose
+
+
+def from_xyz_rpy(xyz: Sequence[float] | Array, rpy: Sequence[float] | Array) -> Array:
+    """URDF's origin: moved by xyz, then turned by Rz(yaw) Ry(pitch) Rx(roll)."""
+    roll, pitch, yaw = rpy
+    pose = rotation_z(yaw) @ rotation_y(pitch) @ rotation_x(roll)
+    pose[:3, 3] = xyz
+    return pose
+
+
+def inverse(pose: Array) -> Array:
+    """The pose that undoes a rigid one."""
+    back = np.eye(4)
+    back[:3, :3] = pose[:3, :3].T
+    back[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]
+    return back
+
+
+def checked(pose: ArrayLike, what: str) -> Array:
+    """A rigid pose as an array, or a RobotError that begins with `what`."""
+    try:
+        matrix = np.array(pose, dtype=float)
+    except (TypeError, ValueError):
+        raise RobotError(f"{what} must be a 4 x 4 matrix of numbers") from None
+    if matrix.shape != (4, 4):
+        raise RobotError(f"{what} must be a 4 x 4 matrix, got shape {matrix.shape}")
+    rotation = matrix[:3, :3]
+    rigid = (np.all(np.isfinite(matrix)) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
+             and np.linalg.det(rotation) > 0 and np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-12))
+    if not rigid:
+        raise RobotError(f"{what} is not a rigid pose: it needs a rotation matrix, a position and the last row 0 0 0 1")
+    return matrix
+
+
+def _cos_sin(angle: float) -> tuple[float, float]:
+    """Cosine and sine, exact at multiples of 90 degrees, so that right angles stay right."""
+    c, s = math.cos(angle), math.sin(angle)
+    if abs(c) < 1e-15:
+        return 0.0, math.copysign(1.0, s)
+    if abs(s) < 1e-15:
+        return math.copysign(1.0, c), 0.0
+    return c, s
