@@ -15,6 +15,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.inertia import Array
 
 JointKind = Literal["revolute", "continuous", "prismatic"]
+ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]
 BASE = -1  # parent of the joints that hang on the base
 
 Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
@@ -49,12 +50,14 @@ class Joint:
 class Shape:
     """A primitive of the collision geometry, placed in the body frame by `pose` (4 x 4).
 
-    size: box (x, y, z) edge lengths; cylinder and capsule (radius, length along z); sphere (radius,). Metres.
+    size: box (x, y, z) edge lengths; cylinder and capsule (radius, length along z, a capsule's caps
+    beyond it); sphere (radius,). Metres. link: which link of the source file it belongs to.
     """
 
-    kind: Literal["box", "cylinder", "capsule", "sphere"]
+    kind: ShapeKind
     size: tuple[float, ...]
     pose: Array
+    link: str = ""
 
 
 @dataclass(frozen=True, eq=False)

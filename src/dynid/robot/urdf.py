@@ -1,0 +1,342 @@
+"""Robots from URDF.
+
+- Revolute, continuous, prismatic and fixed joints, any axis, branches. Joints come in the order of a
+  walk from the root link, children in the order of the file.
+- A link fixed to another is merged into its body: inertia, collision shapes, and a named frame.
+- The frame of a body is its link's frame as URDF has it, whatever the joint's axis.
+- Links without <inertial> are allowed: such a robot has its kinematics only.
+- Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
+- <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- XML with a DTD, entities or external references is refused, and so is anything half-written: one
+  sentence names the file and the element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+from xml.etree.ElementTree import Element, ParseError
+
+import numpy as np
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from dynid.errors import RobotError
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
+from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
+
+_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
+                                      "sphere": ("radius",)}
+
+
+def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+    """Robot from a URDF file, or from URDF text (anything that starts with '<').
+
+    gravity: (3,) in the frame of the root link, m/s^2; (0, 0, -9.81) when left out.
+    """
+    root, file, stem = _parse(source)
+    reader = _Reader(file)
+    links = reader.links(root)
+    edges = reader.edges(root, links)
+    base = reader.root(links, edges)
+    robot = reader.robot(root.get("name") or stem, base, links, edges)
+    return robot if gravity is None else robot.with_gravity(gravity)
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    name: str
+    inertia: Array | None
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Edge:
+    """A joint of the file: moving when `joint` is there, fixed when it is not."""
+
+    name: str
+    parent: str
+    child: str
+    origin: Array
+    joint: Joint | None
+    damping: float = 0.0
+    friction: float = 0.0
+
+
+def _parse(source: str | Path) -> tuple[Element, str, str]:
+    """Root element, how messages call the file, and a name for the robot if it has none."""
+    data: str | bytes
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        data, file, stem = source.lstrip(), "URDF text", "robot"
+    else:
+        path = Path(source)
+        file, stem = f"URDF '{path.name}'", path.stem
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise RobotError(f"URDF file '{path}' does not exist") from None
+        except OSError as problem:
+            raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
+    try:
+        root: Element = fromstring(data, forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    except DefusedXmlException:
+        raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
+                         f"it is refused because such files can read or exhaust this machine") from None
+    except ParseError as problem:
+        line, column = problem.position
+        reason = str(problem).split(":")[0]
+        raise RobotError(f"{file} is not well-formed XML: {reason} at line {line}, column {column + 1}") from None
+    except (LookupError, ValueError) as problem:
+        raise RobotError(f"{file} is not readable as XML: {problem}") from None
+    if root.tag != "robot":
+        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
+    return root, file, stem
+
+
+class _Reader:
+    """Turns elements into numbers and collects warnings; `file` opens every message."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.warnings: list[str] = []
+
+    # -- numbers -----------------------------------------------------------------------------------
+    def error(self, message: str) -> RobotError:
+        return RobotError(f"{self.file}: {message}")
+
+    def numbers(self, text: str, count: int, what: str, *, infinite: bool = False) -> list[float]:
+        """`count` numbers separated by spaces; `what` names the attribute."""
+        words = text.split()
+        if len(words) != count:
+            raise self.error(f"{what} needs {count} number{'s' if count > 1 else ''}, got \"{text}\"")
+        try:
+            values = [float(word) for word in words]
+        except ValueError:
+            hint = " (run xacro on the file first)" if "${" in text else ""
+            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"{hint}") from None
+        if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
+            raise self.error(f"{what} must be finite, got \"{text}\"")
+        return values
+
+    def attribute(self, element: Element, key: str, where: str, count: int = 1) -> list[float]:
+        text = element.get(key)
+        if text is None:
+            raise self.error(f"<{element.tag}> of {where} has no attribute '{key}'")
+        return self.numbers(text, count, f"'{key}' in <{element.tag}> of {where}")
+
+    def optional(self, element: Element | None, key: str, where: str, default: float) -> float:
+        """An attribute that may be missing, and may be infinite."""
+        text = None if element is None else element.get(key)
+        if element is None or text is None:
+            return default
+        return self.numbers(text, 1, f"'{key}' in <{element.tag}> of {where}", infinite=True)[0]
+
+    def origin(self, element: Element, where: str) -> Array:
+        """Pose of <origin xyz rpy>, both optional."""
+        origin = element.find("origin")
+        if origin is None:
+            return np.eye(4)
+        xyz, rpy = ([0.0] * 3 if origin.get(key) is None else self.attribute(origin, key, where, 3)
+                    for key in ("xyz", "rpy"))
+        return from_xyz_rpy(xyz, rpy)
+
+    # -- links -------------------------------------------------------------------------------------
+    def links(self, root: Element) -> dict[str, _Link]:
+        links: dict[str, _Link] = {}
+        for i, element in enumerate(root.findall("link"), 1):
+            name = element.get("name")
+            if not name:
+                raise self.error(f"link {i} of the file has no name")
+            if name in links:
+                raise self.error(f"two links are called '{name}'")
+            where = f"link '{name}'"
+            shapes = [shape for collision in element.findall("collision")
+                      for shape in self.shapes(collision, name, where)]
+            links[name] = _Link(name, self.inertia(element, where), tuple(shapes))
+        if not links:
+            raise self.error("there is no <link>")
+        return links
+
+    def inertia(self, link: Element, where: str) -> Array | None:
+        """Ten numbers in the link frame, or None without <inertial>."""
+        inertial = link.find("inertial")
+        if inertial is None:
+            return None
+        mass, matrix = inertial.find("mass"), inertial.find("inertia")
+        if mass is None or matrix is None:
+            raise self.error(f"<inertial> of {where} has no <{'mass' if mass is None else 'inertia'}>")
+        value = self.attribute(mass, "value", where)[0]
+        six = [self.attribute(matrix, key, where)[0] for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
+        pose = self.origin(inertial, f"<inertial> of {where}")
+        turn = pose[:3, :3]
+        return ten.from_central(value, pose[:3, 3], turn @ ten.symmetric(six) @ turn.T)
+
+    def shapes(self, collision: Element, link: str, where: str) -> list[Shape]:
+        """The primitives of one <collision>, none when it is a mesh."""
+        geometry = collision.find("geometry")
+        if geometry is None:
+            raise self.error(f"<collision> of {where} has no <geometry>")
+        pose = self.origin(collision, f"<collision> of {where}")
+        shapes = []
+        for element in geometry:
+            if element.tag == "box":
+                size = self.attribute(element, "size", where, 3)
+            elif element.tag in _SIZES:
+                size = [self.attribute(element, key, where)[0] for key in _SIZES[element.tag]]
+            else:
+                continue
+            if min(size) < 0:
+                raise self.error(f"<{element.tag}> of {where} has a negative size")
+            shapes.append(Shape(cast(ShapeKind, element.tag), tuple(size), pose, link))
+        return shapes
+
+    # -- joints ------------------------------------------------------------------------------------
+    def edges(self, root: Element, links: dict[str, _Link]) -> list[_Edge]:
+        edges: list[_Edge] = []
+        names: set[str] = set()
+        child_of: dict[str, str] = {}
+        for i, element in enumerate(root.findall("joint"), 1):
+            name = element.get("name")
+            if not name:
+                raise self.error(f"joint {i} of the file has no name")
+            if name in names:
+                raise self.error(f"two joints are called '{name}'")
+            names.add(name)
+            edge = self.edge(element, name, links)
+            if edge.child in child_of:
+                raise self.error(f"link '{edge.child}' is the child of two joints, "
+                                 f"'{child_of[edge.child]}' and '{name}'; a URDF is a tree")
+            child_of[edge.child] = name
+            edges.append(edge)
+        return edges
+
+    def edge(self, element: Element, name: str, links: dict[str, _Link]) -> _Edge:
+        where = f"joint '{name}'"
+        ends = []
+        for tag in ("parent", "child"):
+            end = element.find(tag)
+            link = None if end is None else end.get("link")
+            if not link:
+                raise self.error(f"{where} has no <{tag} link=...>")
+            if link not in links:
+                raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
+            ends.append(link)
+        kind = element.get("type")
+        if element.find("mimic") is not None:
+            raise self.error(f"{where} mimics another joint, which dynid cannot identify; make it fixed or independent")
+        if kind not in ("revolute", "continuous", "prismatic", "fixed"):
+            raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
+                             if kind else f"{where} has no type")
+        origin = self.origin(element, where)
+        if kind == "fixed":
+            return _Edge(name, ends[0], ends[1], origin, None)
+        turn = _turn_z_to(self.axis(element, where))
+        joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
+        dynamics = element.find("dynamics")
+        return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
+                     self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
+
+    def axis(self, element: Element, where: str) -> Array:
+        axis = element.find("axis")
+        if axis is None:
+            return np.array([1.0, 0.0, 0.0])  # URDF's default
+        xyz = np.array(self.attribute(axis, "xyz", where, 3))
+        length = float(np.linalg.norm(xyz))
+        if length < 1e-9:
+            raise self.error(f"{where} has a zero axis")
+        return np.asarray(xyz / length)
+
+    def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
+        """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited."""
+        if limit is None:
+            if joint.kind != "continuous":
+                self.warnings.append(f"{where} has no <limit>, so it is taken as unlimited")
+            return joint
+        lower, upper = self.optional(limit, "lower", where, -np.inf), self.optional(limit, "upper", where, np.inf)
+        if joint.kind == "continuous":
+            lower, upper = -np.inf, np.inf
+        elif limit.get("lower") is None or limit.get("upper") is None:
+            self.warnings.append(f"{where} has a <limit> without lower or upper, so it is taken as unlimited there")
+        elif lower == upper:
+            self.warnings.append(f"{where} has lower and upper limit {lower:g}, so it cannot move")
+        most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "effort")}
+        for key, value in most.items():
+            if value < 0:
+                raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"")
+            if value == 0:
+                self.warnings.append(f"{where} has the limit {key}=\"0\", so it is taken as unknown")
+                most[key] = np.inf
+        return replace(joint, lower=lower, upper=upper, velocity=most["velocity"], effort=most["effort"])
+
+    # -- the tree ----------------------------------------------------------------------------------
+    def root(self, links: dict[str, _Link], edges: list[_Edge]) -> str:
+        children = {edge.child for edge in edges}
+        roots = [name for name in links if name not in children]
+        if not roots:
+            raise self.error("every link is the child of some joint, so there is a loop and no root link")
+        if len(roots) > 1:
+            raise self.error(f"links '{roots[0]}' and '{roots[1]}' both have no parent joint; a URDF has one root link")
+        return roots[0]
+
+    def robot(self, name: str, base: str, links: dict[str, _Link], edges: list[_Edge]) -> Robot:
+        """Walk the tree from the root; fixed links join the body they hang on."""
+        leaving: dict[str, list[_Edge]] = {}
+        for each in edges:
+            leaving.setdefault(each.parent, []).append(each)
+        joints: list[Joint] = []
+        bodies: list[tuple[str, list[Part], list[Shape]]] = []
+        frames: list[Frame] = []
+        values: dict[str, float] = {}
+        idle: list[str] = []
+        # (link, body it belongs to, its pose there); the next in file order is on top.
+        stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
+        while stack:
+            link_name, body, pose, edge = stack.pop()
+            if edge is not None and edge.joint is not None:
+                # `pose` is that of the parent link in the parent body.
+                joints.append(replace(edge.joint, parent=body, before=pose @ edge.joint.before))
+                body, pose = len(joints) - 1, np.eye(4)
+                bodies.append((link_name, [], []))
+                values.update({f"{term}{body + 1}": value for term, value in
+                               (("Fv", edge.damping), ("Fc", edge.friction)) if value})
+            elif edge is not None:
+                pose = pose @ edge.origin
+            link = links[link_name]
+            frames.append(Frame(link_name, body, pose))
+            if body == BASE:
+                idle += [link_name] if link.inertia is not None else []
+            else:
+                bodies[body][1].append(Part(link_name, pose, link.inertia))
+                bodies[body][2].extend(replace(shape, pose=pose @ shape.pose) for shape in link.shapes)
+            stack.extend((after.child, body, pose, after) for after in reversed(leaving.get(link_name, [])))
+        reached = {frame.name for frame in frames}
+        for link_name in links:
+            if link_name not in reached:
+                raise self.error(f"link '{link_name}' hangs in a loop of joints that the root '{base}' does not reach")
+        if idle:
+            self.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
+                                 f"{'it is' if len(idle) == 1 else 'they are'} fixed to the base")
+        made = tuple(Body(body_name, merged_inertia(parts), tuple(shapes), tuple(parts))
+                     for body_name, parts, shapes in bodies)
+        try:
+            return Robot(name, tuple(joints), made, frames=tuple(frames), base=base, values=values,
+                         source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings))
+        except RobotError as problem:
+            raise self.error(str(problem)) from None
+
+
+def _turn_z_to(axis: Array) -> Array:
+    """The pose whose z axis is the unit vector `axis`, turned from z the short way; identity for z itself."""
+    if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
+        half = rotation_x(math.pi)
+        return half @ _turn_z_to(half[:3, :3].T @ axis)
+    x, y, c = axis
+    pose = np.eye(4)
+    cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])  # of z x axis
+    pose[:3, :3] += cross + cross @ cross / (1.0 + c)
+    return pose
