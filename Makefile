@@ -1,0 +1,57 @@
+# Every target sets up what it needs in .venv, once, with the exact versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# pip draws no progress bars and asks nothing, so that a build log stays readable.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --progress-bar off -c constraints.txt
+
+# The fold runs its own threads: a threaded BLAS beside them only slows both down.
+export OPENBLAS_NUM_THREADS := 1
+
+.PHONY: demo test test-slow bench lint docs constraints clean
+
+demo: $(VENV)/.run
+	$(BIN)/dynid demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m slow || test $$? -eq 5  # 5: there is no slow test
+
+bench: $(VENV)/.dev
+	$(BIN)/dynid bench --all
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs
+	$(BIN)/python docs/build.py
+
+# After an upgrade in .venv: write down the versions that pass the tests.
+constraints: $(VENV)/.dev
+	{ head -n 1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new
+	mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dynid needs Python 3.11 or later; choose one with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.python
+	$(PIP) -e '.[docs]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
+	$(PIP) -e '.[dev]'
+	touch $@

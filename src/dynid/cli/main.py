@@ -1,0 +1,78 @@
+"""The door of the command line: which commands there are, and how an error leaves.
+
+A command is a file beside this one with a function `command`, and a line in COMMANDS. Its file is
+imported when the command is called; what it computes with is imported inside the function, so that
+``dynid --help`` loads no arrays and no compiler.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from dynid import __version__
+from dynid.errors import DynidError
+
+# Command -> module with its function `command`, in the order of `dynid --help`.
+COMMANDS = {
+    "demo": "dynid.cli.demo",
+    "robots": "dynid.cli.robots",
+    "inspect": "dynid.cli.inspect",
+    "bench": "dynid.cli.bench",
+    "version": "dynid.cli.version",
+}
+
+
+class _LazyGroup(TyperGroup):
+    """Commands from the table, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # A name that is not there needs all that are, for "did you mean".
+        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                one = typer.Typer(add_completion=False)
+                one.command(name)(import_module(COMMANDS[name]).command)
+                self.commands[name] = typer.main.get_command(one)
+        return self.commands.get(cmd_name)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dynid {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(cls=_LazyGroup, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def dynid(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True,
+                                          help="Show the version and exit.")] = False,
+) -> None:
+    """Identify the dynamic model of a robot from its own motion."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command line and exit: 0 done, 1 the data or model do not allow it, 2 the call was wrong."""
+    try:
+        code = app(arguments, prog_name="dynid", standalone_mode=False)
+    except (DynidError, typer.TyperException) as error:
+        sentence = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        typer.echo(f"Error: {sentence}", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("Stopped.", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,57 @@
+"""How commands speak: a JSON object for programs, tables for people, progress on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+    from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """The one JSON object of a command on stdout. A number that is not finite is a bug, so it raises."""
+    import json
+
+    typer.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def finite(number: float) -> float | None:
+    """The number, or None for an infinite one (a limit that is not known): JSON has no infinity."""
+    return float(number) if abs(number) < float("inf") else None
+
+
+def console() -> Console:
+    """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def progress(sentence: str) -> AbstractContextManager[Status]:
+    """A line on stderr that moves while work goes on; `.update(sentence)` changes it."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(sentence)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),
+          title: str | None = None) -> Table:
+    """A table with plain cells; the columns named in `numbers` align right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for name in head:
+        made.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return made

@@ -1,0 +1,28 @@
+"""`dynid robots`: the built-in robots."""
+
+from __future__ import annotations
+
+from dynid.cli.output import Json, console, print_json, table
+
+
+def command(json: Json = False) -> None:
+    """List the built-in robots."""
+    from dynid.robot import Robot
+    from dynid.robot.load import builtin_names
+
+    robots = [
+        {"name": robot.name, "dof": robot.dof,
+         "joints": [joint.kind for joint in robot.joints],
+         "inertias": not robot.bodies_without_inertia,
+         "terms": [term["kind"] for term in robot.terms],
+         "source": robot.source}
+        for robot in map(Robot.builtin, builtin_names())
+    ]
+    if json:
+        print_json({"robots": robots})
+        return
+    print_table = console().print
+    print_table(table(["robot", "dof", "inertias", "from"],
+                      [(r["name"], r["dof"], "given" if r["inertias"] else "none", r["source"]) for r in robots],
+                      numbers=["dof"]))
+    print_table("Use a name wherever a command asks for ROBOT: dynid inspect kuka-lwr4")

@@ -1,0 +1,21 @@
+"""`dynid version`: of dynid and of what its numbers depend on."""
+
+from __future__ import annotations
+
+from dynid.cli.output import Json, print_json
+
+
+def command(json: Json = False) -> None:
+    """Show the versions of dynid, Python and the libraries its numbers depend on."""
+    import platform
+    from importlib.metadata import version
+
+    from dynid import __version__
+
+    versions = {"dynid": __version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "clarabel")}
+    if json:
+        print_json(versions)
+        return
+    for name, number in versions.items():
+        print(f"{name:9} {number}")
