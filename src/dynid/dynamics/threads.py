@@ -1,0 +1,44 @@
+"""Outer threads: the kernels release the interpreter lock, so plain Python threads run them side by side.
+
+numba's own pool is not used: alternating it with a threaded BLAS makes both wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+from dynid.errors import ModelError
+
+_WORTH_A_THREAD = 512  # samples; below that, starting one costs more than it gives
+
+
+def thread_count(threads: int | None = None) -> int:
+    """Threads to use: the argument, the variable DYNID_THREADS, or one for each core this process may use."""
+    if threads is None:
+        text = os.environ.get("DYNID_THREADS", "")
+        if not text:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if not text.isdigit():
+            raise ModelError(f"the variable DYNID_THREADS must be a whole number from 1, got '{text}'")
+        threads = int(text)
+    if threads < 1:
+        raise ModelError(f"the number of threads must be at least 1, got {threads}")
+    return threads
+
+
+@lru_cache(maxsize=8)
+def pool(threads: int) -> ThreadPoolExecutor:
+    """Worker threads, kept for the life of the process."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="dynid")
+
+
+def over_samples(work: Callable[[int, int], object], samples: int, threads: int | None = None) -> list[object]:
+    """work(start, stop) over all samples, cut into one piece for each thread; its results in order."""
+    count = min(thread_count(threads), max(1, samples // _WORTH_A_THREAD))
+    if count == 1:
+        return [work(0, samples)]
+    cuts = [samples * k // count for k in range(count + 1)]
+    return list(pool(count).map(work, cuts[:-1], cuts[1:]))

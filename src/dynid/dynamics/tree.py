@@ -1,0 +1,58 @@
+"""The numbers of a robot as the kernels want them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.robot import Joint, Robot
+from dynid.robot.inertia import Array
+
+
+class Tree(NamedTuple):
+    """parent (n,): body each joint hangs on, -1 for the base.
+
+    pose (n, 48): the pose of a body in its parent is affine in (cos q, sin q, q),
+    T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq, for turning and sliding joints alike;
+    the four 3 x 4 matrices one after the other.
+    axis (n, 6): turn (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
+    gravity (3,).
+    """
+
+    parent: NDArray[np.int64]
+    pose: Array
+    axis: Array
+    gravity: Array
+
+
+def joint_pose(joint: Joint) -> Array:
+    """T0, Tc, Ts, Tq of `Tree` (4, 3, 4)."""
+    fixed, cos, sin, slide = np.zeros((4, 4, 4))
+    if joint.prismatic:
+        fixed[:] = np.eye(4)
+        slide[2, 3] = 1.0
+    else:
+        fixed[2, 2] = fixed[3, 3] = 1.0
+        cos[0, 0] = cos[1, 1] = 1.0
+        sin[0, 1], sin[1, 0] = -1.0, 1.0
+    return np.array([(joint.before @ part @ joint.after)[:3] for part in (fixed, cos, sin, slide)])
+
+
+def joint_axis(joint: Joint) -> Array:
+    """Motion of the body for unit joint velocity, in the body frame: turn, then velocity of its origin (6,)."""
+    rotation, origin = joint.after[:3, :3], joint.after[:3, 3]
+    z = rotation[2]
+    if joint.prismatic:
+        return np.concatenate([np.zeros(3), z])
+    return np.concatenate([z, np.cross(z, rotation.T @ origin)])
+
+
+@lru_cache(maxsize=256)
+def tree_of(robot: Robot) -> Tree:
+    """The arrays of a robot, made once."""
+    pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
+    axis = np.array([joint_axis(joint) for joint in robot.joints])
+    return Tree(robot.parents.astype(np.int64), pose, axis, np.array(robot.gravity, dtype=float))
