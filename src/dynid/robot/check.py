@@ -1,0 +1,112 @@
+"""What is wrong with a robot's own inertias: bodies that cannot exist, link by link of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+from dynid.robot.pose import inverse
+from dynid.robot.robot import Body, Part, Robot, Shape
+
+ProblemKind = Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
+# Files print a handful of digits: an excess below this fraction of the inertia itself is rounding (a flat plate
+# meets the triangle inequality with equality).
+ROUNDING = 1e-6
+# A centre of mass may stand this far outside the collision box before it counts, in metres.
+MARGIN = 1e-3
+
+
+@dataclass(frozen=True)
+class InertiaProblem:
+    """One thing wrong with one link; `violation` says how far: kg, kg m^2 or m, 0 when an inertia is missing."""
+
+    link: str
+    kind: ProblemKind
+    message: str
+    violation: float
+
+
+def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
+    """Everything wrong with the inertias of a robot, in the order of its links.
+
+    A link that a file merges into another by a fixed joint is judged by itself. One without any
+    inertia is a fault only where its whole body has none: a tool frame written as a link is not.
+    """
+    return tuple(problem for body in robot.bodies for problem in _of_body(body))
+
+
+def _of_body(body: Body) -> Iterator[InertiaProblem]:
+    if body.inertia is None:
+        yield InertiaProblem(body.name, "missing", f"link '{body.name}' has no inertia", 0.0)
+        return
+    for part in body.parts or (Part(body.name, np.eye(4), body.inertia),):
+        if part.inertia is not None and (np.any(part.inertia != 0) or not np.any(body.inertia != 0)):
+            shapes = [shape for shape in body.shapes if shape.link in ("", part.link)]
+            yield from _of_link(part.link, part.inertia, [(inverse(part.pose) @ s.pose, s) for s in shapes])
+
+
+def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -> Iterator[InertiaProblem]:
+    """Problems of one link: its ten numbers and its collision shapes, both in its own frame."""
+    mass = float(numbers[9])
+    if mass <= 0:
+        what = "no mass" if mass == 0 else f"the negative mass {mass:.6g} kg"
+        yield InertiaProblem(link, "mass", f"link '{link}' has {what}", 0.0 - mass)
+    if mass == 0:
+        if np.any(numbers[:9] != 0):
+            yield InertiaProblem(link, "not-positive-definite",
+                                 f"link '{link}' has moments or inertia but no mass", float(np.abs(numbers[:9]).max()))
+        return
+    _, com, central = ten.to_central(numbers)
+    small, middle, large = np.linalg.eigvalsh(central)
+    moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
+    scale = float(np.abs([small, middle, large]).max())
+    if small <= 1e-12 * scale:
+        yield InertiaProblem(link, "not-positive-definite",
+                             f"the inertia of link '{link}' about its centre of mass is not positive definite: "
+                             f"{moments}", max(0.0, float(-small)))
+    excess = float(large - middle - small)
+    if excess > ROUNDING * scale:
+        yield InertiaProblem(link, "triangle",
+                             f"link '{link}' violates the triangle inequality by {excess:.4g} kg m^2: {moments}",
+                             excess)
+    if shapes:
+        low, high = _box(shapes)
+        outside = np.maximum(np.maximum(low - com, com - high), 0.0)
+        distance = float(np.linalg.norm(outside))
+        if distance > MARGIN:
+            yield InertiaProblem(link, "centre-of-mass",
+                                 f"the centre of mass of link '{link}' at {_point(com)} m stands {distance:.4g} m "
+                                 f"outside the box {_point(low)} to {_point(high)} m around its collision shapes",
+                                 distance)
+
+
+def _box(shapes: Sequence[tuple[Array, Shape]]) -> tuple[Array, Array]:
+    """Corners (3,), (3,) of the smallest box along the link's axes around all its shapes."""
+    lows, highs = [], []
+    for pose, shape in shapes:
+        half = _half_extent(pose[:3, :3], shape)
+        lows.append(pose[:3, 3] - half)
+        highs.append(pose[:3, 3] + half)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _half_extent(turn: Array, shape: Shape) -> Array:
+    """How far a shape reaches along each axis of the link (3,), its own axes turned by `turn`."""
+    if shape.kind == "box":
+        return np.asarray(np.abs(turn) @ (np.array(shape.size) / 2))
+    if shape.kind == "sphere":
+        return np.full(3, shape.size[0])
+    radius, length = shape.size
+    along = np.abs(turn[:, 2])
+    if shape.kind == "capsule":
+        return np.asarray(along * length / 2 + radius)
+    return np.asarray(along * length / 2 + radius * np.sqrt(np.maximum(1.0 - along**2, 0.0)))
+
+
+def _point(p: Array) -> str:
+    return "(" + ", ".join(f"{x:.4g}" for x in p) + ")"
