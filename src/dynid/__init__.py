@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dynid.recording import Samples as Samples
     from dynid.robot import Robot as Robot
 
-__all__ = ["__version__", *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -39,8 +39,8 @@ def command(
     results: dict[str, Any] = {}
     for one in [name] if name else list(known):
         module = _load(one, known[one])
-        with progress(f"{one} ...") as line:
-            results[one] = _run(module, one, lambda sentence, one=one: line.update(f"{one}: {sentence}"))
+        with progress(one) as tell:
+            results[one] = _run(module, one, tell)
         if not json:
             head, *rows = module.table(results[one])
             console().print(table(head, rows, numbers=head[1:], title=one))

@@ -70,9 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = app(arguments, prog_name="dynid", standalone_mode=False)
     except (DynidError, typer.TyperException) as error:
         sentence = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-        typer.echo(f"Error: {sentence}", err=True)
+        typer.echo(f"Error: {sentence.replace('Value error, ', '')}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
+        code = 130  # as a shell counts Ctrl-C
+    if code == 130:
         typer.echo("Stopped.", err=True)
-        sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)

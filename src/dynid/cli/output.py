@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.status import Status
     from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -35,11 +34,13 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def progress(sentence: str) -> AbstractContextManager[Status]:
-    """A line on stderr that moves while work goes on; `.update(sentence)` changes it."""
+@contextmanager
+def progress(task: str) -> Iterator[Callable[[str], None]]:
+    """Gives a function that says on stderr what is going on now; silent where stderr is no terminal."""
     from rich.console import Console
 
-    return Console(stderr=True).status(sentence)
+    with Console(stderr=True).status(task) as line:
+        yield lambda sentence: line.update(f"{task}: {sentence}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),

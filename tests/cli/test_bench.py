@@ -1,0 +1,69 @@
+"""dynid bench: finds benchmarks beside the source, runs one, and says what is missing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SMALL = '''"""Adds two numbers."""
+def run(progress):
+    progress("adding")
+    print("a peer that talks")
+    return {"sum": 1 + 1}
+def table(result):
+    return [("work", "result"), ("1 + 1", str(result["sum"]))]
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("dynid.cli.bench.FOLDER", tmp_path)
+    (tmp_path / "small.py").write_text(SMALL)
+    (tmp_path / "peer.py").write_text('"""Needs a peer."""\ndef run(progress):\n    import no_such_peer\n')
+    (tmp_path / "_shared.py").write_text("raise SystemExit('a helper is not a benchmark')")
+    return tmp_path
+
+
+def test_lists_benchmarks_by_their_first_line(dynid, folder):
+    assert json.loads(dynid("bench", "--json").out) == {"benchmarks": {"peer": "Needs a peer.",
+                                                                        "small": "Adds two numbers."}}
+    assert "Adds two numbers." in dynid("bench").out
+
+
+def test_json_is_all_of_stdout(dynid, folder):
+    shown = dynid("bench", "small", "--json")
+    assert shown.code == 0 and json.loads(shown.out) == {"sum": 2}
+
+
+def test_table_for_people(dynid, folder):
+    shown = dynid("bench", "small")
+    assert shown.code == 0 and "1 + 1" in shown.out and "a peer that talks" not in shown.out
+
+
+def test_all_of_them(dynid, folder):
+    (folder / "peer.py").unlink()
+    assert json.loads(dynid("bench", "--all", "--json").out) == {"small": {"sum": 2}}
+
+
+def test_a_missing_peer_names_the_extra(dynid, folder):
+    shown = dynid("bench", "peer", "--json")
+    assert (shown.code, shown.out) == (1, "")
+    assert "no_such_peer" in shown.err and "dynid[dev]" in shown.err
+
+
+def test_an_unknown_benchmark(dynid, folder):
+    shown = dynid("bench", "smal")
+    assert shown.code == 2 and shown.err == "Error: there is no benchmark 'smal'; there are peer, small\n"
+    assert dynid("bench", "small", "--all").code == 2
+
+
+def test_an_installed_package_has_no_benchmarks(dynid, folder, monkeypatch):
+    monkeypatch.setattr("dynid.cli.bench.FOLDER", folder / "nowhere")
+    shown = dynid("bench")
+    assert shown.code == 1 and "make bench" in shown.err
+
+
+def test_the_benchmarks_of_this_source_tree_are_well_formed(dynid):
+    listed = json.loads(dynid("bench", "--json").out)["benchmarks"]
+    assert all(listed.values())
