@@ -17,14 +17,22 @@ from dynid.robot.inertia import Array
 class Decimation:
     """Parallel decimation (Janot, Vandanjon, Gautier, s. 2): the same low-pass on torques and on every
     column of the regressor, both ways in time, then one sample in `factor`; `stages` times in a row.
+    `dynid.recording.decimate` does it.
 
-    cutoff: share of the Nyquist frequency of the incoming rate, 0.8 / factor as the document has it.
+    order: of the Butterworth low-pass in one direction. share: its cut-off is share / factor of the
+    Nyquist frequency of the incoming rate, 0.8 / factor as the document has it.
     """
 
     factor: int
     stages: int = 1
     order: int = 4
     share: float = 0.8
+
+    def __post_init__(self) -> None:
+        if self.factor < 1 or self.stages < 1 or self.order < 1 or not 0.0 < self.share <= 1.0:
+            raise RecordingError(f"decimation needs factor, stages and order of at least 1 and a share of the Nyquist "
+                                 f"frequency between 0 and 1, got {self.factor}, {self.stages}, {self.order} and "
+                                 f"{self.share:g}")
 
     @property
     def total(self) -> int:
@@ -36,8 +44,9 @@ class Samples:
     """What regression needs, at one rate: t (samples,), q, dq, ddq, tau (samples, joints).
 
     segments: half-open row ranges (k, 2) inside which the rows follow each other in time without a gap;
-    filters and decimation never cross their borders. keep: rows to use (samples,) bool, after
-    filtering; with decimation a decimated row is used when the row it stands on is kept.
+    filters and decimation never cross their borders. keep: equations to use (samples, joints) bool,
+    after filtering: keep[k, j] says whether row k counts for joint j; with decimation a decimated row
+    is used when the row it stands on (`decimated_rows`) is kept.
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
     """
@@ -68,9 +77,14 @@ class Samples:
         for name in ("q", "dq", "ddq", "tau"):
             if not np.all(np.isfinite(getattr(self, name))):
                 row, joint = np.argwhere(~np.isfinite(getattr(self, name)))[0]
-                raise RecordingError(f"{self.source}: {name} of joint {joint + 1} is not finite in row {row}")
-        if self.t.shape != shape[:1] or self.keep.shape != shape[:1]:
-            raise RecordingError(f"{self.source}: t and keep must have one entry for each of the {shape[0]} rows")
+                who = self.joints[joint] if self.joints else joint + 1
+                raise RecordingError(f"{self.source}: {name} of joint {who} is not finite in row {row}")
+        if self.t.shape != shape[:1]:
+            raise RecordingError(f"{self.source}: t has shape {self.t.shape}, expected one entry for each of "
+                                 f"the {shape[0]} rows")
+        if self.keep.shape != shape or self.keep.dtype != np.bool_:
+            raise RecordingError(f"{self.source}: keep must be True or False for each of the {shape[0]} rows and "
+                                 f"{shape[1]} joints, got {self.keep.dtype} of shape {self.keep.shape}")
 
     def __len__(self) -> int:
         return len(self.t)
@@ -86,5 +100,5 @@ class Samples:
         q, dq, ddq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq, tau))
         n = len(q)
         time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)
-        return Samples(time, q, dq, ddq, tau, np.ones(n, dtype=bool), np.array([[0, n]]), rate, source=source,
+        return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
                        steps=("taken as given",))

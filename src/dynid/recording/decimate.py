@@ -1,0 +1,123 @@
+"""Parallel decimation: one low-pass and one thinning for the torques and for every column of the regressor.
+
+Janot, Vandanjon, Gautier, s. 2. A linear combination of the rows of tau = Y theta is again a true equation,
+so whatever this filter does to a signal, it does to both sides and the parameters stay what they are.
+
+The filter is the zero-phase Butterworth low-pass (forward and backward in time) written as the symmetric
+impulse response it has, cut where it has died out. Only the rows that stay are computed, by a product with a
+banded matrix, which is faster on the many columns of a regressor than running the recursion over every row,
+and a row needs only the `reach` rows on either side of it, so data larger than memory can be taken in pieces.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import butter, fftconvolve, sosfilt
+
+from dynid.errors import RecordingError
+from dynid.recording.samples import Decimation
+from dynid.robot.inertia import Array
+
+_DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
+_BLOCK = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
+
+
+def impulse_response(decimation: Decimation) -> Array:
+    """Weights of rows -reach .. reach about the row that stays, (2 reach + 1,), symmetric, sum 1."""
+    return _weights(decimation.factor, decimation.stages, decimation.order, decimation.share)
+
+
+def reach(decimation: Decimation) -> int:
+    """How many rows on either side of a row enter its decimated value."""
+    return len(impulse_response(decimation)) // 2
+
+
+def decimated_rows(segments: NDArray[np.int64], decimation: Decimation) -> NDArray[np.int64]:
+    """The rows that the decimated rows stand on: every `total`-th of each segment, from its first."""
+    picks = [np.arange(start, stop, decimation.total, dtype=np.int64) for start, stop in segments]
+    return np.concatenate(picks) if picks else np.zeros(0, dtype=np.int64)
+
+
+def decimate_columns(x: Array, decimation: Decimation, segments: NDArray[np.int64]) -> Array:
+    """x (samples, ...) -> (decimated rows, ...), each segment by itself, rows as `decimated_rows` says.
+
+    Near the border of a segment the weights that would fall outside are left out and the others scaled
+    to sum 1, so no row is lost and no value from elsewhere comes in.
+    """
+    flat = np.ascontiguousarray(x, dtype=float).reshape(len(x), -1)
+    out = np.empty((sum(_count(a, b, decimation.total) for a, b in segments), flat.shape[1]))
+    done = 0
+    for start, stop in segments:
+        rows = np.arange(start, stop, decimation.total, dtype=np.int64)
+        decimate_piece(flat, decimation, rows, 0, (int(start), int(stop)), out[done:done + len(rows)])
+        done += len(rows)
+    return out.reshape(len(out), *x.shape[1:])
+
+
+def decimate_piece(x: Array, decimation: Decimation, rows: NDArray[np.int64], first: int,
+                   segment: tuple[int, int], out: Array | None = None) -> Array:
+    """The decimated values at `rows` of one segment when only a piece of the data is at hand.
+
+    x (piece, columns): rows first .. first + len(x) of the data; it must hold the `reach` rows on either
+    side of `rows` as far as they lie inside the segment. rows: neighbours in `decimated_rows`.
+    Gives the values `decimate_columns` gives, to rounding.
+    """
+    weights = impulse_response(decimation)
+    half, step = len(weights) // 2, decimation.total
+    if out is None:
+        out = np.empty((len(rows), x.shape[1]))
+    inner = _band(weights, step, _BLOCK)
+    for k in range(0, len(rows), _BLOCK):
+        block = rows[k:k + _BLOCK]
+        low, high = int(block[0]) - half, int(block[-1]) + half + 1
+        if low >= segment[0] and high <= segment[1] and len(block) == _BLOCK:
+            band = inner
+        else:
+            skip, end = max(segment[0] - low, 0), max(high - segment[1], 0)
+            band = _band(weights, step, len(block))
+            band = band[:, skip:band.shape[1] - end]
+            band = band / band.sum(axis=1, keepdims=True)
+            low, high = low + skip, high - end
+        if low < first or high > first + len(x):
+            raise RecordingError(f"decimation needs rows {low} to {high - 1}, but only rows {first} to "
+                                 f"{first + len(x) - 1} were given")
+        np.matmul(band, x[low - first:high - first], out=out[k:k + len(block)])
+    return out
+
+
+def _count(start: int, stop: int, step: int) -> int:
+    return len(range(int(start), int(stop), step))
+
+
+@lru_cache(maxsize=16)
+def _weights(factor: int, stages: int, order: int, share: float) -> Array:
+    if factor == 1:
+        return np.ones(1)
+    # The response dies out within some tens of periods of the cut-off, whatever the order up to ten.
+    length = int(np.ceil(40 * factor / share))
+    pulse = np.zeros(length)
+    pulse[0] = 1.0
+    forward = sosfilt(butter(order, share / factor, output="sos"), pulse)
+    both = fftconvolve(forward, forward[::-1])  # backward after forward; its middle is row length - 1
+    half = (length - 1) - int(np.argmax(np.abs(both) > _DIED_OUT * both[length - 1]))
+    one = both[length - 1 - half:length + half]
+    total = one
+    for stage in range(1, stages):  # a later stage sees the thinned signal: its weights stand `step` rows apart
+        spread = np.zeros((len(one) - 1) * factor ** stage + 1)
+        spread[::factor ** stage] = one
+        total = np.convolve(total, spread)
+    total = 0.5 * (total + total[::-1])
+    total /= total.sum()
+    total.flags.writeable = False
+    return total
+
+
+def _band(weights: Array, step: int, rows: int) -> Array:
+    """(rows, (rows - 1) step + len(weights)): the weights of one row each, `step` columns further in the next."""
+    band = np.zeros((rows, (rows - 1) * step + len(weights)))
+    for k in range(rows):
+        band[k, k * step:k * step + len(weights)] = weights
+    return band
