@@ -82,3 +82,24 @@ def to_pinocchio(robot: Robot) -> Any:
         carried = np.eye(4) if frame.body == BASE else robot.joints[frame.body].after
         model.addFrame(pin.Frame(frame.name, on, 0, pin.SE3(carried @ frame.pose), pin.FrameType.OP_FRAME))
     return model
+
+
+def body_poses(robot: Robot, q: Array) -> Array:
+    """Pose of every body in the base frame (dof, 4, 4) at q (dof,), by plain matrix products."""
+    poses: list[Array] = []
+    for joint, position in zip(robot.joints, q, strict=True):
+        motion = np.eye(4)
+        if joint.prismatic:
+            motion[2, 3] = position
+        else:
+            c, s = np.cos(position), np.sin(position)
+            motion[:2, :2] = [[c, -s], [s, c]]
+        step = joint.before @ motion @ joint.after
+        poses.append(step if joint.parent == BASE else poses[joint.parent] @ step)
+    return np.array(poses)
+
+
+def frame_pose(robot: Robot, name: str, q: Array) -> Array:
+    """Pose (4 x 4) of a named frame in the base frame at q (dof,)."""
+    frame = robot.frame(name)
+    return frame.pose if frame.body == BASE else body_poses(robot, q)[frame.body] @ frame.pose

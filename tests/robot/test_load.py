@@ -1,0 +1,183 @@
+"""Robots by name and by TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import RobotError
+from dynid.robot import Robot, builtin_names
+from dynid.robot import inertia as ten
+from dynid.robot.load import load, read_toml
+
+TABLE = """
+name = "two"
+source = "made up"
+convention = "mdh"
+angles = "degrees"
+gravity = [0, -9.81, 0]
+base = {xyz = [0, 0, 0.3], rpy = [0, 0, 90]}
+tool = [[1, 0, 0, 0.1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+
+[[joint]]
+name = "shoulder"
+link = "upper"
+alpha = 0
+d = 0
+r = 0.4
+lower = -90
+upper = 90
+velocity = 180
+effort = 50
+inertia = {mass = 2, com = [0.1, 0, 0], about_com = [0.1, 0, 0, 0.2, 0, 0.25]}
+
+[[joint]]
+alpha = "pi/2"
+d = 0.5
+theta = 90
+kind = "prismatic"
+lower = -0.2
+upper = 0.3
+inertia = {mass = 1, com = [0, 0.2, 0], about_frame = [0.1, 0.01, 0, 0.2, 0, 0.25]}
+
+[[terms]]
+kind = "viscous"
+
+[[terms]]
+kind = "motor-side"
+coupling = [[1, 1], [0, 1]]
+
+[values]
+Fv1 = 0.5
+"""
+
+
+def test_toml_file(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(TABLE)
+    robot = load(path)
+    assert (robot.name, robot.source, robot.joint_names, robot.body_names) == (
+        "two", "made up", ("shoulder", "joint2"), ("upper", "link2"))
+    assert [j.kind for j in robot.joints] == ["revolute", "prismatic"]
+    np.testing.assert_allclose(robot.limit("lower"), [-np.pi / 2, -0.2])
+    np.testing.assert_allclose(robot.limit("velocity"), [np.pi, np.inf])
+    assert robot.limit("effort").tolist() == [50, np.inf]
+    assert robot.gravity.tolist() == [0, -9.81, 0]
+    # The base stands 0.3 m up, turned by 90 degrees; joint 1 stands 0.4 m above it.
+    np.testing.assert_allclose(robot.joints[0].before, [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0.7], [0, 0, 0, 1]])
+    # Rot(x, 90) Trans(x, 0.5) Rot(z, 90).
+    np.testing.assert_allclose(robot.joints[1].before, [[0, -1, 0, 0.5], [0, 0, -1, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
+    np.testing.assert_allclose(robot.frame("tool").pose[:3, 3], [0.1, 0, 0])
+    np.testing.assert_allclose(robot.inertias[0], [0.1, 0, 0, 0.22, 0, 0.27, 0.2, 0, 0, 2])
+    np.testing.assert_allclose(robot.inertias[1], [0.1, 0.01, 0, 0.2, 0, 0.25, 0, 0.2, 0, 1])
+    assert [term["kind"] for term in robot.terms] == ["viscous", "motor-side"]
+    assert robot.terms[1]["coupling"] == [[1, 1], [0, 1]]
+    assert robot.values == {"Fv1": 0.5}
+    assert Robot.load(str(path)).name == "two"
+
+
+def test_the_three_ways_to_write_an_inertia_agree(tmp_path: Path) -> None:
+    numbers = ten.from_central(2.0, [0.1, 0, 0], np.diag([0.1, 0.2, 0.25]))
+    wide = "{" + ", ".join(f"{name} = {value}" for name, value in zip(ten.NAMES, numbers, strict=True)) + "}"
+    for text in (wide, "{mass = 2, com = [0.1, 0, 0], about_com = [0.1, 0, 0, 0.2, 0, 0.25]}",
+                 "{mass = 2, com = [0.1, 0, 0], about_frame = [0.1, 0, 0, 0.22, 0, 0.27]}"):
+        path = tmp_path / "r.toml"
+        path.write_text(f'convention = "dh"\n[[joint]]\nalpha = 0\na = 0\nd = 0\ninertia = {text}\n')
+        robot = read_toml(path)
+        np.testing.assert_allclose(robot.inertias[0], numbers, atol=1e-15)
+        assert robot.name == "r" and robot.source == "r.toml"
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("0.25", 0.25), ('"pi"', np.pi), ('"-pi/2"', -np.pi / 2), ('"3*pi/4"', 3 * np.pi / 4), ('"2 pi"', 2 * np.pi),
+    ('"+ pi / 6"', np.pi / 6), ('"0.5*pi"', np.pi / 2)])
+def test_angles_as_text(tmp_path: Path, text: str, value: float) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(f'convention = "dh"\n[[joint]]\nalpha = 0\na = 0\nd = 0\nupper = {text}\n')
+    assert read_toml(path).joints[0].upper == pytest.approx(value, rel=1e-15)
+
+
+def changed(old: str, new: str) -> str:
+    assert old in TABLE
+    return TABLE.replace(old, new)
+
+
+BAD = {
+    "not toml": ("name = ", "not valid TOML"),
+    "no convention": (changed('convention = "mdh"', ""), 'must say convention = "dh" or "mdh"'),
+    "notation": (changed('angles = "degrees"', 'notation = "paul"'), "has notation 'paul'"),
+    "notation of dh": ('convention = "dh"\nnotation = "craig"', "only a modified table has one"),
+    "angles": (changed('"degrees"', '"grad"'), "angles = \"radians\" or \"degrees\", got 'grad'"),
+    "no joints": ('convention = "dh"', r"no \[\[joint\]\] tables"),
+    "joint not a table": ('convention = "dh"\njoint = 3', r"no \[\[joint\]\] tables"),
+    "top key": ("gravitation = 3\n" + TABLE, "unknown key 'gravitation'"),
+    "joint key": (changed("effort", "efort"), r"\[\[joint\]\] 1 .* unknown key 'efort', did you mean 'effort'"),
+    "dh key": (changed('convention = "mdh"', 'convention = "dh"'), r"\[\[joint\]\] 1 .* unknown key 'r'"),
+    "missing key": (changed("d = 0.5\n", ""), "DH row 2 has no 'd'"),
+    "angle": (changed('"pi/2"', '"tau/4"'), r"'alpha' in \[\[joint\]\] 2 .* such as \"pi/2\", got 'tau/4'"),
+    "zero divisor": (changed('"pi/2"', '"pi/0"'), "divides by zero"),
+    "boolean": (changed("r = 0.4", "r = true"), "'r' of robot 'two', DH row 1 must be a number"),
+    "boolean angle": (changed("lower = -90", "lower = true"), r"'lower' in \[\[joint\]\] 1"),
+    "nan": (changed("r = 0.4", "r = nan"), "'r' of robot 'two', DH row 1 must be a finite number"),
+    "limit": (changed("lower = -90", "lower = nan"), "limit 'lower' of joint 'shoulder'"),
+    "inertia keys": (changed("about_com", "about"), r"inertia in \[\[joint\]\] 1 .* must have the keys"),
+    "inertia not a table": (changed("{mass = 1, com = [0, 0.2, 0], about_frame = [0.1, 0.01, 0, 0.2, 0, 0.25]}", "3"),
+                            r"inertia in \[\[joint\]\] 2 .* must have the keys"),
+    "inertia count": (changed("[0.1, 0, 0, 0.2, 0, 0.25]", "[0.1]"), "about_com of the inertia .* 6 finite numbers"),
+    "com nan": (changed("com = [0, 0.2, 0]", "com = [0, inf, 0]"), "com of the inertia .* 3 finite numbers"),
+    "term without kind": (changed('kind = "viscous"', "x = 1"),
+                          "needs a kind"),
+    "value": (changed("Fv1 = 0.5", 'Fv1 = "big"'), "value 'Fv1'"),
+    "values not a table": (changed("[values]\nFv1 = 0.5", "") .replace('name = "two"', 'name = "two"\nvalues = 3'),
+                           r"\[values\] must be a table"),
+    "name": (changed('name = "two"', "name = 2"), "'name' in robot file .* must be text"),
+    "gravity": (changed("[0, -9.81, 0]", "[0, -9.81]"), "gravity of robot 'two' must be three"),
+    "gravity word": (changed("[0, -9.81, 0]", '"down"'), "gravity of robot 'two' must be a list"),
+    "base": (changed("rpy = [0, 0, 90]", "turn = 3"), "'base' in robot file .* unknown key 'turn'"),
+    "base count": (changed("xyz = [0, 0, 0.3]", "xyz = [0, 0]"), "xyz of 'base' in robot file"),
+    "tool": (changed("tool = [[1,", "tool = [[2,"), "'tool' in robot file .* is not a rigid pose"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_give_one_sentence(case: str, tmp_path: Path) -> None:
+    text, message = BAD[case]
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(RobotError, match=message) as caught:
+        read_toml(path)
+    assert "bad.toml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RobotError, match="no built-in robot 'kuka-lwr'; did you mean kuka-lwr4"):
+        load("kuka-lwr")
+    with pytest.raises(RobotError, match="no built-in robot 'qqq'; there are arm3r, "):
+        Robot.builtin("qqq")
+    with pytest.raises(RobotError, match="does not exist"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(RobotError, match="does not exist"):
+        load(tmp_path / "none.urdf")
+    with pytest.raises(RobotError, match="does not exist; give a"):
+        load("somewhere/robot.sdf")
+    other = tmp_path / "robot.json"
+    other.write_text("{}")
+    with pytest.raises(RobotError, match=r"has the ending '\.json'"):
+        load(other)
+    with pytest.raises(RobotError, match="cannot be read"):
+        binary = tmp_path / "binary.toml"
+        binary.write_bytes(b"\xff\xfe\x00")
+        load(binary)
+
+
+def test_urdf_text_and_built_in_names_load() -> None:
+    text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
+            '<parent link="a"/><child link="b"/></joint></robot>')
+    assert load(text).joint_names == ("j",)
+    assert set(builtin_names()) >= {"scara2", "arm3r", "kuka-lwr4", "kuka-iiwa14", "barrett-wam", "staubli-tx40",
+                                    "puma560", "franka-panda", "ur10", "emps"}
+    for name in builtin_names():
+        robot = load(name)
+        assert robot.name == name and robot.source
