@@ -18,7 +18,7 @@ from dynid.robot import BASE, Robot
 from dynid.robot.inertia import Array
 
 
-def _motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
+def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
     """The door: is it a single sample, and every signal as a contiguous (samples, joints) array of finite numbers."""
     arrays: list[Array] = []
     single = False
@@ -58,7 +58,7 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
 
     out: where to write it, to spare the allocation in a loop.
     """
-    single, (q, dq, ddq) = _motion(robot, q=q, dq=dq, ddq=ddq)
+    single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     shape = (len(q), robot.dof, 10 * robot.dof)
     if out is None:
         out = np.empty(shape)
@@ -80,13 +80,13 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Arra
 def inverse_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, inertias: ArrayLike | None = None,
                      *, threads: int | None = None) -> Array:
     """Torques (samples, joints) that give the accelerations ddq."""
-    single, (q, dq, ddq) = _motion(robot, q=q, dq=dq, ddq=ddq)
+    single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     return _torques(tree_of(robot), _inertias(robot, inertias), q, dq, ddq, single, threads)
 
 
 def gravity(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *, threads: int | None = None) -> Array:
     """Torques (samples, joints) that hold the robot still."""
-    single, (q,) = _motion(robot, q=q)
+    single, (q,) = check_motion(robot, q=q)
     still = np.zeros_like(q)
     return _torques(tree_of(robot), _inertias(robot, inertias), q, still, still, single, threads)
 
@@ -94,7 +94,7 @@ def gravity(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *, th
 def coriolis(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | None = None, *,
              threads: int | None = None) -> Array:
     """Torques (samples, joints) of centrifugal and Coriolis effects, C(q, dq) dq."""
-    single, (q, dq) = _motion(robot, q=q, dq=dq)
+    single, (q, dq) = check_motion(robot, q=q, dq=dq)
     weightless = tree_of(robot)._replace(gravity=np.zeros(3))
     return _torques(weightless, _inertias(robot, inertias), q, dq, np.zeros_like(q), single, threads)
 
@@ -112,7 +112,7 @@ def link_wrenches(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, ine
     About the joint's origin, in the joint's frame after its motion: the third moment of a turning joint, or the
     third force of a sliding one, is its torque.
     """
-    single, (q, dq, ddq) = _motion(robot, q=q, dq=dq, ddq=ddq)
+    single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty((len(q), robot.dof, 6))
     after = np.array([joint.after[:3].ravel() for joint in robot.joints])
     over_samples(lambda a, b: kernels.link_wrenches_kernel(*tree, ten, after, q, dq, ddq, out, a, b), len(q), threads)
@@ -122,7 +122,7 @@ def link_wrenches(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, ine
 def inertia_matrix(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *,
                    threads: int | None = None) -> Array:
     """Joint-space inertia matrix (samples, joints, joints)."""
-    single, (q,) = _motion(robot, q=q)
+    single, (q,) = check_motion(robot, q=q)
     tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.zeros((len(q), robot.dof, robot.dof))
     over_samples(lambda a, b: kernels.inertia_matrix_kernel(*tree, ten, q, out, a, b), len(q), threads)
     return out[0] if single else out
@@ -134,7 +134,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, 
 
     rotor: inertia to add to the inertia matrix, one a joint or a matrix (joints, joints).
     """
-    single, (q, dq, tau) = _motion(robot, q=q, dq=dq, tau=tau)
+    single, (q, dq, tau) = check_motion(robot, q=q, dq=dq, tau=tau)
     n = robot.dof
     extra = np.zeros((n, n)) if rotor is None else np.asarray(rotor, dtype=float)
     extra = np.ascontiguousarray(np.diag(extra) if extra.ndim == 1 else extra)
@@ -152,7 +152,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, 
 
 def _energies(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | None, which: int,
               threads: int | None) -> Array:
-    single, (q, dq) = _motion(robot, q=q, dq=dq)
+    single, (q, dq) = check_motion(robot, q=q, dq=dq)
     tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty((len(q), 2))
     over_samples(lambda a, b: kernels.energy_kernel(*tree, ten, q, dq, out, a, b), len(q), threads)
     return out[0, which] if single else out[:, which]
@@ -179,7 +179,7 @@ def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 
 def forward_kinematics(robot: Robot, q: ArrayLike, frame: str | None = None, *, threads: int | None = None) -> Array:
     """Pose of a frame in the base (samples, 4, 4), or of every body (samples, joints, 4, 4) when none is named."""
-    single, (q,) = _motion(robot, q=q)
+    single, (q,) = check_motion(robot, q=q)
     rows, _ = _kinematics(robot, q, threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows, 1.0
@@ -192,7 +192,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, frame: str | None = None, *, 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints), base axes."""
-    single, (q,) = _motion(robot, q=q)
+    single, (q,) = check_motion(robot, q=q)
     place = robot.frame(frame)
     poses, axes = _kinematics(robot, q, threads)
     out = np.zeros((len(q), 6, robot.dof))

@@ -1,0 +1,120 @@
+"""Models of one's own: any object with dof, parameters and regressor. Two that the documents give in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import ModelError
+from dynid.model.friction import Sign
+from dynid.model.parameters import Parameter, Parameters
+from dynid.robot.inertia import Array
+
+
+def _two(name: str, *signals: ArrayLike) -> list[Array]:
+    arrays = [np.asarray(signal, dtype=float) for signal in signals]
+    if any(a.shape != arrays[0].shape or a.shape[-1:] != (2,) for a in arrays):
+        raise ModelError(f"the {name} has two columns, got shapes {', '.join(str(a.shape) for a in arrays)}")
+    if not all(np.isfinite(a).all() for a in arrays):
+        raise ModelError(f"the {name} was given numbers that are not finite")
+    return arrays
+
+
+@dataclass(frozen=True)
+class Scara:
+    """Two vertical axes without gravity, in its eight base parameters (Janot, Vandanjon, Gautier, eq. 52-53)."""
+
+    sign: Sign = Sign()
+    dof = 2
+
+    @property
+    def parameters(self) -> Parameters:
+        inertia, viscous, dry = "kg m^2", "N m s/rad", "N m"
+        return Parameters((
+            Parameter("ZZ1R", inertia, 0, "joint1", positive=True), Parameter("Fv1", viscous, 0, "joint1", positive=True),
+            Parameter("Fc1", dry, 0, "joint1", positive=True), Parameter("ZZ2R", inertia, 1, "joint2", positive=True),
+            Parameter("LMX2", inertia, 1, "joint2"), Parameter("LMY2", inertia, 1, "joint2"),
+            Parameter("Fv2", viscous, 1, "joint2", positive=True), Parameter("Fc2", dry, 1, "joint2", positive=True)))
+
+    def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """(samples, 2, 8)."""
+        q, dq, ddq = _two("SCARA", q, dq, ddq)
+        c, s = np.cos(q[..., 1]), np.sin(q[..., 1])
+        d1, d2, dd1, dd2 = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]
+        zero, signs = np.zeros_like(c), self.sign(dq)
+        first = [dd1, d1, signs[..., 0], dd1 + dd2, (2 * dd1 + dd2) * c - d2 * (2 * d1 + d2) * s,
+                 -(2 * dd1 + dd2) * s - d2 * (2 * d1 + d2) * c, zero, zero]
+        second = [zero, zero, zero, dd1 + dd2, dd1 * c + d1 ** 2 * s, d1 ** 2 * c - dd1 * s, d2, signs[..., 1]]
+        return np.stack([np.stack(first, axis=-1), np.stack(second, axis=-1)], axis=-2)
+
+    def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
+
+    def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
+        """(samples, 2, 2)."""
+        zz1, _, _, zz2, lmx, lmy, _, _ = self.parameters.vector(theta)
+        angle = np.asarray(q, dtype=float)[..., 1]
+        coupled = zz2 + lmx * np.cos(angle) - lmy * np.sin(angle)
+        first = np.stack([zz1 + 2 * coupled - zz2, coupled], axis=-1)
+        return np.stack([first, np.stack([coupled, np.full_like(coupled, zz2)], axis=-1)], axis=-2)
+
+    def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
+        q, dq, tau = _two("SCARA", q, dq, tau)
+        bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
+        return np.linalg.solve(self.inertia_matrix(theta, q), (tau - bias)[..., None])[..., 0]
+
+
+@dataclass(frozen=True)
+class DifferentialDrive:
+    """A two-wheeled robot whose centre of mass is off its middle (Ardiani, eq. E.12-E.14).
+
+    Its coordinates are the path length and the heading, so dq = (v, omega) and ddq their rates; its torques
+    are those of the right and the left wheel. Nothing depends on q.
+    """
+
+    dof = 2
+
+    @property
+    def parameters(self) -> Parameters:
+        units = ("kg m", "kg m^2", "N s", "N m s", "kg m^2", "kg m", "kg m", "kg m^2")
+        return Parameters(tuple(Parameter(f"beta{k + 1}", unit, 0 if k < 6 else 1, "drive", positive=k in (2, 3))
+                                for k, unit in enumerate(units)))
+
+    def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """(samples, 2, 8): rows are the right and the left wheel (eq. E.13)."""
+        q, dq, ddq = _two("differential drive", q, dq, ddq)
+        v, w, dv, dw = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]
+        zero = np.zeros_like(v)
+        right = np.stack([dv, dw, v, w, -w ** 2, v * w, zero, zero], axis=-1)
+        left = np.stack([zero, zero, v, -w, -w ** 2, -v * w, dv, -dw], axis=-1)
+        return np.stack([right, left], axis=-2)
+
+    def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
+
+    def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
+        """(samples, 2, 2): wheel torques for unit accelerations of path and heading; not symmetric."""
+        theta = self.parameters.vector(theta)
+        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]])
+        return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
+
+    def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
+        q, dq, tau = _two("differential drive", q, dq, tau)
+        bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
+        return np.linalg.solve(self.inertia_matrix(theta, q), (tau - bias)[..., None])[..., 0]
+
+    @staticmethod
+    def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,
+                      bx: float, by: float) -> Array:
+        """The eight parameters from mass (kg), inertia about the centre of mass, inertia and viscous friction of a
+        wheel (kg m^2, N m s/rad), wheel radius, distance between the wheels and place of the centre of mass (m)."""
+        R, L, Ie = radius, track, wheel_inertia
+        turn = 2 * R ** 2 * (by ** 2 * m + inertia + bx ** 2 * m) + Ie * L ** 2
+        return np.array([
+            (2 * Ie * L + L * R ** 2 * m - 2 * R ** 2 * by * m) / (2 * L * R),
+            (turn - R ** 2 * by * m * L) / (2 * L * R),
+            friction / R, friction * L / (2 * R), R * bx * m / 2, R * bx * m / L,
+            (2 * Ie * L + L * R ** 2 * m + 2 * R ** 2 * by * m) / (2 * L * R),
+            (turn + R ** 2 * by * m * L) / (2 * L * R)])

@@ -1,0 +1,145 @@
+"""Base parameters: the combinations of parameters that the torques can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import ModelError
+from dynid.model import LinearModel, Parameters
+from dynid.robot.inertia import Array
+
+# Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
+# dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
+_RANK_TOLERANCE = 1e-9
+_ZERO_COLUMN = 1e-12
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """beta = matrix @ theta, and Y theta = Y[:, independent] beta for every motion.
+
+    independent (base,): the columns kept. matrix (base, parameters): 1 at the column kept, and the coefficients of
+    those grouped onto it.
+    """
+
+    parameters: Parameters
+    independent: NDArray[np.int64]
+    matrix: Array
+
+    def __len__(self) -> int:
+        return len(self.independent)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the leading parameter, with an R where others are grouped onto it."""
+        grouped = np.count_nonzero(self.matrix, axis=1) > 1
+        return tuple(self.parameters.names[c] + ("R" if more else "")
+                     for c, more in zip(self.independent, grouped, strict=True))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(self.parameters.units[c] for c in self.independent)
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """As text: 'ZZ1 + Ia1 + 0.25 M2', the leading parameter first."""
+        return tuple(self._expression(row, c) for row, c in zip(self.matrix, self.independent, strict=True))
+
+    def _expression(self, row: Array, leading: int) -> str:
+        text = self.parameters.names[leading]
+        for c in np.flatnonzero(row):
+            if c != leading:
+                size = "" if abs(row[c]) == 1.0 else f"{abs(row[c]):.6g} "
+                text += f" {'-' if row[c] < 0 else '+'} {size}{self.parameters.names[c]}"
+        return text
+
+    def coefficients(self) -> dict[str, dict[str, float]]:
+        """For each base parameter its combination by name: {'ZZ1R': {'ZZ1': 1.0, 'M2': 0.25}}."""
+        return {name: {self.parameters.names[c]: float(row[c]) for c in np.flatnonzero(row)}
+                for name, row in zip(self.names, self.matrix, strict=True)}
+
+    def reduce(self, theta: ArrayLike) -> Array:
+        """Base values (base,) of a full vector (parameters,)."""
+        return self.matrix @ self.parameters.vector(theta)
+
+    def expand(self, beta: ArrayLike) -> Array:
+        """The full vector (parameters,) with these base values and zero for all that is grouped: same torques."""
+        beta = np.asarray(beta, dtype=float)
+        if beta.shape != (len(self),):
+            raise ModelError(f"there are {len(self)} base parameters, got values of shape {beta.shape}")
+        theta = np.zeros(len(self.parameters))
+        theta[self.independent] = beta
+        return theta
+
+
+def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
+                    seed: int = 0) -> BaseParameters:
+    """The base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
+
+    Columns of the regressor over random motions are taken in order; one that depends on those before it is
+    grouped onto them. In the model's own order that groups later links onto earlier ones. priority: another
+    order, as groups of kinds (see `Parameters.order`) or as a list of all columns.
+    """
+    parameters = model.parameters
+    if priority is None:
+        order = list(range(len(parameters)))
+    elif all(isinstance(item, str) for item in priority):
+        order = parameters.order([str(item) for item in priority])
+    else:
+        order = [int(item) for item in priority]
+        if sorted(order) != list(range(len(parameters))):
+            raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
+    return reduce_columns(random_factor(model, seed), parameters, order)
+
+
+def random_factor(model: LinearModel, seed: int = 0) -> Array:
+    """Triangular factor (parameters, parameters) of the regressor over random motions, fast and slow."""
+    rng = np.random.default_rng(seed)
+    samples = max(64, 6 * len(model.parameters) // model.dof)
+    q = rng.uniform(-np.pi, np.pi, (samples, model.dof))
+    dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
+    dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
+    y = np.asarray(model.regressor(q, dq, ddq), dtype=float)
+    if y.shape != (samples, model.dof, len(model.parameters)):
+        raise ModelError(f"the model's regressor gave shape {y.shape}, expected "
+                         f"{(samples, model.dof, len(model.parameters))}")
+    if not np.isfinite(y).all():
+        name = model.parameters.names[int(np.argwhere(~np.isfinite(y))[0, 2])]
+        raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'")
+    y = y.reshape(-1, y.shape[2])
+    # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.
+    size = np.sqrt(np.einsum("sc,sc->s", y, y).reshape(samples, model.dof).mean(axis=0))
+    return np.linalg.qr(y / np.tile(np.where(size > 0, size, 1.0), samples)[:, None], mode="r")
+
+
+def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
+                   tolerance: float = _RANK_TOLERANCE) -> BaseParameters:
+    """Base parameters from a triangular factor of the regressor, columns taken in the given order."""
+    norms = np.linalg.norm(factor, axis=0)
+    shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
+    unit = factor / np.where(shown, norms, 1.0)
+    basis = np.zeros((0, len(unit)))
+    independent: list[int] = []
+    for c in order:
+        if not shown[c]:
+            continue
+        rest = unit[:, c].copy()
+        for _ in range(2):  # twice is enough (Kahan): orthogonal to rounding whatever the order
+            rest -= basis.T @ (basis @ rest)
+        if np.linalg.norm(rest) > tolerance:
+            basis = np.vstack([basis, rest / np.linalg.norm(rest)])
+            independent.append(c)
+    dependent = [c for c in order if shown[c] and c not in set(independent)]
+    matrix = np.zeros((len(independent), len(parameters)))
+    matrix[np.arange(len(independent)), independent] = 1.0
+    if dependent:
+        scaled, *_ = np.linalg.lstsq(unit[:, independent], unit[:, dependent], rcond=None)
+        scaled[np.abs(scaled) < _ROUNDING] = 0.0
+        grouped = scaled * norms[dependent] / norms[independent][:, None]
+        matrix[:, dependent] = np.array([[float(f"{x:.11g}") for x in row] for row in grouped])
+    return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)
