@@ -252,7 +252,10 @@ class _Reader:
         return np.asarray(xyz / length)
 
     def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
-        """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited."""
+        """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited.
+
+        acceleration is not in the URDF standard, but some files have it.
+        """
         if limit is None:
             if joint.kind != "continuous":
                 self.warnings.append(f"{where} has no <limit>, so it is taken as unlimited")
@@ -264,14 +267,15 @@ class _Reader:
             self.warnings.append(f"{where} has a <limit> without lower or upper, so it is taken as unlimited there")
         elif lower == upper:
             self.warnings.append(f"{where} has lower and upper limit {lower:g}, so it cannot move")
-        most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "effort")}
+        most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "acceleration", "effort")}
         for key, value in most.items():
             if value < 0:
                 raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"")
             if value == 0:
                 self.warnings.append(f"{where} has the limit {key}=\"0\", so it is taken as unknown")
                 most[key] = np.inf
-        return replace(joint, lower=lower, upper=upper, velocity=most["velocity"], effort=most["effort"])
+        return replace(joint, lower=lower, upper=upper, velocity=most["velocity"],
+                       acceleration=most["acceleration"], effort=most["effort"])
 
     # -- the tree ----------------------------------------------------------------------------------
     def root(self, links: dict[str, _Link], edges: list[_Edge]) -> str:
