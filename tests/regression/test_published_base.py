@@ -7,6 +7,8 @@ F_vj1 is Fv1, F_vm1 is Fvm1.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,3 +260,20 @@ def test_sousa_condition_number_of_trajectory_a() -> None:
     y = model.regressor(q, dq, ddq)[:, :, base.independent]
     # 105 in print, from unrounded coefficients.
     assert np.linalg.cond(y.reshape(-1, 76)) == pytest.approx(107.9, abs=0.05)
+
+
+# -- N8: Staubli TX40, the table of base parameters identified on the real log ----------------------
+def test_tx40_has_those_of_its_reference_and_a_rotor(data: Callable[..., Path]) -> None:
+    robot = Robot.builtin("staubli-tx40")
+    base = base_parameters(Model(robot, make_terms(robot, defaults=True)))
+    published = []
+    for line in data("tx40", "TX40_bp_5.csv").read_text().splitlines():
+        text = re.sub(r"\bI([xyz]{2})(\d)", lambda m: m[1].upper() + m[2], line.split(",")[0].replace("*", " "))
+        text = re.sub(r"\bm([xyz])(\d)", lambda m: "M" + m[1].upper() + m[2], text)
+        for theirs, ours in ((r"\bm(\d)", r"M\1"), (r"\bfvm", "Fvm"), (r"\bfsm", "Fcm"), (r"\bfv", "Fv"),
+                             (r"\bfs", "Fc"), (r"\boff", "Fo")):
+            text = re.sub(theirs, ours, text)
+        published.append(text)
+    # The file has 60 rows; the rotor of joint 6, which it leaves out, is the 61st.
+    assert len(published) == 60
+    assert_same_expressions(base, [*published, "Ia6"], 1e-5)
