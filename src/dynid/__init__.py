@@ -10,14 +10,34 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. The block below says the same to type checkers.
 _MODULES = {
+    "Robot": "dynid.robot",
+    "AsymmetricCoulomb": "dynid.model",
+    "AsymmetricViscous": "dynid.model",
+    "Coulomb": "dynid.model",
+    "CoupledWrist": "dynid.model",
+    "DifferentialDrive": "dynid.model",
+    "Model": "dynid.model",
+    "MotorSide": "dynid.model",
+    "Offset": "dynid.model",
+    "Parameter": "dynid.model",
+    "Parameters": "dynid.model",
+    "Payload": "dynid.model",
+    "RigidBodies": "dynid.model",
+    "RotorInertia": "dynid.model",
+    "Scara": "dynid.model",
+    "Spring": "dynid.model",
+    "Stribeck": "dynid.model",
+    "Viscous": "dynid.model",
+    "make_terms": "dynid.model",
+    "BaseParameters": "dynid.regression",
+    "base_parameters": "dynid.regression",
+    "Recording": "dynid.recording",
+    "Samples": "dynid.recording",
     "DynidError": "dynid.errors",
     "ModelError": "dynid.errors",
     "NotPossibleError": "dynid.errors",
-    "Recording": "dynid.recording",
     "RecordingError": "dynid.errors",
-    "Robot": "dynid.robot",
     "RobotError": "dynid.errors",
-    "Samples": "dynid.recording",
 }
 
 if TYPE_CHECKING:
@@ -26,8 +46,28 @@ if TYPE_CHECKING:
     from dynid.errors import NotPossibleError as NotPossibleError
     from dynid.errors import RecordingError as RecordingError
     from dynid.errors import RobotError as RobotError
+    from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
+    from dynid.model import AsymmetricViscous as AsymmetricViscous
+    from dynid.model import Coulomb as Coulomb
+    from dynid.model import CoupledWrist as CoupledWrist
+    from dynid.model import DifferentialDrive as DifferentialDrive
+    from dynid.model import Model as Model
+    from dynid.model import MotorSide as MotorSide
+    from dynid.model import Offset as Offset
+    from dynid.model import Parameter as Parameter
+    from dynid.model import Parameters as Parameters
+    from dynid.model import Payload as Payload
+    from dynid.model import RigidBodies as RigidBodies
+    from dynid.model import RotorInertia as RotorInertia
+    from dynid.model import Scara as Scara
+    from dynid.model import Spring as Spring
+    from dynid.model import Stribeck as Stribeck
+    from dynid.model import Viscous as Viscous
+    from dynid.model import make_terms as make_terms
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
+    from dynid.regression import BaseParameters as BaseParameters
+    from dynid.regression import base_parameters as base_parameters
     from dynid.robot import Robot as Robot
 
 __all__ = ["__version__", *_MODULES]
