@@ -1,0 +1,71 @@
+"""Estimate: the one result of every method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.model import LinearModel
+from dynid.regression import BaseParameters
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Values of the base parameters, how sure they are, and how they were found.
+
+    values (base,), covariance (base, base): one-sigma deviations are `std`. identified (base,): False where the data
+    say nothing of a parameter; its value is then whatever the method fell back to and its deviation is infinite.
+    theta (parameters,): all standard parameters, where the method gives them; the values are then their combinations.
+    diagnostics: numbers of the fit (see `dynid.estimate.diagnostics`). provenance: what repeats it.
+    """
+
+    method: str
+    model: LinearModel
+    base: BaseParameters
+    values: Array
+    covariance: Array
+    identified: NDArray[np.bool_]
+    theta: Array | None = None
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.base.names
+
+    @property
+    def std(self) -> Array:
+        """One-sigma deviation of each base parameter (base,); infinite where not identified."""
+        return np.where(self.identified, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
+
+    @property
+    def relative_std(self) -> Array:
+        """Deviation in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for a value of zero."""
+        size = np.abs(self.values)
+        return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
+
+    @property
+    def full(self) -> Array:
+        """A full vector (parameters,) with the same torques: `theta`, or the base values with zeros for the rest."""
+        return self.base.expand(self.values) if self.theta is None else self.theta
+
+    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Torques (samples, dof) along a motion."""
+        inverse = getattr(self.model, "inverse_dynamics", None)
+        if inverse is not None:
+            return inverse(self.full, q, dq, ddq)
+        return self.model.regressor(*(np.asarray(x, dtype=float) for x in (q, dq, ddq))) @ self.full
+
+    def with_provenance(self, **facts: Any) -> Estimate:
+        """The same estimate with more said about where it comes from."""
+        return replace(self, provenance={**self.provenance, **facts})
+
+    def summary(self) -> str:
+        """A table that can be pasted into a paper."""
+        from dynid.estimate.summary import summary
+        return summary(self)
