@@ -25,9 +25,9 @@ def command(json: Json = False) -> None:
         f"The built-in robot {ROBOT} has {facts['dof']} joints. Its masses, moments, inertias and friction "
         f"({', '.join(FRICTION)}) are {len(facts['parameters'])} parameters.",
         f"Its torques can tell {facts['base_count']} combinations of them, the base parameters:",
-        f"  - {len(seen['alone'])} parameters can be identified alone: {_some(seen['alone'])};",
-        f"  - {len(seen['combined'])} only in sums with others, such as {longest['name']} = {longest['expression']};",
-        f"  - {len(seen['never'])} never show in the torques, whatever the motion: {_some(seen['never'])}.",
+        f"  - {len(seen['alone'])} parameters can be identified alone: {_some(seen['alone'])}",
+        f"  - {len(seen['combined'])} only in sums with others, such as {longest['name']} = {longest['expression']}",
+        f"  - {len(seen['never'])} never show in the torques, whatever the motion: {_some(seen['never'])}",
         *verdict(facts),
         f"See all of it with: dynid inspect {ROBOT} --friction {','.join(FRICTION)}",
     ):
