@@ -57,8 +57,11 @@ def benchmarks(folder: Path) -> dict[str, Path]:
 
 
 def _load(name: str, path: Path) -> ModuleType:
+    import sys
     from importlib.util import module_from_spec, spec_from_file_location
 
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # a benchmark's own helpers stand beside it
     spec = spec_from_file_location(f"benchmarks.{name}", path)
     if spec is None or spec.loader is None:
         raise DynidError(f"benchmark '{name}' cannot be read from {path}")

@@ -37,7 +37,8 @@ def pool(threads: int) -> ThreadPoolExecutor:
 
 def over_samples(work: Callable[[int, int], object], samples: int, threads: int | None = None) -> list[object]:
     """work(start, stop) over all samples, cut into one piece for each thread; its results in order."""
-    count = min(thread_count(threads), max(1, samples // _WORTH_A_THREAD))
+    worth = samples // _WORTH_A_THREAD
+    count = 1 if worth <= 1 and threads is None else min(thread_count(threads), max(1, worth))
     if count == 1:
         return [work(0, samples)]
     cuts = [samples * k // count for k in range(count + 1)]

@@ -1,0 +1,43 @@
+"""What the benchmarks share: the clock, the arms, and the same arms in Pinocchio."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.robot import Robot
+
+_spec = importlib.util.spec_from_file_location("robots", Path(__file__).parents[1] / "tests" / "robots.py")
+assert _spec is not None and _spec.loader is not None
+robots = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(robots)
+
+
+def best(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Shortest of several runs, s: what the machine can do when nobody else wants it."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def serial_arm(dof: int) -> Robot:
+    """A serial arm of turning joints with random geometry and bodies that can exist."""
+    return robots.random_robot(np.random.default_rng(dof), dof, prismatic=0.0, branch=0.0)
+
+
+def pinocchio_of(robot: Robot) -> Any:
+    """The same robot as a pin.Model."""
+    return robots.to_pinocchio(robot)
+
+
+def motion(samples: int, dof: int, count: int = 3) -> tuple[np.ndarray, ...]:
+    """Random q, dq, ddq, .. (samples, dof) each."""
+    return tuple(np.random.default_rng(0).normal(size=(count, samples, dof)))
