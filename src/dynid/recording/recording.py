@@ -20,6 +20,8 @@ class Recording:
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
     source: the file. notes: what reading it did and found, one sentence each.
+    rows, overlap: of a piece of a longer log (`stream`): rows is the half-open range of the log's samples
+    this piece answers for, and so many before and after them, given by overlap, belong to its neighbours.
     """
 
     t: Array
@@ -32,6 +34,8 @@ class Recording:
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
+    rows: tuple[int, int] | None = None
+    overlap: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         n = len(self.t)
@@ -80,4 +84,5 @@ class Recording:
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
                                  f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
         cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench") if (signal := getattr(self, name)) is not None}
-        return replace(self, **cut, notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
+        return replace(self, **cut, rows=None, overlap=(0, 0),
+                       notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))

@@ -1,0 +1,222 @@
+"""Files of named arrays: NPZ, NPY, MATLAB v5 and 7.3, HDF5. Read by slices, so that they may exceed memory."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.source import Block, Values, need
+
+_CHUNK = 65_536  # rows read at once when the caller asks for smaller pieces
+
+
+class Arrays:
+    """Named arrays, whole in memory or sliced from disk: anything with shape, dtype and slicing.
+
+    The axis of the samples is the one with as many entries as there are samples; `rows_last` says which
+    to try first when both have (MATLAB 7.3 stores arrays transposed).
+    """
+
+    row = "sample"
+    lines = 0
+    defaults: Mapping[str, str] = {}
+
+    def __init__(self, path: Path, arrays: Mapping[str, Any], *, rows_last: bool = False,
+                 close: Callable[[], None] | None = None) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        self.arrays = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "fiubM"}
+        self.words = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "USO"}
+        self.rows_last = rows_last
+        self._close = close
+
+    @property
+    def fields(self) -> dict[str, tuple[int, ...]]:
+        shapes = {}
+        for name, array in self.arrays.items():
+            shape = tuple(array.shape)[::-1] if self.rows_last else tuple(array.shape)
+            if len(shape) > 2:
+                shape = tuple(size for size in shape if size > 1)
+            if len(shape) <= 2:
+                shapes[name] = () if int(np.prod(shape)) == 1 and len(shape) != 1 else shape
+        return shapes
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for name, array in self.words.items():
+            items = np.asarray(array[()]).ravel().tolist()
+            items = [item.decode() if isinstance(item, bytes) else item for item in items]
+            if items and all(isinstance(item, str) for item in items):
+                found[name] = tuple(item.strip() for item in items)
+        return found
+
+    def value(self, name: str) -> Values:
+        return np.asarray(self.arrays[name][()]).ravel()
+
+    def close(self) -> None:
+        if self._close:
+            self._close()
+
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+        count = samples or 0
+        axes = {name: self._axis(name, count) for name in names}
+        step = max(count, 1) if rows is None else min(rows, _CHUNK)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            yield Block({name: _take(self.arrays[name], axis, start, stop) for name, axis in axes.items()},
+                        np.arange(start + 1, stop + 1))
+
+    def transposed(self, name: str, samples: int) -> bool:
+        """Whether a two-dimensional array holds its samples along the second axis."""
+        shape = self.fields[name]
+        return len(shape) == 2 and min(shape) > 1 and shape[0] != samples and shape[1] == samples
+
+    def _axis(self, name: str, samples: int) -> int:
+        shape = tuple(self.arrays[name].shape)
+        axes = [axis for axis, size in enumerate(shape) if size == samples]
+        if not axes:
+            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, "
+                                 f"none of that is the {samples} samples of the log")
+        return axes[-1] if self.rows_last else axes[0]
+
+
+def _take(array: Any, axis: int, start: int, stop: int) -> Values:
+    """Samples start to stop as (n,) or (n, k)."""
+    index = tuple(slice(start, stop) if i == axis else slice(None) for i in range(len(array.shape)))
+    part = np.moveaxis(np.asarray(array[index]), axis, 0)
+    return part if part.ndim == 1 else part.reshape(stop - start, -1)
+
+
+def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Record arrays as one array a field, called name.field."""
+    found: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.dtype.names:
+            found.update({f"{name}.{part}" if name else part: array[part] for part in array.dtype.names})
+        else:
+            found[name] = array
+    return found
+
+
+def open_npz(path: Path) -> Arrays:
+    """An NPZ archive; arrays stored without compression stay on disk."""
+    arrays: dict[str, Any] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if not members or not all(member.filename.endswith(".npy") for member in members):
+                raise RecordingError(f"{path}: is a zip archive but not one of numpy's arrays (npz)")
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                with archive.open(member) as file:
+                    version = np.lib.format.read_magic(file)
+                    header = np.lib.format.read_array_header_1_0 if version == (1, 0) \
+                        else np.lib.format.read_array_header_2_0
+                    shape, fortran, dtype = header(file)
+                    if dtype.hasobject:
+                        continue
+                    if member.compress_type == zipfile.ZIP_STORED and shape and np.prod(shape):
+                        offset = _data_offset(path, member) + file.tell()
+                        arrays[name] = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
+                    else:
+                        data = np.frombuffer(file.read(), dtype=dtype)
+                        arrays[name] = data.reshape(shape, order="F" if fortran else "C")
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as problem:
+        raise RecordingError(f"{path}: the npz archive cannot be read, {_reason(problem)}") from None
+    return Arrays(path, _expanded(arrays))
+
+
+def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
+    """Where a stored member's bytes begin: after its local header, whose name and extra fields vary in length."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)
+        name, extra = np.frombuffer(file.read(4), dtype="<u2")
+    return member.header_offset + 30 + int(name) + int(extra)
+
+
+def open_npy(path: Path) -> Arrays:
+    """One array: its columns are called by their numbers, or by its own field names."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as problem:
+        raise RecordingError(f"{path}: the npy file cannot be read, {_reason(problem)}") from None
+    if array.dtype.names:
+        return Arrays(path, _expanded({"": array}))
+    if array.ndim != 2:
+        raise RecordingError(f"{path}: holds an array of {array.ndim} dimensions, expected rows and columns")
+    return Arrays(path, {str(i + 1): array[:, i] for i in range(array.shape[1])})
+
+
+def open_mat(path: Path) -> Arrays:
+    """MATLAB v4 to v7.2; the fields of a struct are called struct.field."""
+    from scipy.io import loadmat
+    try:
+        content = loadmat(path, simplify_cells=True)
+    except Exception as problem:  # scipy raises many kinds on damaged files
+        raise RecordingError(f"{path}: the MATLAB file cannot be read, {_reason(problem)}") from None
+    arrays: dict[str, Any] = {}
+
+    def collect(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                if not name.startswith("__"):
+                    collect(f"{prefix}.{name}" if prefix else name, inner)
+        else:
+            array = np.asarray(value)
+            if array.dtype.kind in "fiub":
+                arrays[prefix] = array
+            elif array.dtype.kind in "UO" and array.ndim <= 1:
+                arrays[prefix] = array
+
+    collect("", content)
+    return Arrays(path, arrays)
+
+
+class _Part:
+    """One field of a compound HDF5 dataset, read by slices."""
+
+    def __init__(self, dataset: Any, name: str) -> None:
+        self.dataset, self.name = dataset, name
+        kind = dataset.dtype[name]
+        self.dtype = kind.base
+        self.shape = (*dataset.shape, *kind.shape)
+
+    def __getitem__(self, index: Any) -> Any:
+        rows, *rest = index if isinstance(index, tuple) and index else (index,)
+        values = self.dataset.fields(self.name)[rows]
+        return values[(slice(None), *rest)] if rest else values
+
+
+def open_hdf5(path: Path) -> Arrays:
+    """HDF5 and MATLAB 7.3; groups are called group/dataset, in MATLAB files struct.field."""
+    h5py = need("h5py", "HDF5 and MATLAB 7.3 files", path)
+    try:
+        file = h5py.File(path, "r")
+    except OSError as problem:
+        raise RecordingError(f"{path}: the HDF5 file cannot be read, {_reason(problem)}") from None
+    with path.open("rb") as raw:
+        matlab = raw.read(6) == b"MATLAB"
+    arrays: dict[str, Any] = {}
+
+    def collect(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset) or name.startswith("#") or item.shape is None:
+            return
+        name = name.replace("/", ".") if matlab else name
+        if item.dtype.names:
+            arrays.update({f"{name}.{part}": _Part(item, part) for part in item.dtype.names})
+        elif not (matlab and item.dtype.kind in "OSU"):  # cells of MATLAB are references, not data
+            arrays[name] = item
+
+    file.visititems(collect)
+    return Arrays(path, arrays, rows_last=matlab, close=file.close)
+
+
+def _reason(problem: Exception) -> str:
+    """What a library says is wrong, as the end of one sentence."""
+    return " ".join(str(problem).split())[:200] or type(problem).__name__

@@ -1,0 +1,115 @@
+"""What a log looks like: its clock, its repeats, joints that stand still, units that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import RecordingError
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+
+FEW = 100  # samples; below this nothing can be said about frequency or noise
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """Smallest and largest position and torque of each joint (joints,)."""
+
+    low: Array
+    high: Array
+    torque_low: Array
+    torque_high: Array
+
+    @staticmethod
+    def of(q: Array, tau: Array) -> Extremes:
+        return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
+
+    def __or__(self, other: Extremes) -> Extremes:
+        """Of both parts of a log."""
+        return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
+                        np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
+
+
+def timing_notes(t: Array, q: Array) -> list[str]:
+    """Rate, jitter, gaps and repeated rows, with numbers. t (samples,) s, q (samples, joints)."""
+    n = len(t)
+    if n < 2:
+        return [f"only {n} sample"]
+    steps = np.diff(t)
+    median = float(np.median(steps))
+    span = float(t[-1] - t[0])
+    notes = [f"{n} samples over {span:.6g} s, median rate {1 / median:.5g} Hz, mean rate {(n - 1) / span:.5g} Hz"]
+    if n < FEW:
+        notes.append(f"only {n} samples, too few to filter or to judge a fit")
+    off = float(np.mean(np.abs(steps / median - 1.0) > 0.5))
+    if np.max(np.abs(steps / median - 1.0)) > 0.05:
+        notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
+                     f"a median of {1e3 * median:.4g} ms, {100 * off:.2g} % off by more than half")
+    longest = int(np.argmax(steps))
+    if steps[longest] > 5 * median:
+        gaps = int(np.sum(steps > 5 * median))
+        notes.append(f"{gaps} gap{'s' * (gaps > 1)} longer than 5 intervals, the longest {steps[longest]:.4g} s "
+                     f"at t = {t[longest]:.6g} s")
+    parts = [float(np.median(part)) for part in np.array_split(steps, 4)] if n >= 40 else [median]
+    if max(parts) > 1.1 * min(parts):
+        notes.append(f"the rate changes along the log, from {1 / max(parts):.4g} to {1 / min(parts):.4g} Hz")
+    if not 10.0 <= 1 / median <= 1e5:
+        notes.append(f"a rate of {1 / median:.4g} Hz is unusual for a robot's log: check time_unit")
+    repeats = float(np.mean(np.all(q[1:] == q[:-1], axis=1)))
+    if repeats > 0.01:
+        notes.append(f"{100 * repeats:.2g} % of the rows repeat the positions of the row before")
+    return notes
+
+
+def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
+    """Joints that stand still and torques that say nothing."""
+    names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
+
+    def those(mask: NDArray[np.bool_]) -> str:
+        chosen = [name for name, yes in zip(names, mask, strict=True) if yes]
+        return ("joint " if len(chosen) == 1 else "joints ") + ", ".join(chosen)
+
+    notes = []
+    still = extremes.high - extremes.low < 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
+    if np.any(still):
+        notes.append(f"{those(still)} never moved (range below 0.001), so the log says nothing of "
+                     f"{'its' if np.sum(still) == 1 else 'their'} inertia and friction")
+    zero = (extremes.torque_low == 0) & (extremes.torque_high == 0)
+    constant = (extremes.torque_low == extremes.torque_high) & ~zero
+    if np.any(zero):
+        notes.append(f"the torque of {those(zero)} is zero in every row")
+    if np.any(constant):
+        notes.append(f"the torque of {those(constant)} is the same in every row")
+    return notes
+
+
+def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> list[str]:
+    """Positions against the robot's limits.
+
+    Degrees read as radians are an error, unless the mapping said the unit itself (`said`).
+    """
+    low, high = extremes.low, extremes.high
+    turning = np.array([not joint.prismatic for joint in robot.joints])
+    limit = np.maximum(np.abs(robot.limit("lower")), np.abs(robot.limit("upper")))
+    limit = np.where(np.isfinite(limit) & (limit > 0), limit, 2 * np.pi)  # a joint without limits: one turn
+    reach = np.maximum(np.abs(low), np.abs(high))
+    far = turning & (reach > 3 * limit)
+    if not np.any(far):
+        over = (low < robot.limit("lower") - 0.05) | (high > robot.limit("upper") + 0.05)
+        return [f"joint {joint.name} goes to {low[i]:.4g} and {high[i]:.4g}, outside its limits {joint.lower:.4g} "
+                f"and {joint.upper:.4g}" for i, joint in enumerate(robot.joints) if over[i]]
+    worst = int(np.argmax(np.where(far, reach / limit, 0.0)))
+    bounded = np.isfinite(robot.limit("upper"))[worst]
+    text = (f"joint {robot.joints[worst].name} goes to {reach[worst]:.4g} rad, more than three times "
+            + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
+    if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
+        text += '; these look like degrees: set unit = "deg" in the mapping'
+        if not said and bounded:
+            raise RecordingError(f"{source}: {text}, or unit = \"rad\" if they are not")
+    else:
+        text += "; check unit, ratio and offset"
+    return [text]

@@ -1,0 +1,109 @@
+"""Columns: from what a mapping says to the fields of a file, joint by joint."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dynid.errors import RecordingError
+from dynid.recording.mapping import Names
+from dynid.recording.source import Source
+
+_PLACE = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Fields of a source for one signal, in order.
+
+    joints: whose they are, where the columns say it. extra: joints that have such a field and are not wanted.
+    """
+
+    fields: tuple[str, ...]
+    joints: tuple[str, ...] | None = None
+    extra: tuple[str, ...] = ()
+
+
+def listed(names: Sequence[str], most: int = 24) -> str:
+    """Names as 'a, b, c', cut short when there are very many."""
+    text = ", ".join(names[:most])
+    return text + f" and {len(names) - most} more" if len(names) > most else text or "nothing"
+
+
+def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
+    """Find the fields that `names` means.
+
+    joints: the wanted joints' names, if known. count: how many joints there should be, if known.
+    """
+    known = [name for name, shape in source.fields.items() if shape != ()]
+    if names is None:
+        return Match(tuple(known))
+    if isinstance(names, list):
+        return Match(tuple(_one(source, known, name, signal) for name in names))
+    if isinstance(names, str) and names not in known:
+        place = _PLACE.search(names)
+        if place:
+            return _pattern(source, known, names, signal, joints, count)
+        span = re.fullmatch(r"(\d+)\s*-\s*(\d+)", names)
+        if span:
+            first, last = int(span[1]), int(span[2])
+            return Match(tuple(_one(source, known, i, signal) for i in range(first, last + 1)))
+    return Match((_one(source, known, names, signal),))
+
+
+def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
+    if isinstance(name, str):
+        if name in known:
+            return name
+        if name in source.fields:
+            raise RecordingError(f"{source.path}: '{name}', given for {signal}, holds a single number")
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise RecordingError(f"{source.path}: has no column '{name}' for {signal}{hint or '; it has ' + listed(known)}")
+    if not 1 <= name <= len(known):
+        raise RecordingError(f"{source.path}: has no column {name} for {signal}; they count from 1 to {len(known)}")
+    return known[name - 1]
+
+
+def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints: Sequence[str] | None,
+             count: int | None) -> Match:
+    kinds = {item[1] for item in _PLACE.finditer(pattern)}
+    if len(kinds) > 1:
+        raise RecordingError(f"{source.path}: the pattern '{pattern}' for {signal} has both {{joint}} and {{i}}")
+    kind = kinds.pop()
+    pieces = [re.escape(piece) for piece in _PLACE.sub("\0", pattern).split("\0")]
+    group = r"(?P<it>.+)" if kind == "joint" else r"(?P<it>\d+)"
+    expression = re.compile(pieces[0] + group + "(?P=it)".join(pieces[1:]))
+    found = {hit["it"]: name for name in known if (hit := expression.fullmatch(name))}
+    if not found:
+        raise RecordingError(f"{source.path}: no column fits '{pattern}' for {signal}; it has {listed(known)}")
+    if kind == "joint":
+        return by_name(source, found, signal, joints)
+    return by_number(source, {int(number): name for number, name in found.items()}, signal, joints, count)
+
+
+def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Sequence[str] | None) -> Match:
+    """Fields of the wanted joints, or of all when none are named. found: joint -> field."""
+    if joints is None:
+        return Match(tuple(found.values()), tuple(found))
+    missing = [joint for joint in joints if joint not in found]
+    if missing:
+        raise RecordingError(f"{source.path}: has no {signal} of joint '{missing[0]}'; it has {listed(list(found))}")
+    return Match(tuple(found[joint] for joint in joints), tuple(joints),
+                 tuple(joint for joint in found if joint not in joints))
+
+
+def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
+              count: int | None) -> Match:
+    """Fields numbered from 0 or 1, as many as there are joints. found: number -> field."""
+    first = 0 if 0 in found else 1
+    wanted = count if count is not None else max(found) - first + 1
+    missing = [number for number in range(first, first + wanted) if number not in found]
+    if missing:
+        whose = f", for joint '{joints[missing[0] - first]}'," if joints else ""
+        raise RecordingError(f"{source.path}: has no {signal} number {missing[0]}{whose} "
+                             f"only {listed(list(found.values()))}")
+    return Match(tuple(found[number] for number in range(first, first + wanted)), None,
+                 tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))

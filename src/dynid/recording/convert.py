@@ -1,0 +1,134 @@
+"""Conversion: from the numbers of a log to the robot's joints: units, drive gains, gears, signs, order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.columns import listed
+from dynid.recording.mapping import SI, Mapping, gears, per_joint
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """What takes logged columns (samples, k) to the robot's joints (samples, dof).
+
+    Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
+    gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
+    """
+
+    position_scale: Array
+    velocity_scale: Array
+    torque_scale: Array
+    sign: Array
+    torque_sign: Array
+    offset: Array
+    inverse: Array | None
+    gears: Array | None
+    order: tuple[int, ...]
+    joints: tuple[str, ...]
+
+    def position(self, raw: Array) -> Array:
+        scaled = raw * self.position_scale
+        joint = scaled if self.inverse is None else scaled @ self.inverse.T
+        return (joint * self.sign + self.offset)[:, self.order]
+
+    def velocity(self, raw: Array) -> Array:
+        scaled = raw * self.velocity_scale
+        joint = scaled if self.inverse is None else scaled @ self.inverse.T
+        return (joint * self.sign)[:, self.order]
+
+    def torque(self, raw: Array) -> Array:
+        scaled = raw * self.torque_scale
+        joint = scaled if self.gears is None else scaled @ self.gears
+        return (joint * self.torque_sign)[:, self.order]
+
+
+def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,
+               gain: Array | None, guessed: Dictionary[str, str], source: str, notes: list[str]) -> Conversion:
+    """Build it for `count` logged columns. names: their joints, if known. gain: from the file, if it is there.
+
+    guessed: units read from column names, used where the mapping says none.
+    """
+    if names is not None and len(names) != count:
+        raise RecordingError(f"{source}: joints names {len(names)} joints, but the log has {count} position columns")
+    order = _order(names, count, robot, source, notes)
+    if names is None and robot is not None:
+        names = robot.joint_names
+    units = _units(mapping, guessed.get("position"), count, names, robot, source, notes)
+    speeds = per_joint(mapping.velocity_unit, names, count, "velocity_unit", source)
+    if "velocity" in guessed and mapping.velocity_unit is None:
+        speeds = [guessed["velocity"]] * count
+    scale = np.array([SI[unit] for unit in units])
+    numbers = {what: np.array(per_joint(getattr(mapping, what), names, count, what, source, default), dtype=float)
+               for what, default in (("sign", 1.0), ("torque_sign", 1.0), ("offset", 0.0))}
+    if gain is None:
+        gain = np.array(per_joint(None if isinstance(mapping.drive_gain, str) else mapping.drive_gain,
+                                  names, count, "drive_gain", source, 1.0), dtype=float)
+    elif gain.size not in (1, count):
+        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints")
+    motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor"}
+    matrix = gears(mapping, names, count, source) if any(motor.values()) else None
+    return Conversion(
+        position_scale=scale,
+        velocity_scale=np.array([SI[speed or unit] for speed, unit in zip(speeds, units, strict=True)]),
+        torque_scale=np.broadcast_to(np.asarray(gain, dtype=float).ravel(), (count,)),
+        sign=numbers["sign"], torque_sign=numbers["sign"] * numbers["torque_sign"], offset=numbers["offset"] * scale,
+        inverse=np.asarray(np.linalg.inv(matrix), dtype=float) if matrix is not None and motor["position"] else None,
+        gears=matrix if motor["torque"] else None,
+        order=order,
+        joints=robot.joint_names if robot is not None else tuple(names or ()))
+
+
+def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source: str, notes: list[str]) \
+        -> tuple[int, ...]:
+    """Which logged column belongs to each joint of the robot."""
+    if robot is None:
+        return tuple(range(count))
+    if names is None:
+        if count != robot.dof:
+            raise RecordingError(f"{source}: has {count} position columns, robot '{robot.name}' has {robot.dof} joints "
+                                 f"({listed(robot.joint_names)}); name the columns' joints with joints = [...]")
+        return tuple(range(count))
+    missing = [name for name in robot.joint_names if name not in names]
+    if missing:
+        raise RecordingError(f"{source}: joint '{missing[0]}' of robot '{robot.name}' is not in the log, "
+                             f"which has {listed(list(names))}")
+    extra = [name for name in names if name not in robot.joint_names]
+    if extra:
+        notes.append(f"not used, robot '{robot.name}' has no such joint: {listed(extra)}")
+    order = tuple(list(names).index(name) for name in robot.joint_names)
+    if list(order) != sorted(order):
+        notes.append(f"columns put into the robot's joint order, {listed(robot.joint_names)}")
+    return order
+
+
+def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[str] | None, robot: Robot | None,
+           source: str, notes: list[str]) -> list[str]:
+    """The unit of each position column; one unit for all leaves out the joints of the other kind."""
+    unit = mapping.unit if mapping.unit is not None else guessed
+    prismatic = [robot is not None and names is not None and name in robot.joint_names
+                 and robot.joints[robot.joint_index(name)].prismatic for name in names or [""] * count]
+    if mapping.side == "motor":  # motors turn, whatever the joint does
+        return [item or "rad" for item in per_joint(unit, names, count, "unit", source)]
+    natural = ["m" if slides else "rad" for slides in prismatic]
+    given = [item or plain for item, plain in
+             zip(per_joint(unit, names, count, "unit", source), natural, strict=True)]
+    if robot is None:
+        return given
+    wrong = [i for i in range(count) if (given[i] in ("m", "mm")) != prismatic[i]
+             and names is not None and names[i] in robot.joint_names]
+    if wrong and isinstance(unit, str) and len(wrong) < count:
+        left = [str(names[i]) for i in wrong] if names is not None else []
+        notes.append(f"unit {unit} does not fit joint {listed(left)}, taken as {natural[wrong[0]]}")
+        return [natural[i] if i in wrong else given[i] for i in range(count)]
+    if wrong and names is not None:
+        raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint '{names[wrong[0]]}', which "
+                             f"{'slides' if prismatic[wrong[0]] else 'turns'}")
+    return given

@@ -1,0 +1,200 @@
+"""Guess: what the columns of a log are, from their names, when nobody said it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dynid.errors import RecordingError
+from dynid.recording.columns import Match, by_name, by_number, listed
+from dynid.recording.source import Source
+
+_WORDS = {
+    "time": "t time times stamp stamps timestamp timestamps clock",
+    "position": "q qm pos position positions angle angles theta",
+    "velocity": "dq qd qdot qp dqm vel velocity velocities speed speeds omega",
+    "torque": "tau taum torque torques effort efforts trq moment moments",
+    "current": "current currents curr cur amps",
+    "acceleration": "ddq qdd qddot acc accel acceleration accelerations",
+    "wrench": "wrench",
+}
+_KIND = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
+_PLAIN = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
+_UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
+_CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
+_FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Signals found, and units that column names carry (position, velocity, time -> unit)."""
+
+    signals: dict[str, Match]
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One column understood: its signal, whose it is (name, number or None), the rest of its name."""
+
+    signal: str
+    joint: str | int | None
+    rest: tuple[str, ...]
+    unit: str | None
+
+
+def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
+          count: int | None, notes: list[str]) -> Guess:
+    """Find the wanted signals by name, and the optional ones when they are plain; say in `notes` what was taken.
+
+    joints: the robot's joint names, if known. count: how many joints there should be.
+    """
+    known = [name for name, shape in source.fields.items() if shape != ()]
+    found = _canonical(source, known) or _grouped(source, known, joints)
+    signals: dict[str, Match] = {}
+    units: dict[str, str] = {}
+    for signal in (*wanted, *optional):
+        if signal == "time":
+            continue
+        groups = found.get(signal, {})
+        plain = [rest for rest in groups if not set(rest) - _KIND.keys() - _PLAIN - _REFERENCE]
+        choices = plain if len(plain) == 1 else list(groups)
+        if len(choices) == 1:
+            group = groups[choices[0]]
+            signals[signal] = _ordered(source, group, signal, joints, count)
+            named_units = {reading.unit for reading, _ in group if reading.unit}
+            if named_units:
+                units[signal] = named_units.pop()
+            others = [name for rest, group in groups.items() if rest != choices[0] for _, name in group]
+            notes.append(f"guessed from their names: {signal} = {listed(list(signals[signal].fields))}"
+                         + (f" ({units[signal]})" if signal in units else "")
+                         + (f"; {listed(others)} not used" if others else ""))
+        elif signal in wanted and groups:
+            names = " or ".join(listed([name for _, name in groups[rest]], 7) for rest in choices)
+            raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Say it with "
+                                 f"{signal} = [...] in the mapping")
+        elif signal in wanted:
+            if signal == "torque" and "current" in found:
+                raise RecordingError(f"{source.path}: has currents but no torques; set current = [...] and "
+                                     f"drive_gain, the torque per unit of current, in the mapping")
+            raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}; say it with "
+                                 f"{signal} = [...] in the mapping, the columns are {listed(known)}")
+        elif groups:
+            notes.append(f"several groups of columns could be the {signal}, so none was taken")
+    if "time" in wanted:
+        signals["time"], unit = _time(source, known, found.get("time", {}), notes)
+        if unit:
+            units["time"] = unit
+    return Guess(signals, units)
+
+
+_Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
+
+
+def _canonical(source: Source, known: Sequence[str]) -> _Groups:
+    """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called."""
+    prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
+                "position_": "position", "velocity_": "velocity", "torque_": "torque"}
+    groups: _Groups = {}
+    for name in known:
+        for prefix, signal in prefixes.items():
+            if name.startswith(prefix):
+                reading = _Reading(signal, name.removeprefix(prefix), (), None)
+                groups.setdefault(signal, {}).setdefault((), []).append((reading, name))
+                break
+    joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
+    if "time" not in known or not {"position", "torque"} <= joints.keys() \
+            or any(names != joints["position"] for names in joints.values()):
+        return {}
+    if all(str(joint).isdigit() for joint in joints["position"]):
+        return {}
+    groups["time"] = {("time",): [(_Reading("time", None, ("time",), None), "time")]}
+    return groups
+
+
+def _grouped(source: Source, known: Sequence[str], joints: Sequence[str] | None) -> _Groups:
+    groups: _Groups = {}
+    for name in known:
+        shape = source.fields[name]
+        several = len(shape) == 2 and min(shape) != 1  # an array of all joints, not the column of one
+        reading = _classify(name) if several else _read_name(name, joints or ())
+        if reading:
+            groups.setdefault(reading.signal, {}).setdefault(reading.rest, []).append((reading, name))
+    return groups
+
+
+def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
+    for joint in sorted(joints, key=len, reverse=True):
+        hit = re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name)
+        if hit:
+            reading = _classify(name[:hit.start()] + " " + name[hit.end():])
+            if reading:
+                return _Reading(reading.signal, joint, reading.rest, reading.unit)
+    reading = _classify(name)
+    if reading is None or reading.signal == "time":
+        return reading
+    numbers = re.findall(r"\d+", name)
+    if numbers:
+        rest = tuple(word for word in reading.rest if not word.isdigit())
+        return _Reading(reading.signal, int(numbers[-1]), rest, reading.unit)
+    strange = [word for word in reading.rest if word not in _KIND and word not in _PLAIN and word not in _REFERENCE]
+    if not strange:
+        return reading
+    if set(strange) & _CARTESIAN:
+        return None
+    return _Reading(reading.signal, "_".join(strange), tuple(w for w in reading.rest if w not in strange), reading.unit)
+
+
+def _classify(name: str) -> _Reading | None:
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+    kinds = {_KIND[word] for word in words if word in _KIND}
+    if len(kinds) != 1:
+        return None
+    kind = kinds.pop()
+    if set(words) & _REFERENCE:
+        kind = {"position": "reference", "velocity": "reference_velocity"}.get(kind, "")
+    if kind in ("", "acceleration"):
+        return None
+    unit = next((_UNITS[word] for word in words if word in _UNITS), None)
+    return _Reading(kind, None, tuple(word for word in words if word not in _UNITS), unit)
+
+
+def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str, joints: Sequence[str] | None,
+             count: int | None) -> Match:
+    owners = [reading.joint for reading, _ in group]
+    if len(set(owners)) < len(owners):
+        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed([name for _, name in group])}? "
+                             f"Say it with {signal} = [...] in the mapping")
+    if owners == [None] or (len(group) == 1 and count == 1):
+        return Match((group[0][1],))
+    numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}
+    if len(numbered) == len(group):
+        return by_number(source, numbered, signal, joints, count)
+    return by_name(source, {str(reading.joint): name for reading, name in group}, signal, joints)
+
+
+def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], list[tuple[_Reading, str]]],
+          notes: list[str]) -> tuple[Match, str | None]:
+    """The time column; a pair of seconds and nanoseconds counts as one."""
+    for name in known:
+        partner = {"secs": "nsecs", "sec": "nanosec"}.get(re.split(r"[^A-Za-z]", name)[-1].lower())
+        other = re.sub(r"[A-Za-z]+$", partner, name) if partner else None
+        if other in known and other is not None:
+            notes.append(f"guessed from their names: time = {name} (s) and {other} (ns)")
+            return Match((name, other)), None
+    found = {name: reading for group in groups.values() for reading, name in group}
+    if not found:
+        raise RecordingError(f"{source.path}: cannot tell which column is the time; say it with time = \"...\", or "
+                             f"give the rate in Hz, the columns are {listed(known)}")
+    preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
+    if len(found) > 1 and not preferred:
+        raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "
+                             f"Say it with time = \"...\"")
+    name = preferred[0] if preferred else next(iter(found))
+    others = [other for other in found if other != name]
+    unit = found[name].unit
+    notes.append(f"guessed from its name: time = {name}" + (f" ({unit})" if unit else "")
+                 + (f"; {listed(others)} not used" if others else ""))
+    return Match((name,)), unit

@@ -1,0 +1,230 @@
+"""Layout: the open files of a log and which of their columns become which signal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.arrays import Arrays
+from dynid.recording.columns import Match, listed, match
+from dynid.recording.convert import Conversion, conversion
+from dynid.recording.guess import guess
+from dynid.recording.mapping import SIGNALS, Mapping, Names, Place
+from dynid.recording.source import Source, open_source
+from dynid.robot import Robot
+
+_OPTIONAL = ("velocity", "reference", "reference_velocity")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of numbers: source (index into Layout.sources), field, and which of its columns."""
+
+    source: int
+    field: str
+    part: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How to read one log. columns: signal -> columns, torque for currents too; no time when a rate is given.
+
+    samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
+    given, by the mapping or by the columns' names, and not assumed.
+    """
+
+    path: Path
+    sources: tuple[Source, ...]
+    samples: tuple[int | None, ...]
+    columns: Dictionary[str, tuple[Column, ...]]
+    conversion: Conversion
+    time_unit: str | None
+    mapping: Mapping
+    unit_said: bool
+    notes: tuple[str, ...]
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+@dataclass
+class _Files:
+    """The sources opened so far, by file and width."""
+
+    path: Path
+    mapping: Mapping
+    opened: dict[tuple[Path, int | None], Source] = field(default_factory=dict)
+
+    def get(self, place: Place) -> int:
+        folder = self.path if self.path.is_dir() else self.path.parent
+        key = (self.path if place.file is None else folder / place.file, place.width)
+        if key not in self.opened:
+            said = self.mapping
+            self.opened[key] = open_source(key[0], topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
+                                           header=said.header, skip=said.skip, width=place.width)
+        return list(self.opened).index(key)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self.opened.values())
+
+
+def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
+    """Open the files and decide what is read from where; close them again if that fails."""
+    files = _Files(path, mapping)
+    try:
+        return _lay_out(files, mapping, robot)
+    except BaseException:
+        for source in files.sources:
+            source.close()
+        raise
+
+
+def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
+    path = files.path
+    notes: list[str] = []
+    joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
+    count = len(joints) if joints is not None else None
+    places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
+    matches, units = _unsaid(files, mapping, set(places), joints, count, notes)
+    for signal, place in places.items():
+        index = files.get(place)
+        columns = place.columns if place.width is None else "values"
+        whose = joints if signal not in ("time", "wrench") else None
+        matches[signal] = (index, match(files.sources[index], columns, signal, whose, count))
+    if "current" in matches:
+        matches["torque"] = matches.pop("current")
+    samples = _samples(files.sources, matches, path)
+    spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
+              for signal, (index, found) in matches.items()}
+    _check_counts(path, spread)
+    names = _column_joints(files.sources, mapping, matches, robot, path, notes)
+    extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
+    if extra:
+        notes.append(f"in the log, but of no joint asked for, and not used: {listed(extra)}")
+    gain = _gain(files.sources[matches["torque"][0]], mapping)
+    turned = conversion(mapping, len(spread["position"]), names, robot, gain, units, str(path), notes)
+    if mapping.rate is not None:
+        notes.append(f"time is counted at {mapping.rate:g} Hz, as the mapping says")
+    return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
+                  mapping.unit is not None or "position" in units, tuple(notes))
+
+
+def _place(value: Names | Place) -> Place:
+    return value if isinstance(value, Place) else Place(columns=value)
+
+
+def _unsaid(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
+            notes: list[str]) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
+    """Signals that the mapping leaves out: as the format has them, or guessed from names; and units from names."""
+    wanted = ["position"] if "position" not in said else []
+    wanted += ["torque"] if not {"torque", "current"} & said else []
+    wanted += ["time"] if mapping.rate is None and "time" not in said else []
+    optional = [] if mapping.names_signals else list(_OPTIONAL)
+    if not wanted:
+        return {}, {}
+    index = files.get(Place())
+    main = files.sources[index]
+    if not main.defaults:
+        whose = joints if joints is not None else _written_names(main)
+        found = guess(main, wanted, optional, whose, count, notes)
+        return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
+    missing = [signal for signal in wanted if signal not in main.defaults]
+    if missing:
+        raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}")
+    taken = [signal for signal in (*wanted, *optional) if signal in main.defaults]
+    said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
+    notes.append(f"read from the messages: {', '.join(said_so)}")
+    return {signal: (index, match(main, main.defaults[signal], signal, None if signal == "time" else joints, count))
+            for signal in taken}, {}
+
+
+def _written_names(source: Source) -> tuple[str, ...] | None:
+    """Joint names that the file itself holds, as `write_npz` writes them."""
+    for key in ("joints", "joint_names", "names"):
+        if key in source.texts:
+            return source.texts[key]
+    return None
+
+
+def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]], path: Path) \
+        -> tuple[int | None, ...]:
+    """How many samples each source of arrays holds: the length of its time, or the longer side of its first array."""
+    counts: list[int | None] = []
+    for index, source in enumerate(sources):
+        shapes = [source.fields[found.fields[0]] for signal in ("time", *SIGNALS) if signal in matches
+                  for place, found in [matches[signal]] if place == index and found.fields]
+        counts.append(max(shapes[0], default=0) if isinstance(source, Arrays) and shapes else None)
+        if counts[-1] == 0:
+            raise RecordingError(f"{path}: holds no samples")
+    return tuple(counts)
+
+
+def _columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]) -> tuple[Column, ...]:
+    """One entry a column; arrays give several."""
+    columns: list[Column] = []
+    for name in found.fields:
+        shape = source.fields[name]
+        if isinstance(source, Arrays) and samples:
+            size = int(np.prod(shape))
+            if size % samples:
+                raise RecordingError(f"{source.path}: '{name}' is {' x '.join(map(str, shape))}, "
+                                     f"which does not fit the {samples} samples of the log")
+            width = size // samples
+            if source.transposed(name, samples):
+                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, joints along the rows, and was transposed")
+        else:
+            width = shape[1] if len(shape) == 2 else 1
+        columns += [Column(index, name, part) for part in range(width)]
+    return tuple(columns)
+
+
+def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
+    count = len(columns["position"])
+    if not count:
+        raise RecordingError(f"{path}: no position columns are named")
+    for signal, found in columns.items():
+        if signal == "time" and len(found) not in (1, 2):
+            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}")
+        if signal == "wrench" and len(found) != 6:
+            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}")
+        if signal not in ("time", "wrench") and len(found) != count:
+            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}")
+
+
+def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
+                   robot: Robot | None, path: Path, notes: list[str]) -> Sequence[str] | None:
+    """Whose the columns are: as the mapping says, as their names say, or as the file says; None when unknown."""
+    if mapping.joints is not None:
+        return mapping.joints
+    named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}
+    for signal, names in named.items():
+        if "position" in named and names != named["position"]:
+            raise RecordingError(f"{path}: position is of joints {listed(named['position'])}, "
+                                 f"{signal} of {listed(names)}")
+    if "position" in named:
+        return named["position"]
+    index, found = matches["position"]
+    written = _written_names(sources[index])
+    if written is None or len(found.fields) > 1:
+        return None
+    if robot is not None and not set(robot.joint_names) <= set(written):
+        notes.append(f"the file calls its joints {listed(written)}, the robot has {listed(robot.joint_names)}; "
+                     f"columns are taken in order")
+        return None
+    return written
+
+
+def _gain(source: Source, mapping: Mapping) -> np.ndarray | None:
+    if not isinstance(mapping.drive_gain, str):
+        return None
+    if mapping.drive_gain not in source.fields:
+        raise RecordingError(f"{source.path}: has no value '{mapping.drive_gain}' for drive_gain; "
+                             f"it has {listed(list(source.fields))}")
+    return np.asarray(source.value(mapping.drive_gain), dtype=float)

@@ -1,0 +1,220 @@
+"""Mapping: which columns of a log are what, in which units, on which side of the gears."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+
+from dynid.errors import RecordingError
+from dynid.robot.inertia import Array
+
+Names = str | int | list[str | int]
+PerJoint = float | list[float] | dict[str, float]
+Unit = Literal["rad", "deg", "m", "mm"]
+VelocityUnit = Literal["rad", "deg", "m", "mm", "rpm"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+Side = Literal["joint", "motor"]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
+SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench")
+
+
+class Place(BaseModel):
+    """Where a signal is, when a list of columns does not say it: another file, or a flat one.
+
+    columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder.
+    width: the file holds one number a line and this many consecutive lines make one sample.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: Names | None = None
+    file: str | None = None
+    width: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _flat_or_columns(self) -> Self:
+        if self.width is not None and self.columns is not None:
+            raise ValueError("give columns or width, not both: a flat file has no columns to choose from")
+        return self
+
+
+class Mapping(BaseModel):
+    """How to read a log. Everything has a default; what is not said is guessed and put into the notes.
+
+    time, position, velocity, torque, current, reference, reference_velocity, wrench: a column name, a
+    list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or
+    "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
+    nanoseconds. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
+    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
+    unit, velocity_unit: of positions and velocities; one for all, or one a joint.
+    side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
+    ratio: motor turns for one joint turn, one a joint; or coupling, the square matrix R with
+    q_motor = R q_joint, and so tau_joint = R^T tau_motor.
+    sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
+    for torques alone; offset: added to joint positions after the sign, in `unit`.
+    joints: names of the columns' joints, in the order of the columns. Lists that go joint by joint are
+    in this order, or in the robot's when it is left out; a table {name = value} needs no order.
+    topic: of a bag. delimiter, decimal, header, skip (lines): of a text file.
+    bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    time: Names | Place | None = None
+    time_unit: TimeUnit | None = None
+    rate: Rate | None = None
+    position: Names | Place | None = None
+    velocity: Names | Place | None = None
+    torque: Names | Place | None = None
+    current: Names | Place | None = None
+    drive_gain: str | PerJoint | None = None
+    reference: Names | Place | None = None
+    reference_velocity: Names | Place | None = None
+    wrench: Names | Place | None = None
+    unit: Unit | list[Unit] | dict[str, Unit] | None = None
+    velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
+    side: Side = "joint"
+    torque_side: Side | None = None
+    ratio: PerJoint | None = None
+    coupling: list[list[float]] | None = None
+    sign: PerJoint | None = None
+    torque_sign: PerJoint | None = None
+    offset: PerJoint | None = None
+    joints: list[str] | None = None
+    topic: str | None = None
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    header: bool | None = None
+    skip: Annotated[int, Field(ge=0)] = 0
+    bad_rows: Literal["error", "drop"] = "error"
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.time is not None and self.rate is not None:
+            raise ValueError("give time or rate, not both")
+        if self.torque is not None and self.current is not None:
+            raise ValueError("give torque or current, not both")
+        if self.current is not None and self.drive_gain is None:
+            raise ValueError("current needs drive_gain, the torque per unit of current")
+        if self.drive_gain is not None and self.torque is not None:
+            raise ValueError("drive_gain goes with current, not with torque")
+        geared = "motor" in (self.side, self.torque_side)
+        if self.ratio is not None and self.coupling is not None:
+            raise ValueError("give ratio or coupling, not both: the diagonal of coupling holds the ratios")
+        if not geared and (self.ratio is not None or self.coupling is not None):
+            raise ValueError('ratio and coupling are for a log of the motor side: set side = "motor"')
+        if geared and self.ratio is None and self.coupling is None:
+            raise ValueError('side = "motor" needs ratio or coupling')
+        for name in ("sign", "torque_sign"):
+            value = getattr(self, name)
+            numbers = value.values() if isinstance(value, dict) else np.atleast_1d(1.0 if value is None else value)
+            if any(abs(number) != 1.0 for number in numbers):
+                raise ValueError(f"{name} must be 1 or -1 for each joint")
+        if self.joints is not None and len(set(self.joints)) < len(self.joints):
+            raise ValueError("joints names a joint twice")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise ValueError('delimiter must be one character, or left out; " " stands for any white space')
+        return self
+
+    @staticmethod
+    def of(settings: Dictionary[str, Any], source: str = "mapping") -> Mapping:
+        """From a dictionary; `source` names it in messages."""
+        try:
+            return Mapping(**settings)
+        except ValidationError as problem:
+            raise RecordingError(f"{source}: {sentence(problem)}") from None
+
+    @staticmethod
+    def load(path: str | Path) -> Mapping:
+        """From the [log] table of a TOML file."""
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise RecordingError(f"{path}: not a TOML file: {problem}") from None
+        if not isinstance(table.get("log"), dict):
+            raise RecordingError(f"{path}: has no [log] table; put the mapping of the log there")
+        return Mapping.of(table["log"], f"{path} [log]")
+
+    def having(self, **overrides: Any) -> Mapping:
+        """The same mapping with some settings changed; checked like a new one."""
+        if not overrides:
+            return self
+        settings = {name: getattr(self, name) for name in self.model_fields_set} | overrides
+        return Mapping.of({name: value for name, value in settings.items() if value is not None})
+
+    @property
+    def names_signals(self) -> bool:
+        """Whether it says where any signal is; then what it leaves out is not guessed."""
+        return any(getattr(self, name) is not None for name in SIGNALS)
+
+
+def sentence(problem: ValidationError) -> str:
+    """The first complaint of pydantic, ours before its own, as one sentence that names the setting."""
+    errors = problem.errors(include_url=False)
+    first = next((error for error in errors if error["type"] == "value_error"), errors[0])
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, list(Mapping.model_fields), n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else f"; it knows {', '.join(Mapping.model_fields)}"
+        if len(first["loc"]) > 1:
+            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width"
+        return f"there is no setting '{name}'{hint}"
+    text = str(first["msg"]).removeprefix("Value error, ")
+    text = text[:1].lower() + text[1:]
+    if first["type"] == "value_error":
+        return f"'{name}': {text}" if name else text
+    wanted = {name: "column names, a pattern, an array key or {file, columns, width}" for name in ("time", *SIGNALS)}
+    wanted["drive_gain"] = "a number, one a joint, or a key of the file"
+    if name in wanted:
+        return f"'{name}' must be {wanted[name]}, got {first['input']!r}"
+    return f"'{name}': {text}, got {first['input']!r}"
+
+
+def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, source: str,
+              default: Any = None) -> list[Any]:
+    """One value a joint (count,) from one for all, a list, or a table by joint name."""
+    if value is None:
+        return [default] * count
+    if isinstance(value, dict):
+        if names is None:
+            raise RecordingError(f"{source}: {what} goes by joint name, but the log's joints have no names; "
+                                 f"set joints = [...] or give a robot")
+        unknown = [name for name in value if name not in names]
+        if unknown:
+            raise RecordingError(f"{source}: {what} names joint '{unknown[0]}', the log has {', '.join(names)}")
+        missing = [name for name in names if name not in value]
+        if missing and default is None:
+            raise RecordingError(f"{source}: {what} says nothing of joint '{missing[0]}'")
+        return [value.get(name, default) for name in names]
+    if isinstance(value, list):
+        if len(value) != count:
+            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints")
+        return list(value)
+    return [value] * count
+
+
+def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str) -> Array:
+    """The matrix R (count, count) with q_motor = R q_joint."""
+    if mapping.coupling is None:
+        matrix = np.diag(np.array(per_joint(mapping.ratio, names, count, "ratio", source), dtype=float))
+    else:
+        rows = mapping.coupling
+        if len(rows) != count or any(len(row) != count for row in rows):
+            raise RecordingError(f"{source}: coupling must be {count} x {count}, a row for each motor")
+        matrix = np.array(rows, dtype=float)
+    if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < count:
+        raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} cannot be inverted, "
+                             f"so joint positions do not follow from motor positions")
+    return matrix

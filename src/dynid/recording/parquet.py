@@ -1,0 +1,90 @@
+"""Parquet tables: columns of numbers, lists of numbers, or time stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.source import Block, Fault, Values, need
+
+_CHUNK = 65_536
+
+
+class Parquet:
+    """A Parquet file. A column of lists counts as an array (samples, length of the lists)."""
+
+    row = "row"
+    lines = 0
+    texts: Mapping[str, tuple[str, ...]] = {}
+    defaults: Mapping[str, str] = {}
+
+    def __init__(self, path: Path) -> None:
+        parquet = need("pyarrow.parquet", "Parquet files", path)
+        self._arrow = need("pyarrow", "Parquet files", path)
+        self.path = path
+        self.notes: list[str] = []
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (self._arrow.ArrowInvalid, OSError) as problem:
+            raise RecordingError(f"{path}: the Parquet file cannot be read, {' '.join(str(problem).split())}") from None
+        widths = {item.name: self._width(item) for item in self._file.schema_arrow}
+        self._widths = {name: width for name, width in widths.items() if width is not None}
+
+    def _width(self, item: Any) -> int | None:
+        """Numbers in a cell of this column; 0 for a plain number, None when it holds none."""
+        types = self._arrow.types
+
+        def plain(kind: Any) -> bool:
+            return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+        if plain(item.type) or types.is_timestamp(item.type):
+            return 0
+        if types.is_fixed_size_list(item.type) and plain(item.type.value_type):
+            return int(item.type.list_size)
+        if (types.is_list(item.type) or types.is_large_list(item.type)) and plain(item.type.value_type):
+            for batch in self._file.iter_batches(batch_size=1, columns=[item.name]):
+                first = batch.column(0)[0].as_py()
+                return len(first) if first else None
+        return None
+
+    @property
+    def fields(self) -> dict[str, tuple[int, ...]]:
+        rows = self._file.metadata.num_rows
+        return {name: (rows, width) if width else (rows,) for name, width in self._widths.items()}
+
+    def value(self, name: str) -> Values:
+        return np.concatenate([block.values[name].ravel() for block in self.blocks([name], None, None)])
+
+    def close(self) -> None:
+        self._file.close()
+
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+        start = 1
+        columns = list(dict.fromkeys(names))
+        for batch in self._file.iter_batches(batch_size=min(rows or _CHUNK, _CHUNK), columns=columns):
+            faults: dict[int, Fault] = {}
+            values = {name: self._numbers(name, batch.column(name), faults) for name in names}
+            yield Block(values, np.arange(start, start + batch.num_rows), faults)
+            start += batch.num_rows
+
+    def _numbers(self, name: str, column: Any, faults: dict[int, Fault]) -> Values:
+        width = self._widths[name]
+        if column.null_count:
+            for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+                faults.setdefault(row, (name, 0, "is empty"))
+        if not width:
+            if column.null_count and not self._arrow.types.is_floating(column.type):
+                column = column.fill_null(0)
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        lists = column.to_pylist()
+        numbers = np.zeros((len(lists), width))
+        for row, cells in enumerate(lists):
+            if cells is not None and len(cells) == width:
+                numbers[row] = [np.nan if cell is None else cell for cell in cells]
+            else:
+                faults.setdefault(row, (name, 0, f"holds {len(cells or [])} of {width} numbers"))
+        return numbers

@@ -1,0 +1,149 @@
+"""Source: a file as named fields of numbers, handed out in blocks of consecutive rows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import RecordingError
+
+Values = NDArray[Any]
+Fault = tuple[str, int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows of a file.
+
+    values: (n,) or (n, k) for each field asked for. rows: number of each row in the file, counted from
+    1, header included (n,). faults: by row of the block, the field, its column (from 0) and what is wrong.
+    """
+
+    values: Mapping[str, Values]
+    rows: NDArray[np.int64]
+    faults: Mapping[int, Fault] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def cut(self, start: int, stop: int) -> Block:
+        """Rows start to stop of the block."""
+        return Block({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
+                     {row - start: fault for row, fault in self.faults.items() if start <= row < stop})
+
+
+class Source(Protocol):
+    """An open file. `row` is what its rows are called in messages: row, message or sample.
+
+    lines: how many rows of the file lie between neighbours in one sample; 0 but for flat files.
+    """
+
+    path: Path
+    row: str
+    lines: int
+    notes: list[str]
+
+    @property
+    def fields(self) -> Mapping[str, tuple[int, ...]]:
+        """Names and shapes: () for one value, (n,) for a column, (n, k) for an array; n is 0 when unknown."""
+        ...
+
+    @property
+    def texts(self) -> Mapping[str, tuple[str, ...]]:
+        """Fields that hold words, such as joint names."""
+        ...
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """Signal -> columns, where the format itself says it (bags)."""
+        ...
+
+    def value(self, name: str) -> Values:
+        """A whole field, for constants kept beside the log."""
+        ...
+
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+        """The rows of these fields in blocks of any size; samples: how many rows there are, when that is known."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+def need(module: str, what: str, path: Path) -> ModuleType:
+    """An optional package, or the sentence that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise RecordingError(f"{path}: reading {what} needs the package {package}; "
+                             f"install it with pip install 'dynid[logs]'") from None
+
+
+def join(blocks: Sequence[Block]) -> Block:
+    """Blocks that follow each other as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    faults: dict[int, Fault] = {}
+    start = 0
+    for block in blocks:
+        faults.update({row + start: fault for row, fault in block.faults.items()})
+        start += len(block)
+    return Block({name: np.concatenate([block.values[name] for block in blocks]) for name in blocks[0].values},
+                 np.concatenate([block.rows for block in blocks]), faults)
+
+
+def rechunk(blocks: Iterable[Block], rows: int | None) -> Iterator[Block]:
+    """The same rows in blocks of exactly `rows` rows (the last may be shorter), or in one block."""
+    held: list[Block] = []
+    count = 0
+    for block in blocks:
+        held.append(block)
+        count += len(block)
+        while rows is not None and count >= rows:
+            whole = join(held)
+            yield whole.cut(0, rows)
+            held, count = [whole.cut(rows, count)], count - rows
+    if count:
+        yield join(held)
+
+
+def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
+                header: bool | None = None, skip: int = 0, width: int | None = None) -> Source:
+    """Open a log by what its first bytes say it is; text when they say nothing."""
+    from dynid.recording import arrays, parquet, rosbag, tabular
+    if not path.exists():
+        raise RecordingError(f"{path}: there is no such file")
+    if path.is_dir():
+        if (path / "metadata.yaml").exists():
+            return rosbag.Bag(path, topic)
+        raise RecordingError(f"{path}: is a folder and not a ROS 2 bag; name the file of each signal with "
+                             f"{{file = \"...\"}} in the mapping")
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as problem:
+        raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from None
+    if width is not None:
+        return tabular.Flat(tabular.Text(path, delimiter, decimal, header, skip), width)
+    if start.startswith(b"PK\x03\x04"):
+        return arrays.open_npz(path)
+    if start.startswith(b"\x93NUMPY"):
+        return arrays.open_npy(path)
+    if start.startswith(b"MATLAB 7.3") or start.startswith(b"\x89HDF\r\n"):
+        return arrays.open_hdf5(path)
+    if start.startswith(b"MATLAB") or path.suffix == ".mat":
+        return arrays.open_mat(path)
+    if start.startswith(b"PAR1"):
+        return parquet.Parquet(path)
+    if start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):
+        return rosbag.Bag(path, topic)
+    return tabular.Text(path, delimiter, decimal, header, skip)

@@ -1,0 +1,329 @@
+"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number a line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.source import Block, Fault, Values, rechunk
+
+_COMMENT = ("#", "%")
+_CHUNK = 20_000  # lines parsed at once without pyarrow
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Text:
+    """A text table. Columns without a header are called by their numbers, "1", "2", ..."""
+
+    row = "row"
+    lines = 0
+    texts: Mapping[str, tuple[str, ...]] = {}
+    defaults: Mapping[str, str] = {}
+
+    def __init__(self, path: Path, delimiter: str | None = None, decimal: str | None = None,
+                 header: bool | None = None, skip: int = 0) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        with self._open() as file:
+            head = [line for _, line in zip(range(skip + 200), file, strict=False)]
+        if any("\0" in line for line in head[:1]):
+            raise RecordingError(f"{path}: is not a text file, nor any other kind of log that can be read")
+        content = [(i, line) for i, line in enumerate(head) if i >= skip and _holds_data(line)]
+        if not content:
+            raise RecordingError(f"{path}: holds no rows")
+        chosen = _delimiter(line for _, line in content) if delimiter is None else delimiter
+        self.delimiter = None if chosen == " " else chosen  # None: any white space
+        self.decimal = decimal or _decimal(self.delimiter, [line for _, line in content[1:]] or [content[0][1]])
+        if self.decimal == "," and decimal is None:
+            self.notes.append("numbers are written with a decimal comma")
+        first, line = content[0]
+        cells = self._split(line)
+        numeric = [self._is_number(cell) for cell in cells]
+        self._titled = (sum(numeric) < len(cells) / 2) if header is None else header
+        if self._titled:
+            names = [cell.strip() for cell in cells]
+            content = content[1:]
+        else:
+            names = self._title_in_comment(head, first, len(cells)) or [str(i + 1) for i in range(len(cells))]
+        while len(names) > 1 and names[-1] == "":  # a trailing delimiter, not a column
+            names.pop()
+        if self._titled and len(content) > 1 and not any(map(self._is_number, self._split(content[0][1]))) \
+                and any(map(self._is_number, self._split(content[1][1]))) and not self._dates_in(content[0][1]):
+            self.notes.append(f"row {content[0][0] + 1} holds no numbers and was taken as a line of units")
+            content = content[1:]
+        self.names = self._told_apart(names)
+        if not content:
+            raise RecordingError(f"{path}: has a header but no rows")
+        self._start = content[0][0]  # lines before the first row
+        sample = self._split(content[0][1])
+        self._dates = self._dates_in(content[0][1])
+        # Integers of 16 digits and more (time in ns since 1970) do not fit a double
+        self._integers = {i for i, cell in enumerate(sample) if re.fullmatch(r"\d{16,19}", cell.strip())}
+        if path.suffix != ".gz" and not _ends_with_newline(path):
+            self.notes.append("the last line has no line end; if the log was cut off there, its last number is short")
+
+    @property
+    def fields(self) -> dict[str, tuple[int, ...]]:
+        return {name: (0,) for name in self.names}
+
+    def value(self, name: str) -> Values:
+        return np.concatenate([block.values[name] for block in self.blocks([name], None, None)])
+
+    def close(self) -> None:
+        pass
+
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+        indices = [self.names.index(name) for name in names]
+        done, finished = yield from self._quick(indices, names, rows)
+        if not finished:
+            yield from self._careful(indices, names, done)
+
+    # -- with pyarrow, as long as every cell is a number ------------------------------------------------
+    def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
+            -> Generator[Block, None, tuple[int, bool]]:
+        """Rows up to a batch that is not all numbers, how many there were, and whether that is the whole file."""
+        done = 0
+        if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices):
+            return done, False
+        try:
+            import pyarrow
+            from pyarrow import csv as arrow
+        except ImportError:
+            return done, False
+        wanted = sorted(set(indices))
+        everything = list(map(str, range(len(self.names))))
+        options: dict[str, Any] = {
+            "read_options": arrow.ReadOptions(skip_rows=self._start, column_names=everything, use_threads=rows is None,
+                                              block_size=1 << 24 if rows is None else 1 << 20),
+            "parse_options": arrow.ParseOptions(delimiter=self.delimiter or "\t", ignore_empty_lines=False),
+            "convert_options": arrow.ConvertOptions(
+                include_columns=list(map(str, wanted)), decimal_point=self.decimal,
+                column_types={str(i): pyarrow.int64() if i in self._integers else pyarrow.float64() for i in wanted}),
+        }
+        row = self._start + 1  # rows count from 1
+        try:
+            batches = [arrow.read_csv(self.path, **options)] if rows is None else arrow.open_csv(self.path, **options)
+            for batch in batches:
+                if any(column.null_count for column in batch.columns):
+                    return done, False
+                columns = {i: batch.column(place).to_numpy() for place, i in enumerate(wanted)}
+                yield Block({name: columns[i] for name, i in zip(names, indices, strict=True)},
+                            np.arange(row + done, row + done + batch.num_rows))
+                done += batch.num_rows
+        except pyarrow.ArrowInvalid:
+            return done, False
+        return done, True
+
+    # -- line by line: says which cell is wrong ---------------------------------------------------------
+    def _careful(self, indices: Sequence[int], names: Sequence[str], skip: int) -> Iterator[Block]:
+        lines: list[str] = []
+        numbers: list[int] = []
+        comments = 0
+        with self._open() as file:
+            for number, line in enumerate(file, start=1):
+                if number <= self._start:
+                    continue
+                if not _holds_data(line):
+                    comments += bool(line.strip())
+                    continue
+                if skip:
+                    skip -= 1
+                    continue
+                lines.append(line)
+                numbers.append(number)
+                if len(lines) == _CHUNK:
+                    yield self._parse(lines, numbers, indices, names)
+                    lines, numbers = [], []
+        if lines:
+            yield self._parse(lines, numbers, indices, names)
+        if comments:
+            self.notes.append(f"{comments} comment lines between the rows were passed over")
+
+    def _parse(self, lines: list[str], numbers: list[int], indices: Sequence[int], names: Sequence[str]) -> Block:
+        whole = [i for i, line in enumerate(lines) if self._complete(line)]
+        plain = [i for i in indices if i not in self._dates | self._integers]
+        try:
+            if len(whole) < len(lines) or len(plain) < len(indices) or not plain:
+                raise ValueError
+            text = [line.replace(",", ".") for line in lines] if self.decimal == "," else lines
+            table = np.loadtxt(text, delimiter=self.delimiter, usecols=plain, ndmin=2, comments=None, quotechar='"')
+            if len(table) != len(lines):
+                raise ValueError
+            values: dict[str, Values] = dict(zip(names, table.T, strict=True))
+            return Block(values, np.array(numbers))
+        except ValueError:
+            return self._parse_cells(lines, numbers, indices, names)
+
+    def _parse_cells(self, lines: list[str], numbers: list[int], indices: Sequence[int],
+                     names: Sequence[str]) -> Block:
+        faults: dict[int, Fault] = {}
+        values: dict[str, Values] = {
+            name: np.zeros(len(lines), dtype="datetime64[us]" if i in self._dates
+                           else np.int64 if i in self._integers else float)
+            for name, i in zip(names, indices, strict=True)}
+        for row, line in enumerate(lines):
+            cells = self._split(line)
+            if not self._complete(line):
+                last = names[-1] if len(cells) > len(self.names) else self.names[len(cells) - 1]
+                faults[row] = (last, 0, f"the row has {len(cells)} of {len(self.names)} cells")
+                continue
+            for name, i in zip(names, indices, strict=True):
+                try:
+                    values[name][row] = self._cell(cells[i], i)
+                except (ValueError, OverflowError):
+                    faults.setdefault(row, (name, 0, f"holds '{cells[i].strip()}', which is not a number"
+                                            if cells[i].strip() else "is empty"))
+        return Block(values, np.array(numbers), faults)
+
+    def _cell(self, cell: str, column: int) -> Any:
+        text = cell.strip()
+        if column in self._dates:
+            return np.datetime64((_stamp(text) - _EPOCH) // _MICROSECOND, "us")
+        if column in self._integers:
+            return int(text)
+        if "_" in text:  # Python reads 1_000 as a number, a log does not mean it
+            raise ValueError
+        return float(text.replace(",", ".") if self.decimal == "," else text)
+
+    def _complete(self, line: str) -> bool:
+        if self.delimiter is None or '"' in line:
+            count = len(self._split(line))
+        else:
+            count = line.count(self.delimiter) + 1
+        if count == len(self.names) + 1:
+            return self.delimiter is not None and line.rstrip("\r\n").endswith(self.delimiter)
+        return count == len(self.names)
+
+    def _split(self, line: str) -> list[str]:
+        if self.delimiter is None:
+            return line.split()
+        if '"' in line:
+            return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter))
+        return line.rstrip("\r\n").split(self.delimiter)
+
+    def _is_number(self, cell: str) -> bool:
+        try:
+            float(cell.replace(",", ".") if self.decimal == "," else cell)
+        except ValueError:
+            return False
+        return True
+
+    def _dates_in(self, line: str) -> set[int]:
+        found = set()
+        for i, cell in enumerate(self._split(line)):
+            if cell.count("-") >= 2 and ":" in cell:
+                try:
+                    _stamp(cell.strip())
+                except ValueError:
+                    continue
+                found.add(i)
+        return found
+
+    def _told_apart(self, names: list[str]) -> list[str]:
+        """Columns without a name are called by their number, those of the same name x are x#1, x#2, ..."""
+        names = [name or str(i + 1) for i, name in enumerate(names)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            self.notes.append(f"several columns have the same name and are told apart by #1, #2: {', '.join(twice)}")
+        return [f"{name}#{names[:i + 1].count(name)}" if name in twice else name for i, name in enumerate(names)]
+
+    def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
+        """Names from a comment just above the numbers, as numpy.savetxt writes it."""
+        above = head[first - 1].strip() if first else ""
+        if not above.startswith(_COMMENT):
+            return []
+        names = [name.strip() for name in self._split(above.lstrip("#% "))]
+        if len(names) != width or any(map(self._is_number, names)):
+            return []
+        self.notes.append(f"column names were taken from the comment in row {first}")
+        return names
+
+    def _open(self) -> IO[str]:
+        if self.path.suffix == ".gz":
+            return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace")
+        return self.path.open(encoding="utf-8-sig", errors="replace", newline=None)
+
+
+class Flat:
+    """A text file of one number a line, `width` consecutive lines a sample: one field (samples, width)."""
+
+    row = "row"
+    lines = 1
+    texts: Mapping[str, tuple[str, ...]] = {}
+    defaults: Mapping[str, str] = {}
+
+    def __init__(self, text: Text, width: int) -> None:
+        if len(text.names) != 1:
+            raise RecordingError(f"{text.path}: width is for files of one number a line, this one has "
+                                 f"{len(text.names)} columns")
+        self.text, self.width, self.path, self.notes = text, width, text.path, text.notes
+
+    @property
+    def fields(self) -> dict[str, tuple[int, ...]]:
+        return {"values": (0, self.width)}
+
+    def value(self, name: str) -> Values:
+        return self.text.value(self.text.names[0])
+
+    def close(self) -> None:
+        pass
+
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+        name = self.text.names[0]
+        lines = None if rows is None else rows * self.width
+        for block in rechunk(self.text.blocks([name], None, lines), lines):
+            count = -(-len(block) // self.width)
+            rest = count * self.width - len(block)
+            faults: dict[int, Fault] = {}
+            for row, (_, _, what) in block.faults.items():
+                faults.setdefault(row // self.width, ("values", row % self.width, what))
+            if rest:
+                have = self.width - rest
+                faults[count - 1] = ("values", have - 1, f"the last sample has {have} of {self.width} numbers")
+            numbers = np.append(block.values[name], np.zeros(rest)).reshape(count, self.width)
+            yield Block({"values": numbers}, block.rows[::self.width], faults)
+
+
+_MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
+
+
+def _stamp(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) in b"\r\n"
+
+
+def _holds_data(line: str) -> bool:
+    text = line.lstrip()
+    return bool(text) and not text.startswith(_COMMENT)
+
+
+def _delimiter(lines: Iterator[str]) -> str:
+    """The character that stands in most of the first lines equally often; white space otherwise."""
+    sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(20), lines, strict=False)]
+    for candidate in ("\t", ";", ","):
+        counts = [line.strip("\r\n").count(candidate) for line in sample]
+        if counts[0] and sum(count == counts[0] for count in counts) > len(counts) / 2:
+            return candidate
+    return " "
+
+
+def _decimal(delimiter: str | None, lines: Sequence[str]) -> str:
+    """A comma inside the cells of a table that is not separated by commas is a decimal comma."""
+    if delimiter == ",":
+        return "."
+    return "," if any(re.search(r"\d,\d", line) for line in lines[:20]) \
+        and not any(re.search(r"\d\.\d", line) for line in lines[:20]) else "."
