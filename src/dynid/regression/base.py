@@ -16,7 +16,6 @@ from dynid.robot.inertia import Array
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
-_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +53,8 @@ class BaseParameters:
         text = self.parameters.names[leading]
         for c in np.flatnonzero(row):
             if c != leading:
-                size = "" if abs(row[c]) == 1.0 else f"{abs(row[c]):.6g} "
-                text += f" {'-' if row[c] < 0 else '+'} {size}{self.parameters.names[c]}"
+                size = f"{abs(row[c]):.6g}"
+                text += f" {'-' if row[c] < 0 else '+'} {'' if size == '1' else size + ' '}{self.parameters.names[c]}"
         return text
 
     def coefficients(self) -> dict[str, dict[str, float]]:
@@ -138,8 +137,11 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
     matrix = np.zeros((len(independent), len(parameters)))
     matrix[np.arange(len(independent)), independent] = 1.0
     if dependent:
-        scaled, *_ = np.linalg.lstsq(unit[:, independent], unit[:, dependent], rcond=None)
-        scaled[np.abs(scaled) < _ROUNDING] = 0.0
+        scaled, _, _, singular = np.linalg.lstsq(unit[:, independent], unit[:, dependent], rcond=None)
+        # Digits below the rounding of this solve are not coefficients.
+        rounding = 1e-14 * max(1e2, singular[0] / singular[-1])
+        scaled[np.abs(scaled) < rounding] = 0.0
         grouped = scaled * norms[dependent] / norms[independent][:, None]
-        matrix[:, dependent] = np.array([[float(f"{x:.11g}") for x in row] for row in grouped])
+        whole = np.round(grouped)
+        matrix[:, dependent] = np.where(np.abs(grouped - whole) < rounding, whole, grouped)
     return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)

@@ -1,0 +1,216 @@
+"""Models as sums of terms: columns against closed forms and against the physics they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from robots import random_inertia, random_pose, random_robot
+
+from dynid import dynamics
+from dynid.errors import ModelError, RobotError
+from dynid.model import (
+    AsymmetricCoulomb, AsymmetricViscous, Coulomb, CoupledWrist, Model, MotorSide, Offset, Parameter, Parameters, Payload,
+    RigidBodies, RotorInertia, Sign, Spring, Stribeck, Viscous, make_terms, term_from_table,
+)
+from dynid.robot import Body, Robot
+from dynid.robot import inertia as ten
+
+
+def motion(dof: int, samples: int = 9, seed: int = 0):
+    return np.random.default_rng(seed).normal(size=(3, samples, dof))
+
+
+ALL_TERMS = (RigidBodies(), RotorInertia(), Viscous(), Coulomb(), Offset(), Spring(2, rest=0.3), Payload("tool"))
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6))
+@settings(max_examples=15, deadline=None)
+def test_torque_is_regressor_times_parameters(seed, dof):
+    robot = random_robot(np.random.default_rng(seed), dof)
+    model = Model(robot, ALL_TERMS)
+    q, dq, ddq = motion(dof, seed=seed)
+    theta = np.random.default_rng(seed).normal(size=len(model.parameters))
+    y = model.regressor(q, dq, ddq)
+    assert y.shape == (9, dof, len(model.parameters))
+    assert np.allclose(y @ theta, model.inverse_dynamics(theta, q, dq, ddq), rtol=1e-11, atol=1e-11)
+    assert np.allclose(y[3], model.regressor(q[3], dq[3], ddq[3]), rtol=1e-13, atol=1e-13)
+    assert not np.any(y[:, ~model.structure])
+    # M is what acceleration adds, column by column.
+    m = model.inertia_matrix(theta, q)
+    still = np.zeros_like(q)
+    for k in range(dof):
+        unit = still + np.eye(dof)[k]
+        column = model.inverse_dynamics(theta, q, still, unit) - model.inverse_dynamics(theta, q, still, still)
+        assert np.allclose(m[:, :, k], column, rtol=1e-9, atol=1e-9)
+
+
+def test_forward_undoes_inverse_with_all_terms():
+    rng = np.random.default_rng(1)
+    robot = random_robot(rng, 4)
+    model = Model(robot, ALL_TERMS)
+    q, dq, ddq = motion(4)
+    theta = np.abs(rng.normal(size=len(model.parameters)))
+    for columns in model.parameters.bodies.values():
+        theta[columns] = random_inertia(rng)
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    assert np.allclose(model.forward_dynamics(theta, q, dq, tau), ddq, rtol=1e-8, atol=1e-8)
+
+
+def test_parameters_stand_body_by_body_with_what_belongs_to_the_joint():
+    robot = random_robot(np.random.default_rng(2), 2)
+    names = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset"), rotor=True)).parameters.names
+    assert names[:14] == ("XX1", "XY1", "XZ1", "YY1", "YZ1", "ZZ1", "MX1", "MY1", "MZ1", "M1", "Ia1", "Fv1", "Fc1", "Fo1")
+    assert names[14] == "XX2" and names[-1] == "Fo2"
+    model = Model(robot, ALL_TERMS)
+    assert model.parameters.names[-10:] == tuple(n + "L" for n in ten.NAMES)
+    assert model.parameters.positive[model.parameters.index("Ia2")]
+    assert not model.parameters.positive[model.parameters.index("Fo2")]
+    assert model.parameters.units[model.parameters.index("M1")] == "kg"
+
+
+def test_payload_equals_a_heavier_link():
+    """A load on a frame, in the load's own frame, adds to the body what a change of frame says."""
+    rng = np.random.default_rng(3)
+    robot = random_robot(rng, 5, branch=0.0)
+    load, pose = random_inertia(rng), random_pose(rng)
+    model = Model(robot, (RigidBodies(), Payload("tool", pose=pose)))
+    q, dq, ddq = motion(5)
+    theta = np.concatenate([robot.inertias.ravel(), load])
+    inertias = robot.inertias.copy()
+    inertias[4] += ten.change_frame(robot.frame("tool").pose @ pose) @ load
+    assert np.allclose(model.inverse_dynamics(theta, q, dq, ddq), dynamics.inverse_dynamics(robot, q, dq, ddq, inertias))
+
+
+def test_friction_columns_in_closed_form():
+    robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0)], name="wheel")
+    v = np.array([-2.0, -0.5, 0.0, 0.5, 2.0])[:, None]
+    zero = np.zeros_like(v)
+
+    def columns(term):
+        model = Model(robot, (term,))
+        return dict(zip(model.parameters.names, model.regressor(zero, v, zero)[:, 0].T, strict=True))
+
+    assert np.array_equal(columns(Coulomb())["Fc1"], [-1, -1, 0, 1, 1])
+    assert np.allclose(columns(Coulomb(sign=Sign("tanh", 0.5)))["Fc1"], np.tanh(v[:, 0] / 0.5))
+    assert np.allclose(columns(Coulomb(sign=Sign("arctan", 0.5)))["Fc1"], 2 / np.pi * np.arctan(v[:, 0] / 0.5))
+    asymmetric = columns(AsymmetricCoulomb())
+    assert np.array_equal(asymmetric["Fcp1"], [0, 0, 0, 1, 1]) and np.array_equal(asymmetric["Fcn1"], [-1, -1, 0, 0, 0])
+    viscous = columns(AsymmetricViscous())
+    assert np.array_equal(viscous["Fvp1"] + viscous["Fvn1"], v[:, 0]) and np.array_equal(viscous["Fvn1"], [-2, -.5, 0, 0, 0])
+    stribeck = columns(Stribeck(delta=3.0, alpha=1.4, Kv=50.0))
+    sign = 2 / np.pi * np.arctan(50 * v[:, 0])  # Ardiani, eq. 1.15-1.16
+    assert np.allclose(stribeck["Fc1"], sign) and np.allclose(stribeck["Fsc1"], np.arctan(3 * v[:, 0]))
+    assert np.allclose(stribeck["Fnl1"], np.abs(v[:, 0]) ** 1.4 * sign) and np.allclose(stribeck["Fo1"], 1)
+
+
+def test_stribeck_shape_is_held_or_exposed():
+    robot = random_robot(np.random.default_rng(4), 2)
+    held = Model(robot, (RigidBodies(), Stribeck(delta=[5.0, 6.0])))
+    assert held.shape_names == () and len(held.shape) == 0
+    free = Model(robot, (RigidBodies(), Stribeck(delta=[5.0, 6.0], alpha=0.7, free=("delta", "alpha"))))
+    assert free.shape_names == ("delta1", "delta2", "alpha1", "alpha2")
+    assert np.array_equal(free.shape, [5.0, 6.0, 0.7, 0.7])
+    moved = free.with_shape([1.0, 2.0, 0.5, 0.6])
+    assert np.array_equal(moved.shape, [1.0, 2.0, 0.5, 0.6])
+    q, dq, ddq = motion(2)
+    column = moved.parameters.index("Fsc2")
+    assert np.allclose(moved.regressor(q, dq, ddq)[:, 1, column], np.arctan(2.0 * dq[:, 1]))
+
+
+def test_motor_side_through_a_coupling():
+    """h = T (f_m(T' dq) + Iam T' ddq), Sousa eq. 4.9, written with matrices."""
+    robot = random_robot(np.random.default_rng(5), 3)
+    coupling = np.array([[2.0, 0, 0], [0, 1.0, -1.0], [0, 0.5, 0.5]])
+    model = Model(robot, (MotorSide(coupling),))
+    q, dq, ddq = motion(3)
+    viscous, dry, offset, rotor = np.random.default_rng(6).normal(size=(4, 3))
+    theta = model.parameters.vector({f"{kind}{m + 1}": values[m] for m in range(3) for kind, values in
+                                     (("Fvm", viscous), ("Fcm", dry), ("Fom", offset), ("Iam", rotor))})
+    for s in range(9):
+        speed = coupling.T @ dq[s]
+        torque = coupling @ (viscous * speed + dry * np.sign(speed) + offset + rotor * (coupling.T @ ddq[s]))
+        assert np.allclose(model.inverse_dynamics(theta, q, dq, ddq)[s], torque)
+    assert np.allclose(model.inertia_matrix(theta, q)[0], coupling @ np.diag(rotor) @ coupling.T)
+
+
+def test_coupled_wrist_columns():
+    robot = random_robot(np.random.default_rng(7), 6)
+    model = Model(robot, (CoupledWrist(),))
+    q, dq, ddq = motion(6)
+    y = model.regressor(q, dq, ddq)
+    sign = np.sign(dq[:, 4] + dq[:, 5])
+    assert model.parameters.names == ("Iam6", "Fvm6", "Fcm6")
+    assert np.array_equal(y[:, 4], np.stack([ddq[:, 5], dq[:, 5], sign], axis=1))
+    assert np.array_equal(y[:, 5], np.stack([ddq[:, 4], dq[:, 4], sign], axis=1))
+    assert not y[:, :4].any()
+
+
+def test_a_term_of_ones_own_needs_two_methods():
+    class Pendulum:
+        """A cable that pulls joint 1 with K sin(q)."""
+
+        def parameters(self, robot):
+            return (Parameter("Kp1", "N m", 0, robot.joints[0].name, positive=True),)
+
+        def entries(self, robot, q, dq, ddq):
+            yield 0, 0, np.sin(q[:, 0])
+
+    robot = random_robot(np.random.default_rng(8), 2)
+    model = Model(robot, (RigidBodies(), Pendulum()))
+    q, dq, ddq = motion(2)
+    assert np.array_equal(model.regressor(q, dq, ddq)[:, 0, model.parameters.index("Kp1")], np.sin(q[:, 0]))
+
+
+def test_nominal_values_come_from_the_robot_where_it_has_all():
+    robot = Robot.builtin("kuka-lwr4")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+    nominal = model.parameters.nominal
+    assert nominal is not None and nominal[model.parameters.index("Fc4")] == 0.3591
+    bare = Robot("bare", robot.joints, tuple(Body(b.name) for b in robot.bodies))
+    assert Model(bare).parameters.nominal is None
+
+
+def test_terms_from_tables():
+    assert term_from_table({"kind": "coulomb", "sign": "tanh"}).sign == Sign("tanh")
+    assert term_from_table({"kind": "coulomb", "sign": {"kind": "arctan", "width": 0.2}}).sign.width == 0.2
+    robot = Robot.builtin("barrett-wam")
+    kinds = [term.kind for term in make_terms(robot, defaults=True)]
+    assert kinds == ["rigid", "viscous", "coulomb", "offset", "motor-side"]
+    assert [t.kind for t in make_terms(robot, friction=["viscous"], extra=[{"kind": "spring", "joint": 2}])] == [
+        "rigid", "viscous", "spring"]
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda r: term_from_table({"kind": "magnetic"}), "no term of kind 'magnetic'"),
+    (lambda r: term_from_table({"kind": "viscous", "speed": 3}), "term 'viscous' was given speed; it takes joints"),
+    (lambda r: make_terms(r, friction=["sticky"]), "no friction called 'sticky'"),
+    (lambda r: Model(r, ()), "at least one term"),
+    (lambda r: Model(r, (Viscous(), Viscous())), "'Fv.' stands twice"),
+    (lambda r: Model(r, (MotorSide([[1.0, 0.0], [0.0, 1.0]]),)), "must be 3 x 3"),
+    (lambda r: Model(r, (MotorSide(np.ones((3, 3))),)), "singular"),
+    (lambda r: Model(r, (Payload("base"),)), "rests on the base"),
+    (lambda r: Stribeck(free=("gamma",)), "there is no 'gamma'"),
+    (lambda r: Sign("soft"), "'hard', 'tanh' or 'arctan'"),
+    (lambda r: Model(r).parameters.vector({"XX1": 1.0}), "no value is given for parameter 'XY1'"),
+    (lambda r: Model(r).parameters.vector(np.zeros(4)), "has 30 parameters"),
+    (lambda r: Model(r).parameters.vector(np.full(30, np.nan)), "'XX1' is not finite"),
+    (lambda r: Model(r).parameters.index("XX9"), "no parameter 'XX9'"),
+    (lambda r: Model(r).regressor(np.zeros((2, 3)), np.zeros((2, 3)), np.full((2, 3), np.inf)), "ddq of joint 'joint1'"),
+])
+def test_refusals(make, message):
+    with pytest.raises(ModelError, match=message):
+        make(random_robot(np.random.default_rng(9), 3))
+
+
+def test_an_unknown_joint_is_named():
+    with pytest.raises(RobotError, match="no joint 'elbow'"):
+        Model(random_robot(np.random.default_rng(9), 3), (Viscous(joints=("elbow",)),))
+
+
+def test_order_by_groups_of_kinds():
+    names = Parameters(tuple(Parameter(n, "", 0, "") for n in ("XX1", "MX1", "M1", "XX2", "MX2", "M2")))
+    assert [names.names[k] for k in names.order(["M", "MX"])] == ["M1", "M2", "MX1", "MX2", "XX1", "XX2"]
+    with pytest.raises(ModelError, match="no parameters of kind 'Fv'"):
+        names.order(["Fv"])
