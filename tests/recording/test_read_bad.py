@@ -75,7 +75,8 @@ def test_many_bad_rows_are_counted(tmp_path: Path, rows: list[list[str]]) -> Non
 @pytest.mark.parametrize("cut", [",0.1", ",0.1,0.2,0.3", ""])
 def test_a_truncated_last_line(tmp_path: Path, rows: list[list[str]], cut: str) -> None:
     path = write(tmp_path / "log.csv", rows, end="\n2.0" + cut)
-    with pytest.raises(RecordingError, match=rf"log.csv row 202: the row has {1 + cut.count(',')} of 5 cells"):
+    have = 1 + cut.count(",")
+    with pytest.raises(RecordingError, match=rf"log.csv row 202: the row ends in column '{NAMES[have - 1]}', it has "):
         read(path)
     recording = read(path, bad_rows="drop")
     assert len(recording) == 200
@@ -84,7 +85,7 @@ def test_a_truncated_last_line(tmp_path: Path, rows: list[list[str]], cut: str) 
 
 def test_two_rows_in_one_line_and_a_missing_line_end(tmp_path: Path, rows: list[list[str]]) -> None:
     rows[10] += rows[11]
-    with pytest.raises(RecordingError, match="log.csv row 12: the row has 10 of 5 cells"):
+    with pytest.raises(RecordingError, match="log.csv row 12: the row has 10 cells instead of 5"):
         read(write(tmp_path / "log.csv", rows))
     rows[10] = rows[10][:5]
     recording = read(write(tmp_path / "log.csv", rows, end=""))

@@ -131,12 +131,13 @@ def test_guesses_and_says_so(tmp_path: Path, header: str) -> None:
 
 def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
     t = np.arange(20.0)
-    path = write(tmp_path / "log.csv", {"time_ms": 4 * t, "q1_deg": 2 * t, "q_des1": t, "tau1": t, "tau_des1": t,
-                                        "tau_filtered1": t, "ddq1": t, "force_x": t})
+    path = write(tmp_path / "log.csv", {"time_ms": 4 * t, "q1_deg": 2 * t, "dq1": t, "q_des1": t, "tau_des1": t,
+                                        "tau1": t, "tau_filtered1": t, "ddq1": t, "force_x": t})
     recording = read(path)
     np.testing.assert_allclose(recording.t, t * 0.004)
     np.testing.assert_allclose(recording.q[:, 0], np.deg2rad(2 * t))
-    assert recording.reference is not None and recording.dq is None
+    np.testing.assert_allclose(recording.dq[:, 0], np.deg2rad(t))
+    assert recording.reference is not None and any("velocity is taken in deg/s" in note for note in recording.notes)
     assert any("tau_filtered1 not used" in note for note in recording.notes)
 
 

@@ -178,8 +178,7 @@ def _sentence(current: Layout, blocks: Sequence[Block], row: int, found: tuple[i
     shape = source.fields.get(name, ())
     label = f"{name}[{part + 1}]" if len(shape) == 2 and min(shape) != 1 else name
     number = int(blocks[index].rows[row]) + source.lines * part
-    return f"{source.path} {source.row} {number}: column '{label}' {what}" if not what.startswith("the ") \
-        else f"{source.path} {source.row} {number}: {what}, it ends in column '{label}'"
+    return f"{source.path} {source.row} {number}: " + (what if what.startswith("the ") else f"column '{label}' {what}")
 
 
 def _epoch_unit(time: Values) -> str | None:

@@ -110,6 +110,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         notes.append(f"in the log, but of no joint asked for, and not used: {listed(extra)}")
     gain = _gain(files.sources[matches["torque"][0]], mapping)
     turned = conversion(mapping, len(spread["position"]), names, robot, gain, units, str(path), notes)
+    if "position" in units and "velocity" in matches and "velocity" not in units and mapping.velocity_unit is None:
+        notes.append(f"velocity is taken in {units['position']}/s, as the positions are in {units['position']}")
     if mapping.rate is not None:
         notes.append(f"time is counted at {mapping.rate:g} Hz, as the mapping says")
     return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,

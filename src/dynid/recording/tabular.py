@@ -172,8 +172,9 @@ class Text:
         for row, line in enumerate(lines):
             cells = self._split(line)
             if not self._complete(line):
-                last = names[-1] if len(cells) > len(self.names) else self.names[len(cells) - 1]
-                faults[row] = (last, 0, f"the row has {len(cells)} of {len(self.names)} cells")
+                have, want = len(cells), len(self.names)
+                faults[row] = (names[0], 0, f"the row has {have} cells instead of {want}" if have > want else
+                               f"the row ends in column '{self.names[have - 1]}', it has {have} of {want} cells")
                 continue
             for name, i in zip(names, indices, strict=True):
                 try:
