@@ -58,8 +58,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows.append(("Pinocchio called from Python", f"{result['us_pinocchio']:.2f}", "1.0", ""))
     for name in ("one_thread", "all_threads"):
         ours, write = result[us.format("dynid", name)], result[us.format("write", name)]
-        rows.append((f"dynid, {name.replace('_', ' ')}", f"{ours:.3f}", f"{result['us_pinocchio'] / ours:.1f} times faster",
-                     f"{ours / write:.2f}"))
+        rows.append((f"dynid, {name.replace('_', ' ')}", f"{ours:.3f}",
+                     f"{result['us_pinocchio'] / ours:.1f} times faster", f"{ours / write:.2f}"))
         rows.append((f"writing the array, {name.replace('_', ' ')}", f"{write:.3f}", "", "1.00"))
     rows.append(("dynid, one sample a call", f"{result['us_single_call']:.2f}",
                  f"{result['us_pinocchio'] / result['us_single_call']:.2f}", ""))

@@ -1,11 +1,23 @@
 """The physics kernels over batches of samples: regressor, inverse and forward dynamics, energies, kinematics."""
 
 from dynid.dynamics.physics import (
-    check_motion, coriolis, forward_dynamics, forward_kinematics, gravity, inertia_matrix, inverse_dynamics, jacobian,
-    kinetic_energy, link_wrenches, potential_energy, regressor, regressor_columns,
+    check_motion,
+    coriolis,
+    forward_dynamics,
+    forward_kinematics,
+    gravity,
+    inertia_matrix,
+    inverse_dynamics,
+    jacobian,
+    kinetic_energy,
+    link_wrenches,
+    potential_energy,
+    regressor,
+    regressor_columns,
 )
 
 __all__ = [
-    "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "gravity", "inertia_matrix", "inverse_dynamics", "jacobian",
-    "kinetic_energy", "link_wrenches", "potential_energy", "regressor", "regressor_columns",
+    "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "gravity", "inertia_matrix",
+    "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches", "potential_energy", "regressor",
+    "regressor_columns",
 ]

@@ -6,8 +6,22 @@ import numpy as np
 from numba import njit
 
 from dynid.dynamics.tiles import (
-    AXIS, BODY, JOINT, OPTIONS, TEN, TILE, WRENCH, add_tile, axis_tile, body_tile, inertia_tile, joint_tile,
-    momentum_tile, project_tile, regressor_tile, wrench_tile,
+    AXIS,
+    BODY,
+    JOINT,
+    OPTIONS,
+    TEN,
+    TILE,
+    WRENCH,
+    add_tile,
+    axis_tile,
+    body_tile,
+    inertia_tile,
+    joint_tile,
+    momentum_tile,
+    project_tile,
+    regressor_tile,
+    wrench_tile,
 )
 
 

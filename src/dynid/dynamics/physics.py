@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics import kernels
 from dynid.dynamics.threads import over_samples
@@ -72,7 +72,8 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     return out[0] if single else out
 
 
-def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Array, out: Array) -> None:
+def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: NDArray[np.int64],
+                      out: Array) -> None:
     """Chosen entries of the regressor, each contiguous over the samples, for one thread of a fold.
 
     place (joints, 10 joints) int64: the row of out (rows, samples) each entry goes to, -1 for nowhere.
@@ -142,7 +143,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, 
     extra = np.zeros((n, n)) if rotor is None else np.asarray(rotor, dtype=float)
     extra = np.ascontiguousarray(np.diag(extra) if extra.ndim == 1 else extra)
     if extra.shape != (n, n) or not np.isfinite(extra).all():
-        raise ModelError(f"rotor inertia must be {n} finite numbers or a {n} x {n} matrix, got shape {np.shape(rotor)}")
+        raise ModelError(f"rotor inertia must be {n} finite numbers or a {n} x {n} matrix, got shape {extra.shape}")
     tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty(q.shape)
     bad = over_samples(lambda a, b: kernels.forward_dynamics_kernel(*tree, ten, extra, q, dq, tau, out, a, b),
                        len(q), threads)
@@ -194,7 +195,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, frame: str | None = None, *, 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints), base axes."""
+    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities, base axes: (samples, 6, joints)."""
     single, (q,) = check_motion(robot, q=q)
     place = robot.frame(frame)
     poses, axes = _kinematics(robot, q, threads)

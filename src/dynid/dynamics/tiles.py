@@ -134,8 +134,10 @@ def axis_tile(axis, here, out, m):
         P0, P1, P2 = here[9 * TILE + t], here[10 * TILE + t], here[11 * TILE + t]
         out[t], out[TILE + t], out[2 * TILE + t] = S0, S1, S2
         out[3 * TILE + t] = here[t] * v0 + here[TILE + t] * v1 + here[2 * TILE + t] * v2 + P1 * S2 - P2 * S1
-        out[4 * TILE + t] = here[3 * TILE + t] * v0 + here[4 * TILE + t] * v1 + here[5 * TILE + t] * v2 + P2 * S0 - P0 * S2
-        out[5 * TILE + t] = here[6 * TILE + t] * v0 + here[7 * TILE + t] * v1 + here[8 * TILE + t] * v2 + P0 * S1 - P1 * S0
+        out[4 * TILE + t] = (here[3 * TILE + t] * v0 + here[4 * TILE + t] * v1 + here[5 * TILE + t] * v2
+                             + P2 * S0 - P0 * S2)
+        out[5 * TILE + t] = (here[6 * TILE + t] * v0 + here[7 * TILE + t] * v1 + here[8 * TILE + t] * v2
+                             + P0 * S1 - P1 * S0)
 
 
 @njit(**OPTIONS)
@@ -207,8 +209,10 @@ def wrench_tile(body, here, out, m):
         P0, P1, P2 = here[9 * TILE + t], here[10 * TILE + t], here[11 * TILE + t]
         out[t], out[TILE + t], out[2 * TILE + t] = F0, F1, F2
         out[3 * TILE + t] = here[t] * n0 + here[TILE + t] * n1 + here[2 * TILE + t] * n2 + P1 * F2 - P2 * F1
-        out[4 * TILE + t] = here[3 * TILE + t] * n0 + here[4 * TILE + t] * n1 + here[5 * TILE + t] * n2 + P2 * F0 - P0 * F2
-        out[5 * TILE + t] = here[6 * TILE + t] * n0 + here[7 * TILE + t] * n1 + here[8 * TILE + t] * n2 + P0 * F1 - P1 * F0
+        out[4 * TILE + t] = (here[3 * TILE + t] * n0 + here[4 * TILE + t] * n1 + here[5 * TILE + t] * n2
+                             + P2 * F0 - P0 * F2)
+        out[5 * TILE + t] = (here[6 * TILE + t] * n0 + here[7 * TILE + t] * n1 + here[8 * TILE + t] * n2
+                             + P0 * F1 - P1 * F0)
 
 
 @njit(**OPTIONS)

@@ -45,7 +45,7 @@ class Estimate:
 
     @property
     def relative_std(self) -> Array:
-        """Deviation in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for a value of zero."""
+        """Deviation in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for zero."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 

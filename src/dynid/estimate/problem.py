@@ -55,8 +55,8 @@ class Problem:
         """The nominal parameters, or a refusal that names the method."""
         if self.nominal is None:
             missing = [p.name for p in self.model.parameters if p.nominal is None]
-            raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot's file gives none for "
-                             f"{', '.join(missing[:5]) or 'them'}")
+            raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot's file gives none "
+                             f"for {', '.join(missing[:5]) or 'them'}")
         return self.nominal
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.errors import ModelError
 from dynid.model.friction import Sign
+from dynid.model.motion import solve_motion
 from dynid.model.parameters import Parameter, Parameters
 from dynid.robot.inertia import Array
 
@@ -26,14 +27,15 @@ def _two(name: str, *signals: ArrayLike) -> list[Array]:
 class Scara:
     """Two vertical axes without gravity, in its eight base parameters (Janot, Vandanjon, Gautier, eq. 52-53)."""
 
-    sign: Sign = Sign()
+    sign: Sign = field(default_factory=Sign)
     dof = 2
 
     @property
     def parameters(self) -> Parameters:
         inertia, viscous, dry = "kg m^2", "N m s/rad", "N m"
         return Parameters((
-            Parameter("ZZ1R", inertia, 0, "joint1", positive=True), Parameter("Fv1", viscous, 0, "joint1", positive=True),
+            Parameter("ZZ1R", inertia, 0, "joint1", positive=True),
+            Parameter("Fv1", viscous, 0, "joint1", positive=True),
             Parameter("Fc1", dry, 0, "joint1", positive=True), Parameter("ZZ2R", inertia, 1, "joint2", positive=True),
             Parameter("LMX2", inertia, 1, "joint2"), Parameter("LMY2", inertia, 1, "joint2"),
             Parameter("Fv2", viscous, 1, "joint2", positive=True), Parameter("Fc2", dry, 1, "joint2", positive=True)))
@@ -63,7 +65,7 @@ class Scara:
     def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
         q, dq, tau = _two("SCARA", q, dq, tau)
         bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
-        return np.linalg.solve(self.inertia_matrix(theta, q), (tau - bias)[..., None])[..., 0]
+        return solve_motion(self.inertia_matrix(theta, q), tau - bias)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class DifferentialDrive:
     def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
         q, dq, tau = _two("differential drive", q, dq, tau)
         bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
-        return np.linalg.solve(self.inertia_matrix(theta, q), (tau - bias)[..., None])[..., 0]
+        return solve_motion(self.inertia_matrix(theta, q), tau - bias)
 
     @staticmethod
     def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +66,7 @@ class Coulomb:
     kind = "coulomb"
     accelerates = False
     joints: tuple[str | int, ...] | None = None
-    sign: Sign = Sign()
+    sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(joint_parameter(robot, "Fc", j, joint_unit(robot, j, "N m", "N"), positive=True)
@@ -86,7 +86,8 @@ class Offset:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N")) for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"))
+                     for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -100,7 +101,7 @@ class AsymmetricCoulomb:
     kind = "asymmetric-coulomb"
     accelerates = False
     joints: tuple[str | int, ...] | None = None
-    sign: Sign = Sign()
+    sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(joint_parameter(robot, kind, j, joint_unit(robot, j, "N m", "N"), positive=True)
@@ -191,7 +192,8 @@ class Stribeck:
         """The same term with other values of its free shape parameters."""
         count = len(chosen(robot, self.joints))
         parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
-        return replace(self, **{name: part.copy() for name, part in zip(self.free, parts, strict=True)})
+        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
+        return replace(self, **shapes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +208,7 @@ class MotorSide:
     parts: tuple[str, ...] = ("Fvm", "Fcm", "Fom", "Iam")
     sign: Sign = field(default_factory=Sign)
 
-    _UNITS = {"Fvm": "N m s/rad", "Fcm": "N m", "Fom": "N m", "Iam": "kg m^2"}
+    _UNITS: ClassVar[dict[str, str]] = {"Fvm": "N m s/rad", "Fcm": "N m", "Fom": "N m", "Iam": "kg m^2"}
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         for part in self.parts:
@@ -224,7 +226,7 @@ class MotorSide:
                        "Iam": acceleration[:, m]}
             for j in np.flatnonzero(coupling[:, m]):
                 for k, part in enumerate(self.parts):
-                    yield j, m * len(self.parts) + k, coupling[j, m] * columns[part]
+                    yield int(j), m * len(self.parts) + k, coupling[j, m] * columns[part]
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ class CoupledWrist:
 
     kind = "coupled-wrist"
     joints: tuple[str | int, str | int] = (5, 6)
-    sign: Sign = Sign()
+    sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         _, b = chosen(robot, self.joints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,10 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid import dynamics
 from dynid.dynamics.threads import over_samples
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import ModelError
 from dynid.model.friction import (
-    AsymmetricCoulomb, AsymmetricViscous, Coulomb, CoupledWrist, MotorSide, Offset, Sign, Stribeck, Viscous,
+    AsymmetricCoulomb,
+    AsymmetricViscous,
+    Coulomb,
+    CoupledWrist,
+    MotorSide,
+    Offset,
+    Sign,
+    Stribeck,
+    Viscous,
 )
+from dynid.model.motion import solve_motion
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, Term, fill_entries
 from dynid.robot import Robot
@@ -53,7 +62,7 @@ class Model:
         if not self.terms:
             raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term")
         object.__setattr__(self, "terms", tuple(self.terms))
-        self.parameters  # a term that does not fit the robot is refused here, not at first use
+        _ = self.parameters  # a term that does not fit the robot is refused here, not at first use
 
     @property
     def dof(self) -> int:
@@ -162,12 +171,7 @@ class Model:
         if q.ndim == 1:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
         bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
-        try:
-            return np.linalg.solve(self.inertia_matrix(theta, q), (tau - bias)[..., None])[..., 0]
-        except np.linalg.LinAlgError:
-            raise NotPossibleError(f"the inertia matrix of robot '{self.robot.name}' is singular with these parameters, "
-                                   "so its motion cannot be computed; add rotor inertia or use consistent parameters"
-                                   ) from None
+        return solve_motion(self.inertia_matrix(theta, q), tau - bias)
 
     # -- shape of terms that are nonlinear in some parameters ------------------------------------
     @property
@@ -189,21 +193,22 @@ class Model:
             raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")
         terms, at = [], 0
         for term in self.terms:
-            if hasattr(term, "with_shape"):
-                count = len(term.shape(self.robot))
-                term = term.with_shape(self.robot, values[at:at + count])
+            reshape = getattr(term, "with_shape", None)
+            if reshape is not None:
+                count = len(getattr(term, "shape")(self.robot))
+                term = reshape(self.robot, values[at:at + count])
                 at += count
             terms.append(term)
         return replace(self, terms=tuple(terms))
 
 
 FRICTION = {term.kind: term for term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck)}
-KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, MotorSide, CoupledWrist)
-                         } | FRICTION
+KINDS: dict[str, Any] = {"rigid": RigidBodies, "rotor": RotorInertia, "payload": Payload, "spring": Spring,
+                         "motor-side": MotorSide, "coupled-wrist": CoupledWrist, **FRICTION}
 
 
 def term_from_table(table: Mapping[str, Any]) -> Term:
-    """A term from a table of a robot or run file: its `kind` and its options, e.g. {kind = "coulomb", sign = "tanh"}."""
+    """A term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign = "tanh"}."""
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:
@@ -216,9 +221,8 @@ def term_from_table(table: Mapping[str, Any]) -> Term:
     try:
         return KINDS[kind](**options)
     except TypeError:
-        import dataclasses
-        known = [f.name for f in dataclasses.fields(KINDS[kind])]
-        raise ModelError(f"term '{kind}' was given {', '.join(options) or 'nothing'}; it takes {', '.join(known)}") from None
+        known = ", ".join(f.name for f in fields(KINDS[kind]))
+        raise ModelError(f"term '{kind}' was given {', '.join(options) or 'nothing'}; it takes {known}") from None
 
 
 def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,

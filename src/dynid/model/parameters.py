@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +45,7 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Parameter]:
         return iter(self.items)
 
     @property
@@ -97,7 +97,8 @@ class Parameters:
         if vector.shape != (len(self),):
             raise ModelError(f"the model has {len(self)} parameters, got values of shape {vector.shape}")
         if not np.isfinite(vector).all():
-            raise ModelError(f"the value of parameter '{self.names[int(np.argmin(np.isfinite(vector)))]}' is not finite")
+            name = self.names[int(np.argmin(np.isfinite(vector)))]
+            raise ModelError(f"the value of parameter '{name}' is not finite")
         return vector
 
     def order(self, groups: Sequence[str]) -> list[int]:

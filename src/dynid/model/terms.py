@@ -80,12 +80,13 @@ class RigidBodies:
 
 def body_parameters(number: str, owner: int, body: str, values: Array | None) -> Iterator[Parameter]:
     for k, (name, unit) in enumerate(zip(ten.NAMES, ten.UNITS, strict=True)):
-        yield Parameter(name + number, unit, owner, body, body=body, nominal=None if values is None else float(values[k]))
+        nominal = None if values is None else float(values[k])
+        yield Parameter(name + number, unit, owner, body, body=body, nominal=nominal)
 
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Ia: inertia of rotor and gears, seen at the joint (Janot, Vandanjon, Gautier, eq. 49). joints: all, or by name."""
+    """Ia: inertia of rotor and gears, seen at the joint (Janot, Vandanjon, Gautier, eq. 49). joints: all, or some."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
@@ -132,7 +133,7 @@ class Payload:
         to_body = ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
         for joint, rows in zip(carriers, np.einsum("kl,jks->jls", to_body, out), strict=True):
             for k in range(10):
-                yield joint, k, rows[k]
+                yield int(joint), k, rows[k]
 
     def _body(self, robot: Robot) -> int:
         frame = robot.frame(self.frame)
@@ -164,8 +165,8 @@ def coupling_matrix(robot: Robot, coupling: Any) -> Array:
     """A motor-joint coupling matrix T (joints, motors), checked: tau = T tau_m, dq_m = T' dq (Sousa, eq. 4.1-4.2)."""
     matrix = np.asarray(coupling, dtype=float)
     if matrix.shape != (robot.dof, robot.dof) or not np.isfinite(matrix).all():
-        raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite numbers, "
-                         f"got shape {matrix.shape}")
+        raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "
+                         f"numbers, got shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < robot.dof:
         raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: two motors would do the same")
     return matrix

@@ -113,7 +113,7 @@ def random_factor(model: LinearModel, seed: int = 0) -> Array:
     y = y.reshape(-1, y.shape[2])
     # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.
     size = np.sqrt(np.einsum("sc,sc->s", y, y).reshape(samples, model.dof).mean(axis=0))
-    return np.linalg.qr(y / np.tile(np.where(size > 0, size, 1.0), samples)[:, None], mode="r")
+    return np.asarray(np.linalg.qr(y / np.tile(np.where(size > 0, size, 1.0), samples)[:, None], mode="r"))
 
 
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],

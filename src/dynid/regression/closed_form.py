@@ -26,8 +26,8 @@ def closed_form_base(robot: Robot) -> BaseParameters:
         if joint.prismatic:
             raise ModelError(f"the closed-form rules hold for turning joints, '{joint.name}' slides")
         if not np.allclose(joint.after, np.eye(4)):
-            raise ModelError(f"the closed-form rules want the frame of link {joint.name} on its joint, z along its axis "
-                             "(modified DH); use base_parameters")
+            raise ModelError(f"the closed-form rules want the frame of link {joint.name} on its joint with z along its "
+                             "axis (modified DH); use base_parameters")
     if not robot.serial:
         raise ModelError(f"the closed-form rules hold for serial arms, robot '{robot.name}' has branches")
 
@@ -54,7 +54,7 @@ def closed_form_base(robot: Robot) -> BaseParameters:
         apart = np.linalg.norm(np.cross(point - first_point, first_axis))
         collinear = collinear and parallel and bool(apart < _PARALLEL)
         numbers = [_ZZ, _MX, _MY] if parallel else [_XX, _XY, _XZ, _YZ, _ZZ, _MX, _MY]
-        upright = np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL * max(1.0, np.linalg.norm(robot.gravity))
+        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL * 10.0)
         if collinear and upright:
             numbers = [_ZZ]
         kept += [10 * j + k for k in numbers]

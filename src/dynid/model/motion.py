@@ -1,0 +1,17 @@
+"""Accelerations from an inertia matrix and what is left of the torques."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.robot.inertia import Array
+
+
+def solve_motion(inertia: Array, torque: Array) -> Array:
+    """inertia (..., dof, dof) times acceleration = torque (..., dof), solved for the acceleration."""
+    try:
+        return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
+    except np.linalg.LinAlgError:
+        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot be computed; "
+                               "add rotor inertia or use consistent parameters") from None
