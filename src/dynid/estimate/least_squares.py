@@ -78,14 +78,13 @@ def honest_covariance(problem: Problem, solution: Solution, weights: Array) -> t
     beta, inverse = solution.beta, solution.inverse
     if not problem.samples:
         return naive_covariance(problem.regression, solution, weights), None
-    found = correlation(problem.model, problem.samples, problem.base, beta, threads=problem.threads)
+    found = correlation(problem.model, problem.samples, problem.base, beta, inverse=inverse, weights=weights,
+                        threads=problem.threads)
     middle = np.zeros_like(inverse)
     for j, factor in enumerate(problem.regression.factors):
         columns = found.columns[j]
-        # The fold may hold more rows than the samples at hand; and a fit takes its share of the noise.
-        more = factor.rows / max(found.rows[j], 1.0)
-        free = max(factor.rows - len(columns), 1) / max(factor.rows, 1)
-        middle[np.ix_(columns, columns)] += weights[j] ** 4 * more / free * found.noise[j]
+        more = factor.rows / max(found.rows[j], 1.0)  # the fold may hold more rows than the samples at hand
+        middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
     return inverse @ middle @ inverse, found
 
 

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dgeqrf
+from scipy.sparse import csr_array
 
 from dynid.dynamics.threads import pool, thread_count
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.files import write_whole
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
@@ -27,6 +29,7 @@ from dynid.robot.inertia import Array
 
 Ints = NDArray[np.int64]
 Progress = Callable[[int], None]  # called with the number of rows done
+Reweight = Callable[[int, Array], Array]  # joint j and its rows [Y_j tau_j]' (k+1, m) -> factor of each row (m,)
 
 CHUNK = 1024  # rows of one Householder step: the block of the widest joint stays in the second-level cache
 UNIT = 16384  # rows of one piece of work; fixed, so that results do not depend on the number of threads
@@ -55,6 +58,12 @@ class Factor:
 
     def __add__(self, other: Factor) -> Factor:
         return Factor(self.columns, triangular(np.vstack([self.r, other.r])), self.rows + other.rows)
+
+    def select(self, kept: Ints) -> Factor:
+        """The same rows with only some of the base parameters, kept (ascending), which are renumbered."""
+        own = np.flatnonzero(np.isin(self.columns, kept))
+        r = triangular(self.r[:, np.append(own, len(self.columns))])
+        return Factor(np.searchsorted(kept, self.columns[own]), r, self.rows)
 
     @property
     def power(self) -> float:
@@ -156,9 +165,16 @@ class Regression:
         """The data of one block."""
         return replace(self, factors=self.blocks[block], blocks=(self.blocks[block],))
 
+    def select(self, kept: ArrayLike) -> Regression:
+        """The same data on a model that lacks some base parameters: kept are the indices of those it has."""
+        kept = np.unique(np.asarray(kept, dtype=np.int64))
+        base = BaseParameters(self.base.parameters, self.base.independent[kept], self.base.matrix[kept])
+        return replace(self, base=base, factors=tuple(factor.select(kept) for factor in self.factors),
+                       blocks=tuple(tuple(factor.select(kept) for factor in block) for block in self.blocks))
+
     def save(self, path: str | Path) -> None:
         """To an .npz file, whole or not at all."""
-        arrays: dict[str, Array | Ints] = {"independent": self.base.independent, "matrix": self.base.matrix,
+        arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                            "rows": np.array([[f.rows for f in block] for block in self.blocks])}
         for j in range(self.dof):
             arrays[f"columns{j}"] = self.factors[j].columns
@@ -192,7 +208,11 @@ def _sum(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the wanted entries of the regressor go: joint after joint, its columns and then its torque, a row each."""
+    """Where the wanted entries of the regressor go: joint after joint, its columns and then its torque, a row each.
+
+    A mixed layout holds sums of the joints' equations instead: `mixed` is the plain layout and the matrix
+    (rows, plain rows) that makes them from its entries.
+    """
 
     model: LinearModel
     base: BaseParameters
@@ -200,20 +220,35 @@ class Layout:
     first: tuple[int, ...]  # row of each joint's first column
     place: Ints  # (dof, parameters), as Model.fill wants it
     rows: int
+    mixed: tuple[Layout, csr_array] | None = None
 
     @staticmethod
-    def of(model: LinearModel, base: BaseParameters) -> Layout:
+    def of(model: LinearModel, base: BaseParameters, mix: Array | None = None) -> Layout:
+        """mix (dof, dof): equation i is the sum over j of mix[i, j] times joint j's equation; None: joint i's own."""
         structure = getattr(model, "structure", None)
         if structure is None:
             structure = np.ones((model.dof, len(model.parameters)), dtype=bool)
         columns = tuple(np.flatnonzero(structure[j, base.independent]) for j in range(model.dof))
         place = np.full((model.dof, len(model.parameters)), -1, dtype=np.int64)
-        first, at = [], 0
+        first = _first(columns)
         for j, own in enumerate(columns):
-            first.append(at)
-            place[j, base.independent[own]] = np.arange(at, at + len(own))
-            at += len(own) + 1
-        return Layout(model, base, columns, tuple(first), place, at)
+            place[j, base.independent[own]] = np.arange(first[j], first[j] + len(own))
+        layout = Layout(model, base, columns, first, place, first[-1] + len(columns[-1]) + 1)
+        return layout if mix is None else layout.sums(mix)
+
+    def sums(self, matrix: Array) -> Layout:
+        """The layout of sums of equations; each sees what any of its summands sees."""
+        dof = self.model.dof
+        columns = tuple(np.unique(np.concatenate([self.columns[j] for j in np.flatnonzero(row)])) for row in matrix)
+        first = _first(columns)
+        to, take, value = [], [], []
+        for i, j in np.argwhere(matrix):
+            to.append(first[i] + np.append(np.searchsorted(columns[i], self.columns[j]), len(columns[i])))
+            take.append(np.arange(self.joint(j).start, self.joint(j).stop))
+            value.append(np.full(len(to[-1]), matrix[i, j]))
+        rows = first[-1] + len(columns[dof - 1]) + 1
+        mixing = csr_array((np.concatenate(value), (np.concatenate(to), np.concatenate(take))), (rows, self.rows))
+        return replace(self, columns=columns, first=first, rows=rows, mixed=(self, mixing))
 
     def joint(self, j: int) -> slice:
         """Rows of joint j: its columns and its torque."""
@@ -221,17 +256,35 @@ class Layout:
 
     def entries(self, samples: Samples, rows: slice) -> Array:
         """(self.rows, samples): columns and torques at full rate, each contiguous in time."""
+        if self.mixed is not None:
+            plain, mixing = self.mixed
+            return mixing @ plain.entries(samples, rows)
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        if isinstance(self.model, Model):
-            self.model.fill(q, dq, ddq, self.place, out)
-        else:
-            y = self.model.regressor(q, dq, ddq)
-            for j, c in np.argwhere(self.place >= 0):
-                out[self.place[j, c]] = y[:, j, c]
+        fill_columns(self.model, q, dq, ddq, self.place, out)
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
+
+    def keep(self, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which equations to use (m, dof), when keep (m, dof) says which joints' rows are good."""
+        return keep if self.mixed is None else np.repeat(np.all(keep, axis=1, keepdims=True), self.model.dof, axis=1)
+
+
+def _first(columns: Sequence[Ints]) -> tuple[int, ...]:
+    """Row at which each joint starts when its columns and its torque take one each."""
+    return tuple(int(n) for n in np.cumsum([0] + [len(own) + 1 for own in columns[:-1]]))
+
+
+def fill_columns(model: LinearModel, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+    """Chosen entries of any model's regressor into rows of out (rows, samples), by its own `fill` if it has one."""
+    fill = getattr(model, "fill", None)
+    if fill is not None:
+        fill(q, dq, ddq, place, out)
+        return
+    y = model.regressor(q, dq, ddq)
+    for j, c in np.argwhere(place >= 0):
+        out[place[j, c]] = y[:, j, c]
 
 
 @dataclass(frozen=True)
@@ -246,14 +299,16 @@ class Piece:
 def pieces(samples: Samples, blocks: int = 1, unit: int = UNIT) -> list[Piece]:
     """All rows that regression uses, cut at the borders of segments and of `blocks` equal stretches of time."""
     step = 1 if samples.decimation is None else samples.decimation.total
+    size = max(1, unit // step)
     cuts = [len(samples) * k // blocks for k in range(blocks + 1)]
     found = []
     for start, stop in samples.segments:
         grid = range(int(start), int(stop), step)
+        # The first of the grid at or behind each cut.
+        at = [max(-(-(cut - grid.start) // step), 0) for cut in cuts]
         for block in range(blocks):
-            inside = grid[-(-max(cuts[block] - grid.start, 0) // step):max(-(-(cuts[block + 1] - grid.start) // step), 0)]
-            found += [Piece((int(start), int(stop)), inside[k:k + unit // step], block)
-                      for k in range(0, len(inside), unit // step)]
+            inside = grid[at[block]:at[block + 1]]
+            found += [Piece((int(start), int(stop)), inside[k:k + size], block) for k in range(0, len(inside), size)]
     return found
 
 
@@ -262,15 +317,15 @@ def piece_entries(layout: Layout, samples: Samples, piece: Piece) -> tuple[Array
     rows = piece.rows
     if samples.decimation is None:
         part = slice(rows.start, rows.stop)
-        return layout.entries(samples, part), samples.keep[part]
+        return layout.entries(samples, part), layout.keep(samples.keep[part])
     margin = reach(samples.decimation)
     low, high = max(rows[0] - margin, piece.segment[0]), min(rows[-1] + margin + 1, piece.segment[1])
     full = layout.entries(samples, slice(low, high))
     thin = decimate_piece(full.T, samples.decimation, np.array(rows), low, piece.segment)
-    return np.ascontiguousarray(thin.T), samples.keep[rows.start:rows.stop:rows.step]
+    return np.ascontiguousarray(thin.T), layout.keep(samples.keep[rows.start:rows.stop:rows.step])
 
 
-def _fold_piece(layout: Layout, samples: Samples, piece: Piece) -> tuple[Factor, ...]:
+def _fold_piece(layout: Layout, samples: Samples, piece: Piece, reweight: Reweight | None) -> tuple[Factor, ...]:
     widths = [len(columns) + 1 for columns in layout.columns]
     stacks = [np.zeros((width + CHUNK, width), order="F") for width in widths]
     counts = [0] * layout.model.dof
@@ -279,7 +334,7 @@ def _fold_piece(layout: Layout, samples: Samples, piece: Piece) -> tuple[Factor,
     for lo in range(0, len(rows), at_once):
         entries, keep = piece_entries(layout, samples, replace(piece, rows=rows[lo:lo + at_once]))
         for k in range(0, len(keep), CHUNK):
-            _add_rows(layout, entries[:, k:k + CHUNK], keep[k:k + CHUNK], stacks, counts)
+            _add_rows(layout, entries[:, k:k + CHUNK], keep[k:k + CHUNK], stacks, counts, reweight)
     return tuple(Factor(layout.columns[j], _signed(stacks[j][:widths[j]]), counts[j]) for j in range(layout.model.dof))
 
 
@@ -287,12 +342,15 @@ def _signed(r: Array) -> Array:
     return np.ascontiguousarray(r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None])
 
 
-def _add_rows(layout: Layout, entries: Array, keep: NDArray[np.bool_], stacks: list[Array], counts: list[int]) -> None:
+def _add_rows(layout: Layout, entries: Array, keep: NDArray[np.bool_], stacks: list[Array], counts: list[int],
+              reweight: Reweight | None) -> None:
     """One Householder step a joint: [R; rows] becomes R."""
     for j, stack in enumerate(stacks):
         block, width = entries[layout.joint(j)], stack.shape[1]
         if not keep[:, j].all():
             block = block[:, keep[:, j]]
+        if reweight is not None:
+            block = block * reweight(j, block)
         count = block.shape[1]
         stack[width:width + count] = block.T
         stack[width + count:] = 0.0
@@ -302,14 +360,17 @@ def _add_rows(layout: Layout, entries: Array, keep: NDArray[np.bool_], stacks: l
 
 
 def fold(model: LinearModel, samples: Samples | Iterable[Samples], *, base: BaseParameters | None = None,
-         blocks: int = 10, threads: int | None = None, progress: Progress | None = None) -> Regression:
+         blocks: int = 10, mix: Array | None = None, reweight: Reweight | None = None, threads: int | None = None,
+         progress: Progress | None = None) -> Regression:
     """Fold samples, or a stream of them, into triangular factors on the model's base parameters.
 
     base: which base parameters (default: `base_parameters(model)`). blocks: stretches of time kept apart for
-    cross-validation. The result does not depend on the number of threads.
+    cross-validation. mix (dof, dof): fold sums of the joints' equations, row i the sum over j of mix[i, j] times joint
+    j's, in the rows where all joints are kept. reweight(j, rows): multiplies each row of joint j, given its rows
+    [Y_j tau_j]' (k+1, m). The result does not depend on the number of threads.
     """
     base = base_parameters(model) if base is None else base
-    layout = Layout.of(model, base)
+    layout = Layout.of(model, base, mix)
     total: list[tuple[Factor, ...] | None] = [None] * max(1, blocks)
     sources: list[str] = []
     joints: tuple[str, ...] = ()
@@ -319,7 +380,7 @@ def fold(model: LinearModel, samples: Samples | Iterable[Samples], *, base: Base
         sources.append(part.source)
         joints = joints or part.joints or tuple(f"joint{j + 1}" for j in range(part.dof))
         work = pieces(part, len(total))
-        for piece, factors in zip(work, _fold_pieces(layout, part, work, threads, progress), strict=True):
+        for piece, factors in zip(work, _fold_pieces(layout, part, work, reweight, threads, progress), strict=True):
             known = total[piece.block]
             total[piece.block] = factors if known is None else _sum([known, factors])
     filled = tuple(block for block in total if block is not None)
@@ -328,11 +389,11 @@ def fold(model: LinearModel, samples: Samples | Iterable[Samples], *, base: Base
     return Regression(base, _sum(filled), filled, joints, tuple(dict.fromkeys(sources)))
 
 
-def _fold_pieces(layout: Layout, samples: Samples, work: list[Piece], threads: int | None,
-                 progress: Progress | None) -> Iterator[tuple[Factor, ...]]:
+def _fold_pieces(layout: Layout, samples: Samples, work: list[Piece], reweight: Reweight | None,
+                 threads: int | None, progress: Progress | None) -> Iterator[tuple[Factor, ...]]:
     """Factors of every piece, in order; worked on side by side."""
     def one(piece: Piece) -> tuple[Factor, ...]:
-        factors = _fold_piece(layout, samples, piece)
+        factors = _fold_piece(layout, samples, piece, reweight)
         if progress is not None:
             progress(piece.rows.stop - piece.rows.start)
         return factors

@@ -6,11 +6,15 @@ residual autocovariance c_j(k) of joint j, the honest covariance of the weighted
     H^-1 (sum_j w_j^4 X_j' C_j X_j) H^-1,   H = sum_j w_j^2 X_j' X_j,   (C_j)_st = c_j(s - t),
 
 and X_j' C_j X_j is X_j' times X_j convolved with c_j, one more pass over the data.
+
+Residuals are smaller than the noise, and most of all at the slow rhythms of the motion, where the parameters have
+absorbed it and where it hurts them most. With q_i the columns of w_j X_j made orthonormal in H, the share of the noise
+that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +30,8 @@ from dynid.robot.inertia import Array
 
 PIECE = 65536  # rows at once: long against any correlation, short against memory
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
+_MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
+_REACH = 3  # how much longer autocovariances get when what was absorbed is put back
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +70,10 @@ class Correlation:
     rate: float
 
 
-def residuals(model: LinearModel, samples: Samples, base: BaseParameters, beta: Array) -> Residuals:
-    """Measured and predicted torques in the rows that regression uses, decimated as they were."""
-    layout = Layout.of(model, base)
+def residuals(model: LinearModel, samples: Samples, base: BaseParameters, beta: Array, *,
+              mix: Array | None = None) -> Residuals:
+    """Measured and predicted torques in the rows that regression uses, decimated as they were; mixed as `fold` does."""
+    layout = Layout.of(model, base, mix)
     measured, predicted, keeps, times = [], [], [], []
     for piece in pieces(samples, unit=PIECE):
         entries, keep = piece_entries(layout, samples, piece)
@@ -80,11 +87,12 @@ def residuals(model: LinearModel, samples: Samples, base: BaseParameters, beta: 
                      np.concatenate(keeps), samples.rate / step, samples.source)
 
 
-def autocovariance(residual: Array, keep: NDArray[np.bool_]) -> Array:
+def autocovariance(residual: Array, keep: NDArray[np.bool_], absorbed: Array | None = None) -> Array:
     """c(k) (lags,) of one joint's residuals (m,), rows not kept being gaps, smoothly cut to zero.
 
     The lags reach ten times the time the correlation lasts. A Parzen window ends them: its transform is positive, so
-    no variance computed from c can come out negative.
+    no variance computed from c can come out negative. absorbed (m,): sum over t of P[t, t + k] of the projection P onto
+    what was estimated; what it took from the noise is put back.
     """
     x = np.where(keep, residual, 0.0)
     count = int(keep.sum())
@@ -105,40 +113,100 @@ def autocovariance(residual: Array, keep: NDArray[np.bool_]) -> Array:
     last = int(np.clip(2 * last, 8, limit))
     u = np.arange(last) / last
     parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
-    return raw[:last] * parzen
+    shape = raw[:last] * parzen
+    return shape if absorbed is None else _put_back(shape, absorbed[:last] * parzen / count)
+
+
+def _put_back(shape: Array, absorbed: Array) -> Array:
+    """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it."""
+    reach = _REACH * len(shape)
+    size = next_fast_len(2 * reach)
+    left = 1.0 - np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
+    return irfft(_spectrum(shape, size) / left, size)[:reach]
+
+
+def _spectrum(shape: Array, size: int) -> Array:
+    """Spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
+    kernel = np.zeros(size)
+    kernel[:len(shape)] = shape
+    if len(shape) > 1:
+        kernel[-(len(shape) - 1):] = shape[:0:-1]
+    return rfft(kernel).real
 
 
 def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParameters, beta: Array, *,
-                threads: int | None = None, progress: Progress | None = None) -> Correlation:
-    """How the residuals of an estimate correlate in time, and what that does to its covariance."""
-    layout = Layout.of(model, base)
-    series = [residuals(model, part, base, beta) for part in samples]
-    count = np.sum([r.keep.sum(axis=0) for r in series], axis=0).astype(float)
-    longest = series[int(np.argmax([len(r.t) for r in series]))]
-    shapes = [autocovariance(longest.residual[:, j], longest.keep[:, j]) for j in range(model.dof)]
-    # The shape in time from the longest log, the size from all of them.
-    power = np.sum([np.where(r.keep, r.residual, 0.0).__pow__(2).sum(axis=0) for r in series], axis=0)
-    shapes = [shape * (power[j] / max(count[j], 1.0) / shape[0]) if shape[0] > 0 else shape
-              for j, shape in enumerate(shapes)]
-    work = [(part, piece) for part in samples for piece in pieces(part, unit=PIECE)]
-    every = max(1, sum(len(piece.rows) for _, piece in work) // _ENOUGH_ROWS)
-    used = work[::every]
+                inverse: Array | None = None, weights: Array | None = None, mix: Array | None = None,
+                influence: Callable[[Array], Array] | None = None, threads: int | None = None,
+                progress: Progress | None = None) -> Correlation:
+    """How the residuals of an estimate correlate in time, and what that does to its covariance.
 
-    def one(item: tuple[Samples, Piece]) -> tuple[list[Array], Array]:
+    inverse (base, base) and weights (dof,): H^-1 and w of the estimate, to put back the noise it absorbed; without
+    them residuals are taken for the noise. mix: as `fold` takes it. influence: of residuals (m, dof), what a robust
+    estimate feels of them (m, dof).
+    """
+    layout = Layout.of(model, base, mix)
+    series = [residuals(model, part, base, beta, mix=mix) for part in samples]
+    felt = [r.residual if influence is None else influence(r.residual) for r in series]
+    count = np.sum([r.keep.sum(axis=0) for r in series], axis=0).astype(float)
+    # The shape in time from the longest log, the size from all of them.
+    most = int(np.argmax([len(r.t) for r in series]))
+    longest = series[most]
+    absorbed: Sequence[Array | None] = [None] * model.dof
+    if inverse is not None:
+        absorbed = _absorbed(layout, samples[most], longest.keep.sum(axis=0), inverse, weights, threads)
+    shapes = [autocovariance(felt[most][:, j], longest.keep[:, j], absorbed[j]) for j in range(model.dof)]
+    power = [np.sum(np.where(r.keep, x, 0.0) ** 2, axis=0) for r, x in zip(series, felt, strict=True)]
+    size = np.sum(power, axis=0) / np.maximum(count, 1.0)
+    first = power[most] / np.maximum(longest.keep.sum(axis=0), 1)
+    shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
+
+    def noise_of(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
+        return _noise(columns, keep, shapes[j])
+
+    noise = _over(layout, [(part, piece) for part in samples for piece in pieces(part, unit=PIECE)], noise_of, count,
+                  threads, progress)
+    effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
+                          for n, c in zip(count, shapes, strict=True)])
+    return Correlation(tuple(shapes), tuple(noise), layout.columns, count, np.clip(effective, 1.0, count), longest.rate)
+
+
+def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, NDArray[np.bool_]], Array],
+          count: Array, threads: int | None, progress: Progress | None = None) -> list[Array]:
+    """Sum of one(joint, columns (k, m), keep (m,)) over all pieces, for each joint; a part scaled up when there are
+    more than enough. count (dof,): rows of each joint in all."""
+    joints = range(layout.model.dof)
+    used = work[::max(1, sum(len(piece.rows) for _, piece in work) // _ENOUGH_ROWS)]
+
+    def sums(item: tuple[Samples, Piece]) -> tuple[list[Array], Array]:
         entries, keep = piece_entries(layout, *item)
-        found = [_noise(entries[layout.joint(j)][:-1], keep[:, j], shapes[j]) for j in range(model.dof)]
+        found = [one(j, entries[layout.joint(j)][:-1], keep[:, j]) for j in joints]
         if progress is not None:
             progress(len(item[1].rows))
         return found, keep.sum(axis=0)
 
     threads = min(thread_count(threads), len(used))
-    results = list(map(one, used) if threads <= 1 else pool(threads).map(one, used))
-    seen = np.sum([rows for _, rows in results], axis=0)
-    share = np.where(seen > 0, count / np.maximum(seen, 1), 0.0)
-    noise = tuple(share[j] * np.sum([found[j] for found, _ in results], axis=0) for j in range(model.dof))
-    effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
-                          for n, c in zip(count, shapes, strict=True)])
-    return Correlation(tuple(shapes), noise, layout.columns, count, np.minimum(effective, count), longest.rate)
+    results = list(map(sums, used) if threads <= 1 else pool(threads).map(sums, used))
+    share = count / np.maximum(np.sum([rows for _, rows in results], axis=0), 1)
+    return [share[j] * np.sum([found[j] for found, _ in results], axis=0) for j in joints]
+
+
+def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, weights: Array | None,
+              threads: int | None) -> list[Array]:
+    """For each joint the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
+    lags = max(1, int(count.max()) // 5)
+    weights = np.ones(layout.model.dof) if weights is None else weights
+    halves = []
+    for weight, own in zip(weights, layout.columns, strict=True):
+        values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
+        halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+
+    def one(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
+        q = halves[j] @ np.where(keep, columns, 0.0)
+        size = next_fast_len(2 * q.shape[1])
+        found = irfft(np.sum(np.abs(rfft(q, size)) ** 2, axis=0), size)[:min(lags, q.shape[1])]
+        return np.pad(found, (0, lags - len(found)))
+
+    return _over(layout, [(samples, piece) for piece in pieces(samples, unit=PIECE)], one, count, threads)
 
 
 def _noise(columns: Array, keep: NDArray[np.bool_], shape: Array) -> Array:
@@ -146,10 +214,8 @@ def _noise(columns: Array, keep: NDArray[np.bool_], shape: Array) -> Array:
     x = np.where(keep, columns, 0.0)
     if len(shape) == 1:
         return shape[0] * (x @ x.T)
+    shape = shape[:x.shape[1]]
     size = next_fast_len(x.shape[1] + len(shape))
-    kernel = np.zeros(size)
-    kernel[:len(shape)] = shape
-    kernel[-(len(shape) - 1):] = shape[:0:-1]
-    smooth = irfft(rfft(x, size) * rfft(kernel).real, size)[:, :x.shape[1]]
+    smooth = irfft(rfft(x, size) * _spectrum(shape, size), size)[:, :x.shape[1]]
     product = x @ smooth.T
     return 0.5 * (product + product.T)
