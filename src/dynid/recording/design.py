@@ -1,0 +1,91 @@
+"""Plan: what the filters will do to one log, with every number decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.recording.cutoff import Spectrum
+from dynid.recording.filters import savitzky_golay_cutoff, savitzky_golay_window
+from dynid.recording.preparation import Method, Preparation
+from dynid.recording.smoother import EQUIVALENT_ORDER
+
+_BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
+_COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """cutoff: Hz, of position and velocity; with method "none" only what the velocity is judged by. torque:
+    its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows."""
+
+    method: Method
+    cutoff: float
+    torque: float | Literal["same", "none"]
+    order: int
+    window: int
+    border: int
+    rate: float
+    steps: tuple[str, ...]
+
+    @property
+    def torque_cutoff(self) -> float | None:
+        """Hz, None for torques as measured."""
+        if isinstance(self.torque, str):
+            return self.cutoff if self.torque == "same" else None
+        return self.torque
+
+    @property
+    def torque_order(self) -> int:
+        """Of the Butterworth on torques that matches the filter of the positions."""
+        return {"kalman": EQUIVALENT_ORDER, "butterworth": self.order}.get(self.method, 4)
+
+    @property
+    def fewest(self) -> int:
+        """Rows a segment needs to leave one after its borders are dropped."""
+        return max(2 * self.border + 1, self.window, 5)
+
+
+def make_plan(chosen: Preparation, rate: float, spectrum: Spectrum | None, source: str) -> Plan:
+    """Every None of `chosen` decided, for a log at `rate` Hz with this spectrum."""
+    method, steps = chosen.method, []
+    cutoff, window = chosen.cutoff, 0
+    if method == "savitzky-golay" and chosen.window is not None:
+        window = 2 * round((chosen.window * rate - 1.0) / 2.0) + 1
+        if window <= chosen.order:
+            raise NotPossibleError(f"{source}: a window of {chosen.window:g} s holds {window} samples at {rate:g} Hz, "
+                                   f"too few for a polynomial of degree {chosen.order}; give a longer window")
+        cutoff = cutoff or savitzky_golay_cutoff(window, rate, chosen.order)
+    elif cutoff is None and spectrum is not None:
+        cutoff = spectrum.common
+        if method != "none":
+            own = spectrum.cutoff[np.isfinite(spectrum.cutoff)]
+            asked = f"the joints ask for {own.min():.3g} to {own.max():.3g} Hz" if len(own) else "no noise in sight"
+            steps.append(f"cut-off {cutoff:g} Hz chosen from the positions' spectra: {asked}")
+    elif cutoff is None:
+        cutoff = _COMPARED * rate
+    _below_nyquist(cutoff, rate, "cut-off", source)
+    if method == "savitzky-golay" and not window:
+        window = savitzky_golay_window(cutoff, rate, chosen.order)
+
+    torque = chosen.torque_cutoff or ("none" if chosen.decimate > 1 else "same")
+    if method == "none" and torque == "same":
+        torque = "none"
+    if not isinstance(torque, str):
+        _below_nyquist(torque, rate, "torque cut-off", source)
+    if chosen.border is not None:
+        border = round(chosen.border * rate)
+    elif method == "none":
+        border = 1
+    else:
+        border = (window + 1) // 2 if window else int(np.ceil(_BORDER_PERIODS * rate / cutoff))
+    return Plan(method, cutoff, torque, chosen.order, window, border, rate, tuple(steps))
+
+
+def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
+    if cutoff >= 0.5 * rate:
+        raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, "
+                               f"the log has {rate:g} Hz; give a lower one")

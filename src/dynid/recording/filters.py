@@ -1,0 +1,116 @@
+"""Filters without delay: Butterworth run both ways, central differences, Savitzky-Golay.
+
+All take x (samples, joints) at `rate` Hz and work on each segment by itself, one joint after the other, so that
+besides the result only a column or two are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.signal import butter, oaconvolve, sosfiltfilt
+
+from dynid.robot.inertia import Array
+
+Segments = NDArray[np.int64]
+
+_PERIODS_OF_PADDING = 3.0  # the filter's memory, in periods of the cut-off; scipy's own choice is far shorter
+
+
+def low_pass(x: Array, cutoff: float, rate: float, order: int, segments: Segments) -> Array:
+    """Butterworth low-pass, forward and backward in time: no delay, gain 1/2 at the cut-off (Hz).
+
+    Janot, Vandanjon, Gautier, s. 2; Sousa, s. 4.3.3. The signal is continued beyond its borders by its own
+    image through the end point (`filtfilt`), which leaves positions and velocities without a jump.
+    """
+    sections = butter(order, cutoff, fs=rate, output="sos")
+    memory = int(np.ceil(_PERIODS_OF_PADDING * rate / cutoff))
+    return _by_column(x, segments, lambda column: sosfiltfilt(sections, column, padlen=min(len(column) - 1, memory)))
+
+
+def differentiate(x: Array, rate: float, segments: Segments) -> Array:
+    """First derivative by central differences of second order (Ardiani, eq. 1.40); one-sided at the borders."""
+    return _by_column(x, segments, lambda column: np.gradient(column, 1.0 / rate,
+                                                              edge_order=2 if len(column) > 2 else 1))
+
+
+def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
+    """Second derivative by the three-point difference (Ardiani, eq. 1.40); the border rows repeat their neighbours."""
+
+    def curvature(column: Array) -> Array:
+        out = np.zeros_like(column)
+        if len(column) > 2:
+            out[1:-1] = (column[2:] - 2.0 * column[1:-1] + column[:-2]) * rate**2
+            out[0], out[-1] = out[1], out[-2]
+        return out
+
+    return _by_column(x, segments, curvature)
+
+
+def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Segments, derivative: int = 0) -> Array:
+    """The `derivative`-th derivative of the polynomial of `degree` fitted to the `window` rows (odd) about each row.
+
+    Exact for polynomials up to that degree. Within half a window of a border the border's polynomial is used.
+    Written in Legendre polynomials: scipy's powers of the row number lose the higher ones in windows of 1000 rows.
+    """
+    half = window // 2
+    fit, value = _legendre_fit(window, degree, derivative)
+    value *= (rate / half) ** derivative
+    middle = (value[half] @ fit)[::-1]
+
+    def change(column: Array) -> Array:
+        out = np.empty_like(column)
+        out[:half] = value[:half] @ (fit @ column[:window])
+        out[len(column) - half:] = value[half + 1:] @ (fit @ column[len(column) - window:])
+        out[half:len(column) - half] = oaconvolve(column, middle, mode="valid")
+        return out
+
+    return _by_column(x, segments, change)
+
+
+def savitzky_golay_window(cutoff: float, rate: float, degree: int) -> int:
+    """Rows (odd) of the longest window that has gain 1/2 or more at `cutoff` Hz, where the other filters have 1/2."""
+    low, high = degree // 2 + 1, degree // 2 + 2
+    while _gain(2 * high + 1, degree, cutoff / rate) > 0.5:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _gain(2 * middle + 1, degree, cutoff / rate) > 0.5 else (low, middle)
+    return 2 * low + 1
+
+
+def savitzky_golay_cutoff(window: int, rate: float, degree: int) -> float:
+    """Hz at which the gain of a window of that many rows first falls to 1/2; at most 0.45 of the rate."""
+    high = 0.25 / window
+    while high < 0.45 and _gain(window, degree, high) > 0.5:
+        high += 0.25 / window
+    if high >= 0.45:
+        return 0.45 * rate
+    return float(brentq(lambda f: _gain(window, degree, f) - 0.5, high - 0.25 / window, high)) * rate
+
+
+def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Array]:
+    """Coefficients from window values (degree + 1, window), and values of the derivative from coefficients
+    (window, degree + 1); rows run from -1 to 1."""
+    x = np.linspace(-1.0, 1.0, window)
+    fit = np.linalg.pinv(legendre.legvander(x, degree))
+    value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])
+    return fit, value
+
+
+def _gain(window: int, degree: int, f: float) -> float:
+    """Of the smoother at f cycles a sample."""
+    fit, value = _legendre_fit(window, degree, 0)
+    return float(value[window // 2] @ fit @ np.cos(2.0 * np.pi * f * (np.arange(window) - window // 2)))
+
+
+def _by_column(x: Array, segments: Segments, change: Callable[[Array], Array]) -> Array:
+    out = np.zeros(x.shape)  # rows outside all segments stay zero
+    for start, stop in segments:
+        for j in range(x.shape[1]):
+            out[start:stop, j] = change(np.ascontiguousarray(x[start:stop, j]))
+    return out

@@ -1,0 +1,101 @@
+"""Preparation: the options from a log to samples, as Python arguments or the [prepare] table of a run file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dynid.errors import RecordingError
+
+Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class Preparation(BaseModel):
+    """How a recording becomes samples. Everything has a default; None means chosen from the data, and said.
+
+    method: "butterworth" (zero-phase low-pass, central differences), "savitzky-golay", "kalman" (smoother with
+    white jerk) or "none". cutoff: Hz, of the positions and velocities. order: of the Butterworth in one direction
+    (4), or degree of the Savitzky-Golay polynomial (4). window: s, of Savitzky-Golay, instead of the cut-off.
+    torque_cutoff: Hz; "same": the filter of the positions; "none": torques as measured. None: the same filter,
+    but none with decimation, which filters torques and regressor together.
+    rate: Hz of the uniform grid. gap: s, the longest interval bridged; longer ones split the log.
+    velocity: "auto" uses a measured velocity if it is good, "measured" always, "differentiate" never.
+    velocity_delay: s by which the measured velocity lags the position; it is advanced by as much.
+    border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
+    slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
+    None: 1 % of the joint's top speed.
+    saturation: largest torque, one number or one for each joint (inf for no limit), "auto" for limits found
+    in the data, or "none".
+    saturated_samples: that many samples in a row at the limit count as saturated.
+    stuck: leave out rows that repeat while the robot moves.
+    thin: one row in so many is taken after filtering. decimate, stages: parallel decimation, one row in
+    `decimate`, `stages` times; 1 for none. decimate_order: of its Butterworth in one direction.
+    decimate_share: its cut-off is this share of the Nyquist frequency after one stage.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: Method = "butterworth"
+    cutoff: Positive | None = None
+    order: Annotated[int, Field(ge=1, le=10)] = 4
+    window: Positive | None = None
+    torque_cutoff: Positive | Literal["same", "none"] | None = None
+    rate: Positive | None = None
+    gap: Positive | None = None
+    velocity: Literal["auto", "measured", "differentiate"] = "auto"
+    velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    border: NotNegative | None = None
+    slow: NotNegative | tuple[NotNegative, ...] | None = None
+    saturation: Limit | tuple[Limit, ...] | Literal["auto", "none"] = "auto"
+    saturated_samples: Annotated[int, Field(ge=1)] = 5
+    stuck: bool = True
+    thin: Annotated[int, Field(ge=1)] = 1
+    decimate: Annotated[int, Field(ge=1)] = 1
+    stages: Annotated[int, Field(ge=1, le=6)] = 1
+    decimate_order: Annotated[int, Field(ge=1, le=10)] = 4
+    decimate_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
+
+    @model_validator(mode="after")
+    def _one_way_to_fewer_rows(self) -> Preparation:
+        if self.thin > 1 and self.decimate > 1:
+            raise ValueError("give 'thin' or 'decimate', not both")
+        return self
+
+    @staticmethod
+    def of(values: Mapping[str, Any], source: str = "preparation") -> Preparation:
+        """From a mapping (a TOML table), with errors in one sentence that names the option and `source`."""
+        try:
+            return Preparation.model_validate(dict(values))
+        except ValidationError as problem:
+            raise RecordingError(f"{source}: {_sentence(problem)}") from None
+
+    def with_changes(self, **changes: Any) -> Preparation:
+        """A copy with some options changed, checked again."""
+        return Preparation.of({**self.model_dump(), **changes})
+
+    def as_table(self) -> dict[str, Any]:
+        """Plain values for a TOML table, without the options that are None."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def _sentence(problem: ValidationError) -> str:
+    errors = problem.errors(include_url=False)
+    # An option of several kinds complains once for each kind: tell of the kind that came closest.
+    errors = [error for error in errors if error["loc"][:1] == errors[0]["loc"][:1]]
+    first = max(errors, key=lambda error: (len(error["loc"]),
+                                           isinstance(error["input"], str) == (error["type"] == "literal_error")))
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, list(Preparation.model_fields), n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(Preparation.model_fields)}"
+        return f"there is no option '{name}' in preparing a log; {hint}"
+    complaint = str(first["msg"]).removeprefix("Value error, ")
+    if not first["loc"]:
+        return complaint
+    return f"option '{name}' cannot be {first['input']!r}, {complaint[0].lower()}{complaint[1:]}"

@@ -1,0 +1,266 @@
+"""From a recording to samples: resample, choose a cut-off, filter, differentiate, select; and say what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording import selection
+from dynid.recording.cutoff import Spectrum, position_spectrum
+from dynid.recording.design import Plan, make_plan
+from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
+from dynid.recording.preparation import Preparation
+from dynid.recording.recording import Recording
+from dynid.recording.resample import Uniform, to_uniform
+from dynid.recording.samples import Decimation, Samples
+from dynid.recording.selection import Mask
+from dynid.recording.smoother import smooth
+from dynid.recording.velocity import advance, compare
+from dynid.robot.inertia import Array
+
+_FEWEST = 10  # samples of a log below which nothing is tried
+
+
+def prepare(recording: Recording, settings: Preparation | None = None, **overrides: Any) -> Samples:
+    """Positions, velocities, accelerations and torques (samples, joints), filtered, with the rows that count.
+
+    settings: see `Preparation`; overrides: single options of it by name. `Samples.settings` holds all
+    options as they were resolved: preparing the same recording with them gives the same bytes.
+    """
+    chosen = settings or Preparation()
+    if overrides:
+        chosen = chosen.with_changes(**overrides)
+    source, joints = recording.source, recording.joints
+    if not joints:
+        recording = replace(recording, joints=tuple(f"joint {j + 1}" for j in range(recording.dof)))
+    moving, remarks = _usable(recording)
+    grid = to_uniform(recording, chosen.rate, chosen.gap, chosen.stuck)
+    spectrum = _spectrum(grid, moving, chosen, source)
+    plan = make_plan(chosen, grid.rate, spectrum, source)
+    segments, short = _long_enough(grid, plan, source)
+    steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]
+
+    velocity, noise, chosen, said = _velocity(recording, grid, segments, moving, plan, chosen)
+    q, dq, ddq, how = _motion(grid.q, velocity, noise, segments, plan)
+    tau, torque_how = _torque(grid.tau, segments, plan)
+    steps += [*said, how, torque_how]
+    keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
+    steps += dropped
+
+    samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source)
+    if chosen.thin > 1:
+        samples = _thinned(samples, chosen.thin)
+        steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
+    decimation = None
+    if chosen.decimate > 1:
+        decimation = Decimation(chosen.decimate, chosen.stages, chosen.decimate_order, chosen.decimate_share)
+        steps.append(f"torques and regressor are to be decimated in parallel, one row in {decimation.total} "
+                     f"({chosen.stages} x {chosen.decimate}), the last low-pass at "
+                     f"{chosen.decimate_share * grid.rate / (2 * decimation.total):.4g} Hz")
+    resolved = chosen.with_changes(
+        cutoff=None if plan.method == "none" else plan.cutoff, window=plan.window / grid.rate if plan.window else None,
+        torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow)
+    return replace(samples, decimation=decimation, steps=tuple(steps), settings=resolved.as_table(),
+                   spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
+
+
+def prepare_pieces(pieces: Iterable[Recording], settings: Preparation | None = None, **overrides: Any
+                   ) -> Iterator[Samples]:
+    """Samples of a log that comes in pieces (`stream`), all prepared alike.
+
+    What is left to choose is chosen from the first piece in which the robot moves and holds for all that
+    follow; pieces at rest before it are left out, and the next samples say so.
+    """
+    chosen = settings or Preparation()
+    if overrides:
+        chosen = chosen.with_changes(**overrides)
+    resting, moved, source = 0, False, "the log"
+    for piece in pieces:
+        source = piece.source
+        if not moved and not np.any(selection.moving_joints(piece.q)):
+            resting += 1
+            continue
+        samples = prepare(piece, chosen)
+        if not moved and resting:
+            said = f"{resting} pieces at rest before this one were left out"
+            samples = replace(samples, steps=(said, *samples.steps))
+        moved, chosen = True, Preparation.of(samples.settings)
+        yield samples
+    if not moved:
+        raise NotPossibleError(f"{source}: no joint moves in any piece of the log; a robot at rest identifies nothing")
+
+
+def _usable(recording: Recording) -> tuple[Mask, list[str]]:
+    """Which joints move (joints,), and what else strikes one before anything is done.
+
+    A piece of a longer log may well be at rest; a whole log may not.
+    """
+    source = recording.source
+    if len(recording) < _FEWEST:
+        raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {_FEWEST} are "
+                               f"needed; record some seconds of motion")
+    moving = selection.moving_joints(recording.q)
+    if not np.any(moving) and recording.rows is None:
+        widest = int(np.argmax(np.ptp(recording.q, axis=0)))
+        raise NotPossibleError(f"{source}: no joint moves, the widest range is {np.ptp(recording.q[:, widest]):.3g} "
+                               f"(rad or m) of {recording.joints[widest]}; a robot at rest identifies nothing")
+    top = np.max(np.abs(recording.tau), axis=0)
+    if not np.any(top > 0.0) and recording.rows is None:
+        raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; "
+                               f"check which columns are named as torque")
+    remarks = []
+    for j, name in enumerate(recording.joints):
+        if not moving[j]:
+            remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it")
+        if top[j] == 0.0:
+            remarks.append(f"the torque of {name} is zero throughout")
+        elif np.ptp(recording.tau[:, j]) == 0.0:
+            remarks.append(f"the torque of {name} never changes")
+    return moving, remarks
+
+
+def _spectrum(grid: Uniform, moving: Mask, chosen: Preparation, source: str) -> Spectrum | None:
+    """The positions' spectrum; None where the log is too short for one and the cut-off is known without it."""
+    try:
+        return position_spectrum(grid.q, grid.rate, grid.segments, moving, source)
+    except NotPossibleError:
+        if chosen.cutoff is None and chosen.method != "none" and not (
+                chosen.method == "savitzky-golay" and chosen.window is not None):
+            raise
+        return None
+
+
+def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list[str]]:
+    """The segments that hold a row after their borders are dropped."""
+    lengths = grid.segments[:, 1] - grid.segments[:, 0]
+    good = lengths >= plan.fewest
+    if not np.any(good):
+        raise NotPossibleError(f"{source}: the longest run without a gap has {int(lengths.max())} samples "
+                               f"({lengths.max() / grid.rate:.3g} s), but a filter at {plan.cutoff:.3g} Hz needs "
+                               f"{plan.fewest} with its borders; record longer, or give a higher cut-off")
+    if np.all(good):
+        return grid.segments, []
+    return (np.ascontiguousarray(grid.segments[good]),
+            [f"{int(np.sum(~good))} segments shorter than {plan.fewest} samples were left out "
+             f"({int(lengths[~good].sum())} samples)"])
+
+
+def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan, chosen: Preparation
+              ) -> tuple[Array | None, Array | None, Preparation, list[str]]:
+    """The measured velocity without its delay if it is used, its noise for the smoother, and what was decided."""
+    if grid.dq is None:
+        if chosen.velocity == "measured":
+            raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; "
+                                 f"name its columns in the mapping or let the positions be differentiated")
+        return None, None, chosen.with_changes(velocity="differentiate"), []
+    if chosen.velocity == "differentiate":
+        return None, None, chosen, ["the measured velocity is not used, as asked"]
+    if not np.any(moving):  # a piece at rest
+        return grid.dq, np.ones(recording.dof), chosen.with_changes(velocity="measured"), []
+    found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, recording.joints)
+    if chosen.velocity == "auto" and not found.good:
+        return (None, None, chosen.with_changes(velocity="differentiate"),
+                [f"the measured velocity is not used: {found.reason}"])
+    delay = chosen.velocity_delay
+    if delay is None:
+        delay = float(f"{found.delay:.6g}") if found.good else 0.0
+    words = "is used" if found.good else "is used as asked, although"
+    decided = chosen.with_changes(velocity="measured", velocity_delay=delay)
+    return (advance(grid.dq, delay, grid.rate, segments), found.noise_ratio, decided,
+            [f"the measured velocity {words}: {found.reason}; it was advanced by {1e3 * delay:.3g} ms"])
+
+
+def _motion(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
+            ) -> tuple[Array, Array, Array, str]:
+    """Filtered position, velocity, acceleration and how; dq: measured velocity or None."""
+    rate, what = plan.rate, "position" if dq is None else "position and measured velocity"
+    if plan.method == "kalman":
+        return (*smooth(q, plan.cutoff, rate, segments, dq, noise),
+                f"{what} through a Kalman smoother with white jerk, gain 1/2 at {plan.cutoff:g} Hz")
+    if plan.method == "savitzky-golay":
+        use = (plan.window, plan.order, rate, segments)
+        first, lift = (q, 0) if dq is None else (dq, 1)
+        return (savitzky_golay(q, *use), savitzky_golay(first, *use, derivative=1 - lift),
+                savitzky_golay(first, *use, derivative=2 - lift),
+                f"{what} and derivatives by Savitzky-Golay of degree {plan.order} over {plan.window} samples")
+    if plan.method == "butterworth":
+        q = low_pass(q, plan.cutoff, rate, plan.order, segments)
+        dq = None if dq is None else low_pass(dq, plan.cutoff, rate, plan.order, segments)
+        how = (f"{what} low-passed at {plan.cutoff:g} Hz (Butterworth of order {plan.order}, forward and backward), "
+               f"derivatives by central differences")
+    else:
+        how = f"{what} not filtered, derivatives by central differences"
+    if dq is None:
+        return q, differentiate(q, rate, segments), differentiate_twice(q, rate, segments), how
+    return q, dq, differentiate(dq, rate, segments), how
+
+
+def _torque(tau: Array, segments: Segments, plan: Plan) -> tuple[Array, str]:
+    cutoff = plan.torque_cutoff
+    if cutoff is None:
+        return tau, "torques not filtered"
+    if plan.torque == "same" and plan.method == "savitzky-golay":
+        return savitzky_golay(tau, plan.window, plan.order, plan.rate, segments), "torques by the same filter"
+    return (low_pass(tau, cutoff, plan.rate, plan.torque_order, segments),
+            f"torques low-passed at {cutoff:g} Hz (Butterworth of order {plan.torque_order}, forward and backward)")
+
+
+def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array, moving: Mask, plan: Plan,
+              chosen: Preparation) -> tuple[Mask, tuple[float, ...], list[str]]:
+    """Equations that count (samples, joints), the speeds below which they do not (joints,), and what was dropped."""
+    source, dof = recording.source, recording.dof
+    inside = selection.inside_borders(segments, len(grid.t), plan.border)
+    steps = [f"dropped {int(np.sum(~inside))} rows within {plan.border / grid.rate:.3g} s of a border"]
+    if not np.all(grid.measured):
+        steps.append(f"dropped {int(np.sum(inside & ~grid.measured))} rows too far from a measurement")
+        inside &= grid.measured
+    keep = np.repeat(inside[:, None], dof, axis=1)
+
+    if chosen.saturation != "none":
+        if chosen.saturation == "auto":
+            lower, upper = selection.found_limits(recording.tau, chosen.saturated_samples)
+        else:
+            upper = _per_joint(chosen.saturation, dof, "saturation", source)
+            lower = -upper
+        # A clipped torque spoils its neighbours as far as the filter of the torques reaches.
+        room = max(chosen.decimate**chosen.stages if chosen.decimate > 1 else 0,
+                   round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
+        steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, room, segments,
+                                          recording.joints)
+    slow = (selection.slow_speeds(dq, keep, moving) if chosen.slow is None
+            else _per_joint(chosen.slow, dof, "slow", source))
+    steps += selection.drop_slow(keep, dq, slow, recording.joints)
+
+    if recording.overlap != (0, 0):
+        before, after = recording.overlap
+        own = (grid.t >= recording.t[before]) & (grid.t < (recording.t[-after] if after else np.inf))
+        keep &= own[:, None]
+        steps.append(f"{int(np.sum(~own))} rows that belong to the neighbouring pieces of the log are not used here")
+    counts = keep.sum(axis=0)
+    if not np.any(counts) and recording.rows is None:
+        raise NotPossibleError(f"{source}: no row is left after dropping borders, slow and saturated samples; "
+                               f"record longer, or lower 'slow' and 'border'")
+    steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero(counts == 0)]
+    steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
+    return keep, tuple(float(x) for x in slow), steps
+
+
+def _thinned(samples: Samples, step: int) -> Samples:
+    """One row in `step` of every segment, after filtering (Ardiani, s. B.3.3)."""
+    rows = np.concatenate([np.arange(a, b, step) for a, b in samples.segments])
+    ends = np.cumsum([len(range(a, b, step)) for a, b in samples.segments])
+    segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
+    return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
+                   tau=samples.tau[rows], keep=samples.keep[rows], segments=segments, rate=samples.rate / step)
+
+
+def _per_joint(value: float | tuple[float, ...], dof: int, option: str, source: str) -> Array:
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    if len(values) not in (1, dof):
+        raise RecordingError(f"{source}: option '{option}' has {len(values)} values, expected one or one for each of "
+                             f"the {dof} joints")
+    return np.broadcast_to(values, (dof,)).copy()

@@ -1,0 +1,280 @@
+"""Time stamps are believed: a log that is not uniform comes out on a uniform grid, segment by segment.
+
+A log that is uniform and has no bad row is passed on untouched. A row that repeats the one before it while the
+robot moves was not measured anew (a logger faster than its source, a sensor that hangs); it is left out and the
+grid is filled from the rows around it, and rows far from any measurement are marked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording.filters import Segments
+from dynid.recording.recording import Recording
+from dynid.recording.selection import longer_than
+from dynid.robot.inertia import Array
+
+Rows = NDArray[np.bool_]
+
+_UNIFORM = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
+_TOO_CLOSE = 0.2  # two stamps closer than this, in intervals, are one instant: the later value holds
+_UNMEASURED = 2.5  # a grid point between measurements further apart than this, in intervals, is not used
+_GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # the longest gap bridged when the user names none: the larger of both
+_FEW_REPEATS = 1e-3  # share of the rows below which repeats are let be
+_STANDS_STILL = 20  # equal rows that are a rest, not a slow source
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """The signals of a recording on a uniform grid: t (samples,), q, tau, dq (samples, joints).
+
+    measured: (samples,) rows that stand on or close to a measurement. segments (k, 2): gap-free row ranges.
+    gap: the longest interval bridged, s. steps: what was found and done.
+    """
+
+    t: Array
+    q: Array
+    tau: Array
+    dq: Array | None
+    measured: Rows
+    segments: Segments
+    rate: float
+    gap: float
+    steps: tuple[str, ...]
+
+
+def to_uniform(recording: Recording, rate: float | None = None, gap: float | None = None, stuck: bool = True
+               ) -> Uniform:
+    """rate: Hz, by default the log's own. gap: the longest interval bridged by interpolation, s.
+
+    stuck: leave out rows that repeat while the robot moves.
+    """
+    t = recording.t
+    intervals = np.diff(t)
+    typical = float(np.median(intervals))
+    widest = max(_GAP_INTERVALS * typical, _GAP_SECONDS) if gap is None else max(gap, 1.5 * typical)
+    steps = [timing_sentence(intervals, widest)]
+    if rate is not None and rate < 0.9 / typical:
+        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
+                             f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to have fewer rows")
+
+    fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
+    if stuck:
+        for name in fresh:
+            signal = getattr(recording, name)
+            if signal is not None:
+                fresh[name] &= ~stale_rows(recording.q, repeated_rows(signal, likely=name != "q"))
+        frozen = np.zeros(recording.q.shape, dtype=bool)
+        frozen[fresh["q"]] = frozen_positions(recording.q[fresh["q"]])
+        steps += repeated_sentences(recording, fresh, frozen)
+        fresh["q"] &= ~np.any(frozen, axis=1)
+
+    segments = split(t, fresh["q"], widest)
+    regular = regular_rate(t, segments)
+    if regular is not None and (rate is None or abs(rate / regular - 1.0) < 1e-9):
+        if all(np.all(rows) for rows in fresh.values()):
+            steps.append(f"uniform at {regular:.6g} Hz: left as it is")
+            return Uniform(t, recording.q, recording.tau, recording.dq, fresh["q"], segments, regular, widest,
+                           tuple(steps))
+        rate = regular
+    elif rate is None:
+        rate = float(f"{1.0 / typical:.4g}")
+
+    grid, rows = grid_of(t, segments, rate)
+    if not len(grid):
+        raise NotPossibleError(f"{recording.source}: no two samples follow each other within {widest:g} s, so nothing "
+                               f"can be put on a grid of {rate:g} Hz; give a longer gap or a lower rate")
+    last_of_instant = np.concatenate([intervals >= _TOO_CLOSE * typical, [True]])
+    signals: dict[str, Array] = {}
+    measured = np.ones(len(grid), dtype=bool)
+    for name, good in fresh.items():
+        signal = getattr(recording, name)
+        if signal is None:
+            continue
+        use = good & last_of_instant
+        signals[name] = interpolate(t, signal, use, grid, segments, rows)
+        if name != "dq":
+            measured &= near_measurement(t[use], grid, _UNMEASURED * float(np.median(np.diff(t[use]))))
+    steps.append(f"put on a uniform grid of {rate:.6g} Hz by cubic splines through the stamps: {len(grid)} samples in "
+                 f"{len(rows)} segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a "
+                 f"measurement to be used")
+    return Uniform(grid, signals["q"], signals["tau"], signals.get("dq"), measured, rows, rate, widest, tuple(steps))
+
+
+def timing_sentence(intervals: Array, widest: float) -> str:
+    """How regular the stamps are."""
+    typical = float(np.median(intervals))
+    inside = intervals[intervals <= widest]
+    jitter = 100.0 * float(np.std(inside)) / typical if len(inside) else 0.0
+    gaps = int(np.sum(intervals > widest))
+    return (f"{len(intervals) + 1} samples over {float(np.sum(intervals)):.4g} s, intervals "
+            f"{1e3 * intervals.min():.4g} to {1e3 * intervals.max():.4g} ms, median {1e3 * typical:.4g} ms, "
+            f"jitter {jitter:.2g} %, {gaps} gap{'s' * (gaps != 1)} longer than {1e3 * widest:.3g} ms")
+
+
+def repeated_rows(x: Array, likely: bool) -> Rows:
+    """(samples,) rows equal to the one before in every column.
+
+    likely: equal neighbours are nothing strange (a coarse torque), so none is reported unless there are ten
+    times as many as chance would give if the columns knew nothing of each other.
+    """
+    same = np.ones(len(x), dtype=bool)
+    same[0] = False
+    chance = 1.0
+    for j in range(x.shape[1]):
+        equal = x[1:, j] == x[:-1, j]
+        same[1:] &= equal
+        chance *= float(np.mean(equal))
+    return np.zeros(len(x), dtype=bool) if likely and np.sum(same) < 10.0 * chance * len(x) else same
+
+
+def stale_rows(q: Array, same: Rows) -> Rows:
+    """(samples,) of the rows `same` that repeat, those that were not measured anew.
+
+    Where most repeats fall into steady motion, the others do too, but for long ones: the robot stood still.
+    """
+    stale = advancing(q, same)
+    if np.sum(stale) <= _FEW_REPEATS * len(q):
+        return np.zeros(len(q), dtype=bool)
+    return same & ~longer_than(same, _STANDS_STILL) if np.sum(stale) > 0.5 * np.sum(same) else stale
+
+
+def advancing(q: Array, same: Rows) -> Rows:
+    """(samples,) of the rows `same`, those about which some joint gets on steadily, so that it cannot have stood still.
+
+    Steadily: in the ten rows before and after, those that do not repeat all step the same way, and not by
+    one and the same amount, as a joint does that needs more than a row for one encoder count.
+    """
+    out = np.zeros(len(q), dtype=bool)
+    for j in range(q.shape[1]):
+        step = np.diff(q[:, j], prepend=q[0, j])
+        for part in np.array_split(np.flatnonzero(same & ~out), len(q) // 100_000 + 1):
+            around = np.clip(part[:, None] + np.arange(-10, 11), 1, len(q) - 1)
+            steps, used = step[around], ~same[around]
+            one_way = np.all((steps > 0.0) | ~used, axis=1) | np.all((steps < 0.0) | ~used, axis=1)
+            size = np.abs(steps)
+            uneven = np.max(size, axis=1) > 1.02 * np.min(np.where(used, size, np.inf), axis=1)
+            out[part] = one_way & uneven & (np.sum(used, axis=1) >= 4)
+    return out
+
+
+def frozen_positions(q: Array) -> Rows:
+    """(samples, joints) rows where one joint's position hangs: three rows or more equal, then a jump.
+
+    A jump is five encoder counts or more, at least twice the largest step of the five rows before and after,
+    and at least half of what the joint's speed around would have made of the time it hung.
+    """
+    frozen = np.zeros(q.shape, dtype=bool)
+    for j in range(q.shape[1]):
+        step = np.diff(q[:, j])
+        size = np.abs(step)
+        count = _count(size)
+        still = np.concatenate([[False], step == 0.0, [False]])  # still[k]: row k equals row k - 1
+        starts = np.flatnonzero(~still[:-1] & still[1:])
+        stops = np.flatnonzero(still[:-1] & ~still[1:]) + 1  # one past the run's last row
+        long = (stops - starts >= 3) & (stops < len(q))
+        starts, stops = starts[long], stops[long]
+        jumps = size[stops - 1] >= 5.0 * count
+        for start, stop in zip(starts[jumps], stops[jumps], strict=True):
+            around = np.concatenate([size[max(start - 5, 0):start], size[stop:stop + 5]])
+            if len(around) and np.any(around > 0.0) and size[stop - 1] > max(2.0 * around.max(),
+                                                                             0.5 * around.mean() * (stop - start)):
+                frozen[start + 1:stop, j] = True
+    return frozen
+
+
+def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Rows) -> list[str]:
+    """What was found among repeated values, one sentence a kind."""
+    out = []
+    words = {"q": "positions", "tau": "torques", "dq": "velocities"}
+    counts = {words[name]: int(np.sum(~rows)) for name, rows in fresh.items() if not np.all(rows)}
+    if counts:
+        share = 100.0 * max(counts.values()) / len(recording)
+        what = ", ".join(f"{n} of the {word}" for word, n in counts.items())
+        out.append(f"rows that repeat the one before while the robot moves were left out as not measured: {what} "
+                   f"({share:.2g} %)")
+    for j in np.flatnonzero(np.any(frozen, axis=0)):
+        name = recording.joints[j] if recording.joints else f"joint {j + 1}"
+        rows = np.flatnonzero(frozen[:, j])
+        out.append(f"position of {name} hangs in {len(rows)} rows, the first is row {rows[0]}: left out")
+    return out
+
+
+def split(t: Array, good: Rows, widest: float) -> Segments:
+    """Row ranges (k, 2) between gaps longer than `widest` s; a range begins and ends with a good row."""
+    rows = np.flatnonzero(good)
+    cuts = np.flatnonzero(np.diff(t[rows]) > widest)
+    starts = rows[np.concatenate([[0], cuts + 1])]
+    stops = rows[np.concatenate([cuts, [len(rows) - 1]])] + 1
+    return np.column_stack([starts, stops]).astype(np.int64)
+
+
+def regular_rate(t: Array, segments: Segments) -> float | None:
+    """The rate (Hz) when every segment is uniform at the same one, else None."""
+    spans = np.array([t[stop - 1] - t[start] for start, stop in segments])
+    counts = segments[:, 1] - segments[:, 0] - 1
+    if not np.sum(counts):
+        return None
+    if np.sum(counts) + 1 != len(t) and len(segments) == 1:
+        return None  # rows were cut off at an end
+    rate = float(np.sum(counts) / np.sum(spans))
+    nearest = float(f"{rate:.6g}")
+    for candidate in (nearest, rate):  # a printed rate is a round number; the stamps are not
+        if all(np.max(np.abs(t[a:b] - t[a] - np.arange(b - a) / candidate)) * candidate < _UNIFORM
+               for a, b in segments):
+            return candidate
+    return None
+
+
+def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]:
+    """Stamps of the uniform grid (samples,) and its row ranges (k, 2); segments of one row are left out."""
+    pieces, rows, done = [], [], 0
+    for start, stop in segments:
+        count = int(np.floor((t[stop - 1] - t[start]) * rate + _UNIFORM)) + 1
+        if count < 2:
+            continue
+        pieces.append(t[start] + np.arange(count) / rate)
+        rows.append((done, done + count))
+        done += count
+    grid = np.concatenate(pieces) if pieces else np.zeros(0)
+    return grid, np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments, rows: Segments) -> Array:
+    """x (samples, joints) at the good rows, by a cubic spline a segment and joint, at the grid's stamps."""
+    out = np.empty((len(grid), x.shape[1]))
+    filled = 0
+    for start, stop in segments:
+        if filled == len(rows) or t[start] != grid[rows[filled, 0]]:
+            continue  # a segment too short for the grid
+        where = slice(*rows[filled])
+        filled += 1
+        use = np.flatnonzero(good[start:stop]) + start
+        at = np.clip(grid[where], t[use[0]], t[use[-1]]) if len(use) else grid[where]
+        for j in range(x.shape[1]):
+            if len(use) < 2:
+                out[where, j] = x[start, j]
+            elif len(use) < 4:
+                out[where, j] = np.interp(at, t[use], x[use, j])
+            else:
+                out[where, j] = CubicSpline(t[use], x[use, j])(at)
+    return out
+
+
+def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
+    """(grid,) whether the measurements left and right of a grid point are at most `distance` s apart."""
+    right = np.clip(np.searchsorted(stamps, grid), 1, len(stamps) - 1)
+    left = right - 1
+    on_one = np.minimum(np.abs(grid - stamps[left]), np.abs(stamps[right] - grid)) < 1e-3 * distance
+    return on_one | (stamps[right] - stamps[left] <= distance)
+
+
+def _count(steps: Array) -> float:
+    """What one count of the encoder is at most: the tenth percentile of the steps that are not zero."""
+    some = steps[steps > 0.0]
+    return float(np.percentile(some, 10)) if len(some) else 0.0

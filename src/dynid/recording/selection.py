@@ -1,0 +1,128 @@
+"""Which rows count for which joint: borders, slow motion, torque at its limit, joints at rest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.recording.filters import Segments
+from dynid.robot.inertia import Array
+
+Mask = NDArray[np.bool_]
+
+_AT_REST = 1e-4  # rad or m: a joint whose whole range is below this stands still
+_AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as being at it
+_SLOW_SHARE = 0.01  # of a joint's top speed
+_PILE = 10  # samples at the very extreme value, at least, to call it a limit
+
+
+def moving_joints(q: Array) -> Mask:
+    """(joints,) whether the joint's range is well above its noise, its encoder step and 0.1 mrad (or 0.1 mm)."""
+    out = np.zeros(q.shape[1], dtype=bool)
+    for j in range(q.shape[1]):
+        column = np.ascontiguousarray(q[:, j])
+        if len(column) < 3:
+            continue
+        noise = float(np.median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0))
+        steps = np.abs(np.diff(column))
+        steps = steps[steps > 0.0]
+        count = float(np.percentile(steps, 10)) if len(steps) else 0.0
+        out[j] = np.ptp(column) > max(20.0 * noise, 5.0 * count, _AT_REST)
+    return out
+
+
+def inside_borders(segments: Segments, samples: int, border: int) -> Mask:
+    """(samples,) rows at least `border` rows from either end of their segment."""
+    out = np.zeros(samples, dtype=bool)
+    for start, stop in segments:
+        out[start + border:max(stop - border, start + border)] = True
+    return out
+
+
+def longer_than(mask: Mask, rows: int) -> Mask:
+    """Only those runs of True in mask (samples,) that last `rows` or more."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]
+    out = np.zeros(len(mask), dtype=bool)
+    for start, stop in zip(starts, stops, strict=True):
+        out[start:stop] = stop - start >= rows
+    return out
+
+
+def widened(mask: Mask, rows: int, segments: Segments) -> Mask:
+    """mask (samples,) with `rows` more on either side of every True, inside its segment."""
+    if rows < 1 or not np.any(mask):
+        return mask
+    out = np.zeros(len(mask), dtype=bool)
+    for start, stop in segments:
+        total = np.concatenate([[0], np.cumsum(mask[start:stop])])
+        k = np.arange(stop - start)
+        out[start:stop] = total[np.minimum(k + rows + 1, stop - start)] > total[np.maximum(k - rows, 0)]
+    return out
+
+
+def found_limits(tau: Array, rows: int) -> tuple[Array, Array]:
+    """Lower and upper torque at which the signal is cut off (joints,), minus and plus infinity where it is not.
+
+    A torque that runs into a limit stays at one and the same extreme value: at least `rows` samples in a row and
+    ten in all, and three times as many as at any of the three values next to it. A peak of a coarse signal
+    stays longest at its top too, but only 2.4 times as long as one step below.
+    """
+    lower, upper = np.full(tau.shape[1], -np.inf), np.full(tau.shape[1], np.inf)
+    for j in range(tau.shape[1]):
+        for side, limit in ((1.0, upper), (-1.0, lower)):
+            column = side * tau[:, j]
+            top = column.max()
+            at_top = column == top
+            count = int(np.sum(at_top))
+            if top <= 0.0 or count < _PILE or count == len(column) or not np.any(longer_than(at_top, rows)):
+                continue
+            _, counts = np.unique(column[column < top], return_counts=True)
+            if count > 3 * counts[-3:].max():
+                limit[j] = side * top
+    return lower, upper
+
+
+def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
+    """(samples, joints) torque within 0.1 % of its lower or upper limit (joints,) for `rows` samples or more."""
+    out = np.zeros(tau.shape, dtype=bool)
+    for j in range(tau.shape[1]):
+        if np.isfinite(upper[j]):
+            out[:, j] |= tau[:, j] >= upper[j] - _AT_LIMIT * abs(upper[j])
+        if np.isfinite(lower[j]):
+            out[:, j] |= tau[:, j] <= lower[j] + _AT_LIMIT * abs(lower[j])
+        out[:, j] = longer_than(out[:, j], rows)
+    return out
+
+
+def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, room: int, segments: Segments,
+                   names: tuple[str, ...]) -> list[str]:
+    """Takes rows of torque at its limit, and `room` rows around them, out of keep (samples, joints); says so."""
+    steps = []
+    hit = at_limit(tau, lower, upper, rows)
+    for j in np.flatnonzero(np.any(hit, axis=0)):
+        wide = widened(hit[:, j], room, segments)
+        limit = " and ".join(f"{x:.4g}" for x in (lower[j], upper[j]) if np.isfinite(x))
+        steps.append(f"dropped {int(np.sum(keep[:, j] & wide))} rows of {names[j]}: its torque is at its limit of "
+                     f"{limit} in {int(np.sum(hit[:, j]))} rows")
+        keep[:, j] &= ~wide
+    return steps
+
+
+def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
+    """(joints,) 1 % of the top speed of each joint that moves, in four digits; zero for the others."""
+    top = np.array([np.max(np.abs(dq[keep[:, j], j]), initial=0.0) for j in range(dq.shape[1])])
+    return np.array([float(f"{x:.4g}") for x in np.where(moving, _SLOW_SHARE * top, 0.0)])
+
+
+def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...]) -> list[str]:
+    """Takes a joint's own rows below its speed `slow` (joints,), where friction is between its two signs, out of
+    keep (samples, joints); says so."""
+    before = keep.sum(axis=0)
+    for j in range(dq.shape[1]):
+        keep[:, j] &= np.abs(dq[:, j]) >= slow[j]
+    dropped = before - keep.sum(axis=0)
+    if not np.any(dropped):
+        return []
+    what = ", ".join(f"{names[j]} {dropped[j]} below {slow[j]:.3g}" for j in np.flatnonzero(dropped))
+    return [f"dropped each joint's own rows in slow motion (rad/s or m/s): {what}"]

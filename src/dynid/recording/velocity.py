@@ -1,0 +1,117 @@
+"""Is the measured velocity good? Compared with the derivative of the position: scale, delay, noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass
+from dynid.robot.inertia import Array
+
+_ROWS = 200_000  # of the longest segment that are looked at
+_SCALE_OFF = 0.02  # largest error of scale
+_REST = 0.05  # largest part of the velocity that scale and delay do not explain
+_NO_SHIFT = 0.05  # delays below this part of a sample are left
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Measured velocity = scale * derivative of position, `delay` s later, and a rest.
+
+    scale, rest, noise, own_noise: (joints,), nan for joints that do not move. rest: relative to the velocity.
+    noise: variance of the measured velocity above the cut-off; own_noise: of the differentiated position;
+    position_noise: (joints,) variance of the position above the cut-off. delay: median over joints, s.
+    """
+
+    scale: Array
+    rest: Array
+    noise: Array
+    own_noise: Array
+    position_noise: Array
+    delay: float
+    good: bool
+    reason: str
+
+    @property
+    def noise_ratio(self) -> Array:
+        """(joints,) variance of the measured velocity over that of the position, 1/s^2."""
+        ratio = self.noise / np.maximum(self.position_noise, 1e-300)
+        known = ratio[np.isfinite(ratio) & (ratio > 0.0)]
+        return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, np.median(known) if len(known) else 1.0)
+
+
+def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: NDArray[np.bool_],
+            names: tuple[str, ...]) -> Comparison:
+    """q, dq (samples, joints) on a uniform grid. cutoff: Hz, below it motion and above it noise is compared."""
+    start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
+    stop = min(stop, start + _ROWS)
+    edge = min(int(np.ceil(2.0 * rate / cutoff)), (stop - start) // 4)
+    inside, whole = slice(edge, stop - start - edge), np.array([[0, stop - start]])
+    dof = q.shape[1]
+    scale, delay, rest, noise, own, position = (np.full(dof, np.nan) for _ in range(6))
+    for j in np.flatnonzero(moving):
+        raw_q, raw_v = q[start:stop, j:j + 1], dq[start:stop, j:j + 1]
+        smooth_q, smooth_v = (low_pass(x, cutoff, rate, 4, whole) for x in (raw_q, raw_v))
+        v, a = differentiate(smooth_q, rate, whole)[inside, 0], differentiate_twice(smooth_q, rate, whole)[inside, 0]
+        scale[j], delay[j], rest[j] = _scale_delay_rest(smooth_v[inside, 0], v, a, rate)
+        noise[j] = np.var((raw_v - smooth_v)[inside])
+        own[j] = np.var(differentiate(raw_q, rate, whole)[inside, 0] - v)
+        position[j] = np.var((raw_q - smooth_q)[inside])
+    late = float(np.nanmedian(delay))
+    good, reason = _verdict(scale, rest, noise, own, late, cutoff, names)
+    return Comparison(scale, rest, noise, own, position, late, good, reason)
+
+
+def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple[float, float, float]:
+    """Fit measured(t) = scale * v(t - delay), v(t - d - e) = v(t - d) - e a(t - d), three steps of Gauss-Newton."""
+    rows = np.arange(len(v), dtype=float)
+    scale, delay, rest = 1.0, 0.0, 1.0
+    for _ in range(3):
+        at = np.clip(rows - delay * rate, 0.0, rows[-1])
+        both = np.column_stack([np.interp(at, rows, v), -np.interp(at, rows, a)])
+        found, *_ = np.linalg.lstsq(both, measured, rcond=None)
+        rest = float(np.std(measured - both @ found)) / max(float(np.std(v)), 1e-300)
+        scale = float(found[0])
+        if scale == 0.0:
+            break
+        delay = float(np.clip(delay + found[1] / scale, -0.25 * len(v) / rate, 0.25 * len(v) / rate))
+    return scale, delay, rest
+
+
+def _verdict(scale: Array, rest: Array, noise: Array, own: Array, late: float, cutoff: float,
+             names: tuple[str, ...]) -> tuple[bool, str]:
+    off = np.abs(scale - 1.0)
+    if np.nanmax(off) > _SCALE_OFF:
+        j = int(np.nanargmax(off))
+        return False, (f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position "
+                       f"(check its unit and gear)")
+    if np.nanmax(rest) > _REST:
+        j = int(np.nanargmax(rest))
+        return False, f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %"
+    if abs(late) > 0.25 / cutoff:
+        return False, f"it lags the position by {1e3 * late:.3g} ms, more than a filter at {cutoff:.3g} Hz can mend"
+    quieter = np.nanmedian(np.sqrt(noise / np.maximum(own, 1e-300)))
+    if quieter >= 1.0:
+        return False, f"its noise is {quieter:.2g} times that of the differentiated position"
+    return True, (f"scale within {100 * np.nanmax(off):.2g} %, {1e3 * late:.3g} ms late, "
+                  f"{1 / max(quieter, 1e-12):.2g} times less noise than the differentiated position")
+
+
+def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:
+    """x (samples, joints) as it would have been without the delay (s): its value `delay` later, by cubic splines.
+
+    The last rows of a segment, for which that is not known, keep the segment's last value.
+    """
+    if abs(delay) * rate < _NO_SHIFT:
+        return x
+    out = np.zeros(x.shape)  # rows outside all segments stay zero
+    for start, stop in segments:
+        rows = np.arange(stop - start, dtype=float)
+        at = np.clip(rows + delay * rate, 0.0, rows[-1])
+        for j in range(x.shape[1]):
+            column = x[start:stop, j]
+            out[start:stop, j] = CubicSpline(rows, column)(at) if len(rows) > 3 else np.interp(at, rows, column)
+    return out

@@ -1,0 +1,236 @@
+"""From a recording to samples: known signals, what is said, what is refused, and repeating to the byte."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare, prepare_pieces
+from dynid.recording.recording import Recording
+
+JOINTS = ("shoulder", "elbow")
+PARTS = ([(0.8, 0.4, 0.3), (0.25, 1.1, 1.0)], [(0.5, 0.7, -0.4), (0.1, 1.6, 2.0)])
+
+
+def motion(t: np.ndarray, derivative: int = 0) -> np.ndarray:
+    return np.column_stack([sum(a * (2 * np.pi * f) ** derivative
+                                * np.sin(2 * np.pi * f * t + p + derivative * np.pi / 2) for a, f, p in parts)
+                            for parts in PARTS])
+
+
+def torque(t: np.ndarray) -> np.ndarray:
+    return 2.0 * motion(t, 2) + 1.5 * motion(t, 1) + 0.7
+
+
+def log(rate: float = 500.0, seconds: float = 20.0, noise: float = 0.0, velocity: bool = False, jitter: float = 0.0,
+        **more: Any) -> Recording:
+    random = np.random.default_rng(0)
+    t = (np.arange(int(rate * seconds)) + random.uniform(-jitter, jitter, int(rate * seconds))) / rate
+    q = motion(t) + noise * random.standard_normal((len(t), 2))
+    dq = motion(t, 1) + 10 * noise * random.standard_normal((len(t), 2)) if velocity else None
+    return Recording(t, q, torque(t), dq=dq, joints=JOINTS, source="log.csv", **more)
+
+
+METHODS = ["butterworth", "savitzky-golay", "kalman", "none"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("velocity", [False, True])
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+def test_clean_sines_come_back_with_their_derivatives(method: str, velocity: bool, jitter: float) -> None:
+    samples = prepare(log(velocity=velocity, jitter=jitter), method=method, cutoff=20.0)
+    used = samples.keep.all(axis=1)
+    assert np.mean(used) > 0.9
+    for got, want in ((samples.q, motion(samples.t)), (samples.dq, motion(samples.t, 1)),
+                      (samples.ddq, motion(samples.t, 2)), (samples.tau, torque(samples.t))):
+        assert np.abs(got - want)[used].max() < 3e-3 * np.abs(want).max()  # what a border of two periods leaves
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_noise_is_held_down_by_the_cutoff_it_chose(method: str) -> None:
+    samples = prepare(log(noise=1e-4, rate=1000.0), method=method)
+    assert 3.0 < samples.settings["cutoff"] < 30.0
+    used = samples.keep.all(axis=1)
+    error = (samples.ddq - motion(samples.t, 2))[used]
+    assert np.std(error) < 0.06 * np.std(motion(samples.t, 2))
+    assert any("cut-off" in step and "chosen from the positions' spectra" in step for step in samples.steps)
+    assert set(samples.spectrum) == set(JOINTS)
+    assert len(samples.spectrum["elbow"]["f"]) <= 200
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"method": "savitzky-golay"}, {"method": "kalman"}, {"method": "none"}, {"decimate": 5, "stages": 2},
+    {"thin": 4}, {"velocity": "differentiate"}, {"method": "savitzky-golay", "window": 0.11, "order": 3},
+    {"torque_cutoff": 12.0, "border": 0.3, "slow": [0.1, 0.2]},
+])
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+def test_the_settings_repeat_it_to_the_byte(options: dict[str, Any], jitter: float) -> None:
+    recording = log(noise=1e-4, velocity=True, jitter=jitter, seconds=8.0)
+    first = prepare(recording, **options)
+    again = prepare(recording, Preparation.of(first.settings))
+    for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
+        assert getattr(first, name).tobytes() == getattr(again, name).tobytes(), name
+    assert first.settings == again.settings
+    text = "\n".join(f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
+                     for key, value in first.settings.items())
+    assert Preparation.of(tomllib.loads(text)) == Preparation.of(first.settings)
+
+
+def test_torques_are_filtered_with_the_positions_unless_decimation_does_it() -> None:
+    recording = log(noise=1e-4)
+    same = prepare(recording, cutoff=3.0)
+    assert same.settings["torque_cutoff"] == "same" and same.tau is not recording.tau
+    assert np.abs(same.tau - recording.tau)[same.keep].max() > 1e-3
+    apart = prepare(recording, cutoff=3.0, decimate=5)
+    assert apart.tau is recording.tau and apart.decimation is not None and apart.decimation.total == 5
+    own = prepare(recording, cutoff=3.0, torque_cutoff=40.0)
+    np.testing.assert_allclose(own.tau[own.keep], recording.tau[own.keep], atol=1e-3)
+
+
+def test_the_measured_velocity_is_judged_and_said() -> None:
+    recording = log(noise=1e-4, velocity=True)
+    used = prepare(recording)
+    assert used.settings["velocity"] == "measured"
+    assert any(step.startswith("the measured velocity is used: scale within") for step in used.steps)
+    late = replace(recording, dq=motion(recording.t - 0.006, 1))
+    samples = prepare(late)
+    assert samples.settings["velocity_delay"] == pytest.approx(0.006, abs=3e-4)
+    keep = samples.keep.all(axis=1)
+    assert np.abs(samples.dq - motion(samples.t, 1))[keep].max() < 0.01 * np.abs(samples.dq).max()
+    degrees = replace(recording, dq=np.degrees(motion(recording.t, 1)))
+    assert prepare(degrees).settings["velocity"] == "differentiate"
+    assert any("57.3 times the derivative" in step for step in prepare(degrees).steps)
+    assert any("as asked, although" in step for step in prepare(degrees, velocity="measured").steps)
+
+
+def test_gaps_and_borders() -> None:
+    whole = log()
+    gone = np.ones(len(whole), dtype=bool)
+    gone[4000:4300] = gone[7000:7020] = False
+    recording = Recording(whole.t[gone], whole.q[gone], whole.tau[gone], joints=JOINTS)
+    samples = prepare(recording, cutoff=10.0)
+    np.testing.assert_array_equal(samples.segments, [[0, 4000], [4000, 6700], [6700, 9680]])
+    rows = int(samples.settings["border"] * 500)
+    assert rows == 100
+    for start, stop in samples.segments:
+        assert not np.any(samples.keep[start:start + rows]) and not np.any(samples.keep[stop - rows:stop])
+        assert np.any(samples.keep[start + rows])
+    used = samples.keep.all(axis=1)
+    assert np.abs(samples.ddq - motion(samples.t, 2))[used].max() < 0.01 * np.abs(motion(samples.t, 2)).max()
+
+
+def test_a_segment_too_short_is_left_out_and_said() -> None:
+    whole = log()
+    gone = np.ones(len(whole), dtype=bool)
+    gone[4000:4300] = gone[4350:4600] = False
+    samples = prepare(Recording(whole.t[gone], whole.q[gone], whole.tau[gone]), cutoff=10.0)
+    assert len(samples.segments) == 2
+    assert any("1 segments shorter than 201 samples were left out (50 samples)" in step for step in samples.steps)
+    assert not np.any(samples.keep[4000:4050])
+
+
+def test_slow_rows_are_dropped_for_their_joint_only() -> None:
+    samples = prepare(log(), cutoff=20.0, slow=[0.2, 0.0], border=0.5)
+    inside = slice(250, -250)
+    np.testing.assert_array_equal(samples.keep[inside, 0], np.abs(samples.dq[inside, 0]) >= 0.2)
+    assert np.all(samples.keep[inside, 1])
+
+
+def test_saturated_rows_are_dropped_with_their_neighbours() -> None:
+    recording = log()
+    tau = recording.tau.copy()
+    top = np.quantile(tau[:, 1], 0.95)
+    tau[:, 1] = np.minimum(tau[:, 1], top)
+    samples = prepare(replace(recording, tau=tau), cutoff=10.0, slow=0.0)
+    hit = tau[:, 1] == top
+    assert not np.any(samples.keep[hit, 1])
+    assert np.sum(~samples.keep[:, 1]) > np.sum(~samples.keep[:, 0]) + np.sum(hit)
+    assert any("of elbow: its torque is at its limit" in step for step in samples.steps)
+    given = prepare(recording, cutoff=10.0, slow=0.0, saturation=[float("inf"), float(top)])
+    assert not np.any(given.keep[recording.tau[:, 1] > top, 1])
+
+
+def test_thinning_takes_rows_after_filtering() -> None:
+    full, thin = prepare(log(), cutoff=10.0), prepare(log(), cutoff=10.0, thin=20)
+    np.testing.assert_array_equal(thin.q, full.q[::20])
+    assert thin.rate == 25.0 and len(thin) == 500
+
+
+def test_pieces_are_prepared_alike_and_no_row_twice() -> None:
+    whole = log(noise=1e-4)
+    rows, overlap = 2500, 500
+
+    def piece(start: int) -> Recording:
+        low, stop = max(start - overlap, 0), min(start + rows, len(whole))
+        high = min(stop + overlap, len(whole))
+        return Recording(whole.t[low:high], whole.q[low:high], whole.tau[low:high], joints=JOINTS, rows=(start, stop),
+                         overlap=(start - low, high - stop))
+
+    one = prepare(whole, cutoff=10.0, slow=0.0)
+    parts = list(prepare_pieces((piece(start) for start in range(0, len(whole), rows)), cutoff=10.0, slow=0.0))
+    times = np.concatenate([part.t[part.keep[:, 0]] for part in parts])
+    np.testing.assert_allclose(times, one.t[one.keep[:, 0]], atol=1e-9)
+    ddq = np.concatenate([part.ddq[part.keep[:, 0]] for part in parts])
+    np.testing.assert_allclose(ddq, one.ddq[one.keep[:, 0]], atol=1e-4 * np.abs(one.ddq).max())
+    resting = replace(piece(0), q=np.zeros_like(piece(0).q))
+    later = list(prepare_pieces([resting, piece(2500), replace(piece(5000), q=np.zeros_like(piece(5000).q))]))
+    assert len(later) == 2 and later[0].steps[0].startswith("1 pieces at rest")
+    assert not np.any(later[1].keep)
+    with pytest.raises(NotPossibleError, match="no joint moves in any piece"):
+        list(prepare_pieces([resting]))
+
+
+def with_joint(j: int, **signals: Callable[[np.ndarray], Any]) -> Recording:
+    """A log in which signals of joint j are replaced."""
+    recording = log()
+    changed = {}
+    for name, make in signals.items():
+        array = getattr(recording, name).copy()
+        array[:, j] = make(recording.t)
+        changed[name] = array
+    return replace(recording, **changed)
+
+
+def test_one_moving_joint_is_no_error() -> None:
+    samples = prepare(with_joint(0, q=lambda t: 0.3), cutoff=10.0)
+    assert any(step.startswith("shoulder does not move in this log") for step in samples.steps)
+    assert samples.settings["slow"][0] == 0.0
+    assert np.all(samples.keep[200:-200, 0])
+
+
+def test_one_joint_without_torque_is_said() -> None:
+    samples = prepare(with_joint(1, tau=lambda t: 0.0), cutoff=10.0)
+    assert "the torque of elbow is zero throughout" in samples.steps
+    assert "the torque of elbow never changes" in prepare(with_joint(1, tau=lambda t: 2.0), cutoff=10.0).steps
+
+
+@pytest.mark.parametrize(("recording", "options", "error", "words"), [
+    (log(seconds=0.018), {}, NotPossibleError, "log.csv: 9 samples are too few to filter"),
+    (log(seconds=0.1), {}, NotPossibleError, "log.csv: the longest run without a gap has 50 samples"),
+    (log(seconds=0.1), {"cutoff": 5.0}, NotPossibleError, "50 samples .0.1 s., but a filter at 5 Hz needs 401"),
+    (replace(log(), q=np.zeros((10000, 2))), {}, NotPossibleError, "log.csv: no joint moves, the widest range is 0"),
+    (replace(log(), tau=np.zeros((10000, 2))), {}, NotPossibleError, "the torque of every joint is zero in all 10000"),
+    (log(), {"cutoff": 300.0}, NotPossibleError, "a cut-off of 300 Hz needs a rate of more than 600 Hz"),
+    (log(), {"torque_cutoff": 250.0}, NotPossibleError, "a torque cut-off of 250 Hz"),
+    (log(), {"cutoff": 5.0, "slow": 100.0}, NotPossibleError, "no row is left after dropping"),
+    (log(), {"velocity": "measured"}, RecordingError, "but the log has none"),
+    (log(), {"slow": [0.1, 0.2, 0.3]}, RecordingError, "'slow' has 3 values, expected one or one for each of the 2"),
+    (log(), {"method": "savitzky-golay", "window": 0.004}, NotPossibleError, "too few for a polynomial of degree 4"),
+    (log(), {"cutof": 3.0}, RecordingError, "there is no option 'cutof' .*did you mean 'cutoff'"),
+    (log(), {"cutoff": -3.0}, RecordingError, "option 'cutoff' cannot be -3.0"),
+    (log(), {"slow": [-1.0, 0.0]}, RecordingError, "option 'slow' cannot be -1.0"),
+    (log(), {"torque_cutoff": "low"}, RecordingError, "'torque_cutoff' cannot be 'low', input should be 'same'"),
+    (log(), {"thin": 2, "decimate": 2}, RecordingError, "give 'thin' or 'decimate', not both"),
+])
+def test_what_cannot_be_done_is_one_sentence(recording: Recording, options: dict[str, Any], error: type[DynidError],
+                                             words: str) -> None:
+    with pytest.raises(error, match=words) as caught:
+        prepare(recording, **options)
+    assert "\n" not in str(caught.value)
