@@ -83,6 +83,16 @@ def test_the_settings_repeat_it_to_the_byte(options: dict[str, Any], jitter: flo
     assert Preparation.of(tomllib.loads(text)) == Preparation.of(first.settings)
 
 
+def test_settings_of_one_log_serve_another() -> None:
+    first = prepare(log(noise=1e-4, velocity=True))
+    other = log(rate=800.0, noise=1e-4)  # another rate, and no velocity
+    samples = prepare(other, Preparation.of(first.settings).elsewhere())
+    assert samples.rate == 800.0
+    assert samples.settings["velocity"] == "differentiate"
+    for name in ("cutoff", "slow", "border", "order", "torque_cutoff"):
+        assert samples.settings[name] == first.settings[name]
+
+
 def test_torques_are_filtered_with_the_positions_unless_decimation_does_it() -> None:
     recording = log(noise=1e-4)
     same = prepare(recording, cutoff=3.0)

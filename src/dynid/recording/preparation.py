@@ -79,6 +79,12 @@ class Preparation(BaseModel):
         """A copy with some options changed, checked again."""
         return Preparation.of({**self.model_dump(), **changes})
 
+    def elsewhere(self) -> Preparation:
+        """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its
+        velocity is good and how late) is chosen anew there."""
+        return self.with_changes(rate=None, gap=None, velocity_delay=None,
+                                 velocity="differentiate" if self.velocity == "differentiate" else "auto")
+
     def as_table(self) -> dict[str, Any]:
         """Plain values for a TOML table, without the options that are None."""
         return self.model_dump(mode="json", exclude_none=True)
