@@ -1,16 +1,23 @@
-"""Outer threads: the kernels release the interpreter lock, so plain Python threads run them side by side.
+"""Outer threads: the kernels and LAPACK release the interpreter lock, so plain Python threads run them side by side.
 
-numba's own pool is not used: alternating it with a threaded BLAS makes both wait for each other.
+numba's own pool is not used, and while our threads work the BLAS keeps to one each: pools inside pools make all of
+them wait for each other, a hundred times slower than either alone.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from dynid.errors import ModelError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _WORTH_A_THREAD = 512  # samples; below that, starting one costs more than it gives
 
@@ -43,3 +50,19 @@ def over_samples(work: Callable[[int, int], object], samples: int, threads: int 
         return [work(0, samples)]
     cuts = [samples * k // count for k in range(count + 1)]
     return list(pool(count).map(work, cuts[:-1], cuts[1:]))
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # its BLAS must be loaded to be found
+
+    assert scipy.linalg
+    return ThreadpoolController()
+
+
+def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> list[Result]:
+    """work(item) for every item, on several threads; the results in order. BLAS calls inside use one thread each."""
+    todo = list(items)
+    count = min(thread_count(threads), len(todo))
+    with _blas().limit(limits=1, user_api="blas"):
+        return list(map(work, todo) if count <= 1 else pool(count).map(work, todo))

@@ -7,7 +7,7 @@ does not grow with the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dgeqrf
 from scipy.sparse import csr_array
 
-from dynid.dynamics.threads import pool, thread_count
+from dynid.dynamics.threads import side_by_side
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
@@ -390,7 +390,7 @@ def fold(model: LinearModel, samples: Samples | Iterable[Samples], *, base: Base
 
 
 def _fold_pieces(layout: Layout, samples: Samples, work: list[Piece], reweight: Reweight | None,
-                 threads: int | None, progress: Progress | None) -> Iterator[tuple[Factor, ...]]:
+                 threads: int | None, progress: Progress | None) -> list[tuple[Factor, ...]]:
     """Factors of every piece, in order; worked on side by side."""
     def one(piece: Piece) -> tuple[Factor, ...]:
         factors = _fold_piece(layout, samples, piece, reweight)
@@ -398,5 +398,4 @@ def _fold_pieces(layout: Layout, samples: Samples, work: list[Piece], reweight: 
             progress(piece.rows.stop - piece.rows.start)
         return factors
 
-    count = min(thread_count(threads), len(work))
-    return map(one, work) if count <= 1 else pool(count).map(one, work)
+    return side_by_side(one, work, threads)

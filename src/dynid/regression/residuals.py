@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dynid.dynamics.threads import pool, thread_count
+from dynid.dynamics.threads import side_by_side
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
@@ -184,8 +184,7 @@ def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int,
             progress(len(item[1].rows))
         return found, keep.sum(axis=0)
 
-    threads = min(thread_count(threads), len(used))
-    results = list(map(sums, used) if threads <= 1 else pool(threads).map(sums, used))
+    results = side_by_side(sums, used, threads)
     share = count / np.maximum(np.sum([rows for _, rows in results], axis=0), 1)
     return [share[j] * np.sum([found[j] for found, _ in results], axis=0) for j in joints]
 
