@@ -1,0 +1,46 @@
+"""From a home posture into a motion and back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excite.check import check
+from dynid.excite.constraints import TorqueLimit
+from dynid.excite.limits import Limits
+from dynid.excite.trajectory import Path, Piecewise, Trajectory, quintic_between
+
+_TRIES = 40
+_LONGER = 1.25
+
+
+def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Path:
+    """home -> motion -> home by quintics that meet the motion's position, velocity and acceleration at both ends.
+
+    Each quintic gets the shortest time, in steps of a quarter, in which it respects every limit.
+    """
+    from dataclasses import replace
+
+    posture = np.array(home, dtype=float)
+    if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
+        raise DynidError(f"the home posture must be {limits.dof} finite numbers, got shape {posture.shape}")
+    free = replace(limits, start=None, end=None)
+    still = (posture, np.zeros(limits.dof), np.zeros(limits.dof))
+    ends = trajectory.at(np.array([0.0, trajectory.duration]))
+    first, last = ([x[row] for x in ends[:3]] for row in (0, 1))
+    return Path((_connect(still, first, free, torque, "from home to its beginning"), trajectory,
+                 _connect(last, still, free, torque, "from its end back home")))
+
+
+def _connect(first: tuple | list, last: tuple | list, limits: Limits, torque: TorqueLimit | None, what: str) -> Piecewise:
+    duration, worst = 0.2, ""
+    for _ in range(_TRIES):
+        part = quintic_between(first, last, duration)
+        report = check(part, limits, torque, points=1000)
+        if report.ok:
+            return part
+        worst = str(report.violated[0])
+        duration *= _LONGER
+    raise NotPossibleError(f"the motion cannot be reached on a straight way {what} inside all limits ({worst}); "
+                           "choose another home posture")

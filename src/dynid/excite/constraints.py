@@ -1,0 +1,85 @@
+"""Limits that are not linear in a motion's coefficients: torques and space, as numbers that must not be above zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.excite.information import Information
+from dynid.excite.sensitivity import sensitivity
+from dynid.excite.space import Space
+from dynid.robot.inertia import Array
+
+Ints = NDArray[np.int64]
+
+
+class Constraint(Protocol):
+    """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row."""
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array: ...
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array: ...
+
+    def describe(self, column: int) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLimit:
+    """|tau_j| / limit_j - 1, both directions, of a model with base values beta."""
+
+    information: Information
+    beta: Array
+    limit: Array
+    names: tuple[str, ...]
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array:
+        share = self.torques(q, dq, ddq) / self.limit
+        return np.hstack([share, -share]) - 1.0
+
+    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(m, dof), N m."""
+        layout = self.information.layout
+        entries = self.information.entries(q, dq, ddq)
+        return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1] for j, columns in enumerate(layout.columns)],
+                        axis=1)
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
+        layout, n = self.information.layout, q.shape[1]
+        out = np.zeros((len(q), 3, n))
+        for j in range(n):
+            rows = np.flatnonzero(columns % n == j)
+            if not len(rows):
+                continue
+            weights = np.zeros((layout.rows, len(rows)))
+            sign = np.where(columns[rows] < n, 1.0, -1.0) / self.limit[j]
+            own = layout.joint(j)
+            weights[own.start:own.stop - 1] = np.outer(self.beta[layout.columns[j]], sign)
+            part = [np.ascontiguousarray(x[rows]) for x in (q, dq, ddq)]
+            out[rows] = np.swapaxes(sensitivity(layout, self.information.places, *part, weights), 0, 1)
+        return out
+
+    def describe(self, column: int) -> str:
+        j = column % len(self.names)
+        return f"the torque limit {self.limit[j]:g} of joint '{self.names[j]}'"
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceLimit:
+    """Minus the metres left of every contact, in units of `unit` metres."""
+
+    space: Space
+    unit: float = 0.2
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return -self.space.slack(q) / self.unit
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
+        out = np.zeros((len(q), 3, q.shape[1]))
+        out[:, 0] = -self.space.gradient(q, columns) / self.unit
+        return out
+
+    def describe(self, column: int) -> str:
+        return self.space.names[column]

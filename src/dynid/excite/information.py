@@ -1,0 +1,129 @@
+"""What a motion tells: the information matrix on the base columns, and how it changes with the motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dsyrk
+
+from dynid.errors import ModelError
+from dynid.excite.sensitivity import sensitivity, term_places
+from dynid.model import LinearModel, Model
+from dynid.regression import BaseParameters, Regression
+from dynid.regression.fold import Layout, triangular
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """The information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
+
+    weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude of each base parameter, the
+    diagonal of D; ones leave the columns as they are. known (base, base): what earlier logs told, weighted alike.
+    """
+
+    layout: Layout
+    weights: Array
+    scale: Array
+    known: Array | None = None
+
+    @staticmethod
+    def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
+           known: Regression | None = None) -> Information:
+        """noise: deviation of each joint's torque (one number or dof). known: the logs that there are already."""
+        weights = np.ones(model.dof) if noise is None else 1.0 / _positive("noise", noise, model.dof)
+        scales = np.ones(len(base)) if scale is None else _positive("scale", scale, len(base))
+        matrix = None
+        if known is not None:
+            if known.base.expressions != base.expressions:
+                raise ModelError("the logs were folded with another model than the motion is designed for")
+            r = known.stack(weights).r
+            matrix = r.T @ r
+        return Information(Layout.of(model, base), weights, scales, matrix)
+
+    @cached_property
+    def places(self) -> tuple:
+        return term_places(self.layout)
+
+    def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(layout.rows, samples): the base columns of each joint; the rows of its torque are not set."""
+        out = np.empty((self.layout.rows, len(q)))
+        model = self.layout.model
+        if isinstance(model, Model):
+            model.fill(q, dq, ddq, self.layout.place, out)
+        else:
+            y = model.regressor(q, dq, ddq)
+            joints, columns = np.nonzero(self.layout.place >= 0)
+            out[self.layout.place[joints, columns]] = y[:, joints, columns].T
+        return out
+
+    def _rows(self, j: int) -> slice:
+        rows = self.layout.joint(j)
+        return slice(rows.start, rows.stop - 1)
+
+    def matrix(self, entries: Array) -> Array:
+        """A (base, base) of the entries of a motion."""
+        b = len(self.layout.base)
+        total = np.zeros((b, b)) if self.known is None else self.known.copy()
+        for j, columns in enumerate(self.layout.columns):
+            part = dsyrk(self.weights[j] ** 2, entries[self._rows(j)].T, trans=1, lower=1)
+            total[np.ix_(columns, columns)] += part + np.tril(part, -1).T
+        return self.scale[:, None] * total * self.scale
+
+    def slope(self, q: Array, dq: Array, ddq: Array, entries: Array, by_matrix: Array) -> Array:
+        """Derivatives (3, samples, dof) by q, dq, ddq of a number whose slope by A is `by_matrix` (base, base)."""
+        full = self.scale[:, None] * by_matrix * self.scale
+        weights = np.empty_like(entries)
+        for j, columns in enumerate(self.layout.columns):
+            # d tr(S Y'Y) = 2 tr(S Y' dY)
+            weights[self._rows(j)] = dgemm(2.0 * self.weights[j] ** 2, entries[self._rows(j)].T,
+                                           full[np.ix_(columns, columns)].T).T
+        return sensitivity(self.layout, self.places, q, dq, ddq, weights)
+
+    def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Triangular factor (base, base) of the scaled, weighted base regressor; exact where A would lose digits."""
+        b = len(self.layout.base)
+        tall = [] if self.known is None else [np.linalg.cholesky(
+            self.known + 1e-14 * np.trace(self.known) / b * np.eye(b)).T]
+        entries = self.entries(q, dq, ddq)
+        for j, columns in enumerate(self.layout.columns):
+            rows = np.zeros((len(columns), b))
+            rows[:, columns] = triangular(entries[self._rows(j)].T)[:len(columns)] * self.weights[j]
+            tall.append(rows)
+        return triangular(np.vstack(tall) * self.scale)
+
+    def deviations(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Expected deviation of every base parameter (base,), infinite for all where one is not excited."""
+        r = self.factor(q, dq, ddq)
+        diagonal = np.abs(np.diag(r))
+        if diagonal.min() <= 1e-13 * diagonal.max():
+            return np.full(len(r), np.inf)
+        inverse = np.linalg.solve(r, np.eye(len(r)))
+        return self.scale * np.sqrt(np.sum(inverse ** 2, axis=1))
+
+
+def _positive(what: str, values: Array | float, count: int) -> Array:
+    array = np.broadcast_to(np.asarray(values, dtype=float), (count,)).copy() if np.size(values) in (1, count) else None
+    if array is None or not np.isfinite(array).all() or not (array > 0).all():
+        raise ModelError(f"{what} must be one number above zero or {count} of them, got {values}")
+    return array
+
+
+def magnitudes(base: BaseParameters) -> Array:
+    """Prior magnitude of every base parameter (base,): its nominal value, but not less than a tenth of the typical one.
+
+    Typical is the root mean square of the known base values of the same unit. Where nothing of a unit is known, 1.
+    """
+    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
+    # Grouped values count only where every part of the group is known.
+    beta = np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+    units = np.array(base.units)
+    scale = np.empty(len(beta))
+    for unit in set(base.units):
+        rows = units == unit
+        known = beta[rows][np.isfinite(beta[rows])]
+        typical = float(np.sqrt(np.mean(known ** 2))) if len(known) and np.any(known) else 1.0
+        scale[rows] = np.where(np.isfinite(beta[rows]), np.maximum(np.abs(beta[rows]), 0.1 * typical), typical)
+    return scale

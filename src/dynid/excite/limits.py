@@ -1,0 +1,82 @@
+"""What a motion must stay inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError
+from dynid.excite.space import Space
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
+
+    space: where bodies may be (`dynid.excite.space.Space`), or None. start, end (dof,): first and last posture, or None.
+    bandwidth: highest frequency of a Fourier motion, Hz.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    torque: Array
+    names: tuple[str, ...]
+    start: Array | None = None
+    end: Array | None = None
+    bandwidth: float = np.inf
+    space: Space | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        for name in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
+            values = np.array(np.broadcast_to(np.asarray(getattr(self, name), dtype=float), (n,)))
+            if np.isnan(values).any():
+                raise DynidError(f"the {name} limit of joint '{self.names[int(np.argmax(np.isnan(values)))]}' is not a number")
+            if name not in ("lower", "upper") and (values <= 0).any():
+                raise DynidError(f"the {name} limit of joint '{self.names[int(np.argmax(values <= 0))]}' must be above zero, "
+                                 f"got {values.min():g}")
+            object.__setattr__(self, name, values)
+        if (self.lower >= self.upper).any():
+            j = int(np.argmax(self.lower >= self.upper))
+            raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; its lower "
+                             "limit must be below its upper one")
+        if not self.bandwidth > 0:
+            raise DynidError(f"the bandwidth must be above zero, got {self.bandwidth:g} Hz")
+        for name in ("start", "end"):
+            posture = getattr(self, name)
+            if posture is None:
+                continue
+            posture = np.array(posture, dtype=float)
+            if posture.shape != (n,) or not np.isfinite(posture).all():
+                raise DynidError(f"the {name} posture must be {n} finite numbers, got shape {posture.shape}")
+            outside = (posture < self.lower) | (posture > self.upper)
+            if outside.any():
+                j = int(np.argmax(outside))
+                raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its limits "
+                                 f"{self.lower[j]:g} to {self.upper[j]:g}")
+            object.__setattr__(self, name, posture)
+
+    @staticmethod
+    def of(robot: Robot, *, margin: float = 0.0, **given: ArrayLike | None) -> Limits:
+        """The robot's own limits, with any of them given otherwise; margin: share of the range kept free at each end."""
+        lower, upper = robot.limit("lower"), robot.limit("upper")
+        room = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
+        own: dict[str, object] = {
+            "lower": lower + room, "upper": upper - room, "velocity": robot.limit("velocity"),
+            "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
+            "torque": robot.limit("effort"), "names": robot.joint_names}
+        unknown = [name for name in given if name not in Limits.__dataclass_fields__]
+        if unknown:
+            raise DynidError(f"there is no limit '{unknown[0]}'; there are {', '.join(Limits.__dataclass_fields__)}")
+        return Limits(**(own | given))
+
+    @property
+    def dof(self) -> int:
+        return len(self.names)

@@ -1,0 +1,288 @@
+"""Where the bodies of a robot may be: capsules on its bodies, half-spaces they must stay in, things they must not touch.
+
+A capsule is all within `radius` of a segment; a sphere is a capsule whose segment is a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.dynamics import kernels
+from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.tree import tree_of
+from dynid.errors import DynidError
+from dynid.robot import BASE, Robot, Shape
+from dynid.robot.inertia import Array
+from dynid.robot.pose import inverse
+
+Ints = NDArray[np.int64]
+_PROBES = 200  # random postures that tell which contacts are always there
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """On body `body` (BASE: fixed in the room), from a to b in the body's frame (3,), metres."""
+
+    body: int
+    a: Array
+    b: Array
+    radius: float
+    name: str
+
+    def __post_init__(self) -> None:
+        for name in ("a", "b"):
+            end = np.array(getattr(self, name), dtype=float)
+            if end.shape != (3,) or not np.isfinite(end).all():
+                raise DynidError(f"capsule '{self.name}' needs ends of three finite numbers, got {end}")
+            object.__setattr__(self, name, end)
+        if not 0 <= self.radius < np.inf:
+            raise DynidError(f"capsule '{self.name}' needs a radius of zero or more, got {self.radius}")
+
+
+def sphere(body: int, centre: ArrayLike, radius: float, name: str) -> Capsule:
+    """A ball on a body (or in the room, body == BASE)."""
+    return Capsule(body, np.asarray(centre, dtype=float), np.asarray(centre, dtype=float), radius, name)
+
+
+def box(lower: ArrayLike, upper: ArrayLike, name: str) -> Capsule:
+    """A box in the room that must not be touched, as the capsule around it; for a table or a wall take a `HalfSpace`."""
+    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    pose = np.eye(4)
+    pose[:3, 3] = 0.5 * (low + high)
+    return fitted(Shape("box", tuple(map(float, high - low)), pose, name), BASE)
+
+
+def fitted(shape: Shape, body: int) -> Capsule:
+    """The capsule around a primitive: along a cylinder's axis or a box's longest edge."""
+    half, radius, axis = 0.0, float(shape.size[0]), 2
+    if shape.kind in ("cylinder", "capsule"):
+        half = 0.5 * float(shape.size[1])
+    elif shape.kind == "box":
+        axis = int(np.argmax(shape.size))
+        half = 0.5 * float(shape.size[axis])
+        radius = 0.5 * float(np.linalg.norm([edge for k, edge in enumerate(shape.size) if k != axis]))
+    along = shape.pose[:3, axis] * half
+    return Capsule(body, shape.pose[:3, 3] - along, shape.pose[:3, 3] + along, radius, shape.link or f"body {body + 1}")
+
+
+def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
+    """Capsules from joint to joint (and to every frame of the last bodies) for a robot without collision geometry."""
+    found = []
+    for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
+        here = inverse(np.asarray(joint.after))[:3, 3]  # the joint's own origin, in the body frame
+        ends = [child.before[:3, 3] for child in robot.joints if child.parent == i]
+        ends = ends or [np.zeros(3), *(frame.pose[:3, 3] for frame in robot.frames if frame.body == i)]
+        lengths = [float(np.linalg.norm(end - here)) for end in ends]
+        for end, length in zip(ends, lengths, strict=True):
+            if length > 1e-9 or max(lengths) <= 1e-9:
+                found.append(Capsule(i, here, end, radius, body.name))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """Points p with normal . p >= offset, base frame: a table, a wall, a side of a box. The normal points inward."""
+
+    normal: Array
+    offset: float
+    name: str
+
+    def __post_init__(self) -> None:
+        normal = np.array(self.normal, dtype=float)
+        size = float(np.linalg.norm(normal)) if normal.shape == (3,) else 0.0
+        if not 0 < size < np.inf or not np.isfinite(self.offset):
+            raise DynidError(f"half-space '{self.name}' needs a normal of three numbers, not all zero, and an offset")
+        object.__setattr__(self, "normal", normal / size)
+        object.__setattr__(self, "offset", float(self.offset) / size)
+
+
+def inside_box(lower: ArrayLike, upper: ArrayLike, name: str = "workspace") -> tuple[HalfSpace, ...]:
+    """The sides of a box to stay in; infinite sides are left out."""
+    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if low.shape != (3,) or high.shape != (3,) or not (low < high).all():
+        raise DynidError(f"box '{name}' needs three lower numbers below three upper ones, got {low} and {high}")
+    sides = []
+    for k, axis in enumerate("xyz"):
+        unit = np.eye(3)[k]
+        sides += [HalfSpace(unit, low[k], f"{name} {axis} >= {low[k]:g}")] if np.isfinite(low[k]) else []
+        sides += [HalfSpace(-unit, -high[k], f"{name} {axis} <= {high[k]:g}")] if np.isfinite(high[k]) else []
+    return tuple(sides)
+
+
+@njit(**OPTIONS)
+def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: Array) -> None:
+    """gap (m, P): distance between the capsules of each pair; where (m, P, 2): place on either segment, 0 at a, 1 at b.
+
+    ends (m, C, 2, 3). Closest points of two segments (Ericson, Real-Time Collision Detection, s. 5.1.9).
+    """
+    for i in range(len(ends)):
+        for p in range(len(pairs)):
+            one, two = ends[i, pairs[p, 0]], ends[i, pairs[p, 1]]
+            a = e = f = c = b = 0.0
+            for k in range(3):
+                d1, d2, r = one[1, k] - one[0, k], two[1, k] - two[0, k], one[0, k] - two[0, k]
+                a += d1 * d1
+                e += d2 * d2
+                f += d2 * r
+                c += d1 * r
+                b += d1 * d2
+            s = t = 0.0
+            if a > 1e-18 and e > 1e-18:
+                room = a * e - b * b
+                if room > 1e-12 * a * e:
+                    s = min(max((b * f - c * e) / room, 0.0), 1.0)
+                t = (b * s + f) / e
+                if t < 0.0:
+                    t, s = 0.0, min(max(-c / a, 0.0), 1.0)
+                elif t > 1.0:
+                    t, s = 1.0, min(max((b - c) / a, 0.0), 1.0)
+            elif a > 1e-18:
+                s = min(max(-c / a, 0.0), 1.0)
+            elif e > 1e-18:
+                t = min(max(f / e, 0.0), 1.0)
+            square = 0.0
+            for k in range(3):
+                x = one[0, k] + s * (one[1, k] - one[0, k]) - two[0, k] - t * (two[1, k] - two[0, k])
+                square += x * x
+            gap[i, p] = np.sqrt(square) - radii[pairs[p, 0]] - radii[pairs[p, 1]]
+            where[i, p, 0], where[i, p, 1] = s, t
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Capsules of a robot, and which of them must stay away from which, and inside which half-spaces.
+
+    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs that must hold. margin: metres to keep
+    free. skipped: contacts left out because they hold in every posture, in words.
+    """
+
+    robot: Robot
+    capsules: tuple[Capsule, ...]
+    planes: tuple[HalfSpace, ...]
+    pairs: Ints
+    sides: Ints
+    margin: float = 0.0
+    skipped: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def of(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
+           spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
+           margin: float = 0.0) -> Space:
+        """From the robot's collision geometry, or `spheres` (capsules on its bodies) instead of it.
+
+        A robot with neither is a skeleton of capsules of `radius`. obstacles: capsules on the base. Contacts between
+        neighbours, and those that hold in each of 200 random postures, are left out and named in `skipped`.
+        """
+        own = tuple(spheres) or tuple(fitted(shape, i) for i, body in enumerate(robot.bodies) for shape in body.shapes)
+        own = own or skeleton(robot, radius)
+        for capsule in (*own, *obstacles):
+            if not BASE <= capsule.body < robot.dof:
+                raise DynidError(f"capsule '{capsule.name}' is on body {capsule.body}, robot '{robot.name}' has bodies 0 "
+                                 f"to {robot.dof - 1} and the base, {BASE}")
+        capsules, walls = (*own, *obstacles), tuple(planes)
+        pairs, parent = [], robot.parents
+        for p, one in enumerate(capsules):
+            for q in range(p + 1, len(capsules)):
+                two = capsules[q]
+                a, b = one.body, two.body
+                fixed = p >= len(own) or q >= len(own)  # an obstacle is nobody's neighbour
+                if a == b or (not fixed and (not self_collision or _neighbours(a, b, parent))):
+                    continue
+                pairs.append((p, q))
+        sides = [(w, p) for w in range(len(walls)) for p, capsule in enumerate(own) if capsule.body != BASE]
+        whole = Space(robot, capsules, walls, np.array(pairs, dtype=np.int64).reshape(-1, 2),
+                      np.array(sides, dtype=np.int64).reshape(-1, 2), margin)
+        return whole._without_lasting_contacts()
+
+    def _without_lasting_contacts(self) -> Space:
+        rng = np.random.default_rng(0)
+        low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
+        high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)
+        touch = (self.slack(rng.uniform(low, high, (_PROBES, self.robot.dof))) < 0).all(axis=0)
+        count = len(self.pairs)
+        names = self.names
+        return Space(self.robot, self.capsules, self.planes, self.pairs[~touch[:count]], self.sides[~touch[count:]],
+                     self.margin, tuple(name for name, always in zip(names, touch, strict=True) if always))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each column of `slack` says, in words."""
+        return (*(f"{self.capsules[p].name} against {self.capsules[q].name}" for p, q in self.pairs),
+                *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p in self.sides))
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Ints, Array]:
+        ends = np.array([[c.a, c.b] for c in self.capsules]).reshape(-1, 2, 3)
+        return (ends, np.array([c.body for c in self.capsules], dtype=np.int64),
+                np.array([c.radius for c in self.capsules], dtype=float))
+
+    def ends(self, q: Array) -> tuple[Array, Array]:
+        """Ends of all capsules (m, C, 2, 3) and joint axes (m, dof, 6) in the base frame at q (m, dof)."""
+        q = np.ascontiguousarray(q)
+        local, body, _ = self._arrays
+        poses, axes = np.empty((len(q), self.robot.dof, 3, 4)), np.empty((len(q), self.robot.dof, 6))
+        kernels.kinematics_kernel(*tree_of(self.robot), q, poses, axes, 0, len(q))
+        out = np.empty((len(q), len(local), 2, 3))
+        moving = body != BASE
+        frames = poses[:, body[moving]]
+        out[:, moving] = np.einsum("mcij,ckj->mcki", frames[..., :3], local[moving]) + frames[:, :, None, :, 3]
+        out[:, ~moving] = local[~moving]
+        return out, axes
+
+    def slack(self, q: Array) -> Array:
+        """Metres left (m, pairs + sides) at q (m, dof): below zero is a violation."""
+        return self._slack(self.ends(q)[0])[0]
+
+    def _slack(self, ends: Array) -> tuple[Array, Array]:
+        radii = self._arrays[2]
+        gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
+        distances_kernel(ends, self.pairs, radii, gap, where)
+        if not len(self.sides):
+            return gap - self.margin, where
+        normals = np.array([self.planes[w].normal for w, _ in self.sides])
+        offsets = np.array([self.planes[w].offset for w, _ in self.sides])
+        chosen = self.sides[:, 1]
+        height = np.einsum("mckx,cx->mck", ends[:, chosen], normals).min(axis=2) - offsets - radii[chosen]
+        return np.hstack([gap, height]) - self.margin, where
+
+    def gradient(self, q: Array, columns: Ints) -> Array:
+        """Derivative (m, dof) by q (m, dof) of one column of `slack` in each row."""
+        ends, axes = self.ends(q)
+        _, where = self._slack(ends)
+        _, body, _ = self._arrays
+        out = np.zeros(q.shape)
+        for i, column in enumerate(columns):
+            if column < len(self.pairs):
+                p, r = self.pairs[column]
+                s, t = where[i, column]
+                x = ends[i, p, 0] + s * (ends[i, p, 1] - ends[i, p, 0])
+                y = ends[i, r, 0] + t * (ends[i, r, 1] - ends[i, r, 0])
+                apart = x - y
+                size = np.linalg.norm(apart)
+                if size < 1e-9:  # the segments cross: push along the line between their middles
+                    apart = ends[i, p].mean(axis=0) - ends[i, r].mean(axis=0)
+                    size = max(np.linalg.norm(apart), 1e-9)
+                normal = apart / size
+                out[i] = self._speed(axes[i], x, body[p]) @ normal - self._speed(axes[i], y, body[r]) @ normal
+            else:
+                w, p = self.sides[column - len(self.pairs)]
+                normal = self.planes[w].normal
+                x = ends[i, p, int(np.argmin(ends[i, p] @ normal))]
+                out[i] = self._speed(axes[i], x, body[p]) @ normal
+        return out
+
+    def _speed(self, axes: Array, point: Array, body: int) -> Array:
+        """Velocity (dof, 3) of a point on a body for unit speed of each joint."""
+        if body == BASE:
+            return np.zeros((self.robot.dof, 3))
+        return np.where(self.robot.supports[:, body, None], axes[:, 3:] + np.cross(axes[:, :3], point), 0.0)
+
+
+def _neighbours(a: int, b: int, parent: Array) -> bool:
+    return (a != BASE and parent[a] == b) or (b != BASE and parent[b] == a)

@@ -1,0 +1,158 @@
+"""Where the search begins: random motions inside the limits, and postures that everything allows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.excite.qp import solve_qp
+from dynid.excite.search import Problem
+from dynid.robot.inertia import Array
+
+_POSTURES = 400
+_DRAWS = 30
+_SHRINK = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
+
+
+def wide(limits_low: Array, limits_high: Array) -> tuple[Array, Array]:
+    """Ranges to draw postures from: half a turn either way where there is no limit."""
+    low = np.where(np.isfinite(limits_low), limits_low, np.where(np.isfinite(limits_high), limits_high - 2 * np.pi, -np.pi))
+    high = np.where(np.isfinite(limits_high), limits_high, low + 2 * np.pi)
+    return low, high
+
+
+def worst(problem: Problem, signals: Array) -> tuple[float, str]:
+    """Largest value of the curved limits over a motion (4, m, dof), and which one it is."""
+    value, text = -np.inf, ""
+    for constraint, values in zip(problem.curved, problem.curved_values(signals), strict=True):
+        if values.size and values.max() > value:
+            value = float(values.max())
+            text = constraint.describe(int(np.argmax(values.max(axis=0))))
+    return value, text
+
+
+def at_rest(problem: Problem, q: Array) -> Array:
+    """Largest value of the curved limits (m,) in postures q (m, dof) without motion."""
+    still = np.zeros_like(q)
+    values = [constraint.values(q, still, still).max(axis=1, initial=-np.inf) for constraint in problem.curved]
+    return np.max(values, axis=0) if values else np.full(len(q), -np.inf)
+
+
+def safe_posture(problem: Problem, seed: int) -> Array:
+    """A posture (dof,) that torque and space limits allow, well inside; or NotPossibleError with what is in the way."""
+    limits = problem.limits
+    low, high = wide(limits.lower, limits.upper)
+    for what, posture in (("first", limits.start), ("last", limits.end)):
+        if posture is not None and at_rest(problem, posture[None])[0] > 0:
+            _, text = worst(problem, np.stack([posture[None], *np.zeros((3, 1, limits.dof))]))
+            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; choose another posture or limit")
+    if limits.start is not None:
+        return limits.start
+    if limits.end is not None:
+        return limits.end
+    middle = 0.5 * (low + high)
+    if not problem.curved:
+        return middle
+    rng = np.random.default_rng([seed, 1])
+    q = np.vstack([middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_POSTURES, limits.dof))])
+    value = at_rest(problem, q)
+    for _ in range(40):  # around the best ones, closer and closer
+        if value.min() < -0.05:
+            break
+        best = q[np.argsort(value)[:10]]
+        spread = (high - low) * rng.choice([0.3, 0.1, 0.03, 0.01], (100, 1))
+        more = np.clip(np.repeat(best, 10, axis=0) + rng.normal(size=(100, limits.dof)) * spread, low, high)
+        q, value = np.vstack([best, more]), np.concatenate([np.sort(value)[:10], at_rest(problem, more)])
+    k = int(np.argmin(value))
+    if value[k] > 0:
+        _, text = worst(problem, np.stack([q[k:k + 1], *np.zeros((3, 1, limits.dof))]))
+        raise NotPossibleError(f"no posture inside the joints' ranges was found that respects all limits of torque and space; "
+                               f"in the best one the trouble is {text}, so relax that limit or the joints' ranges")
+    return np.asarray(q[k])
+
+
+def calm(problem: Problem) -> Array:
+    """Free numbers z (dof, k) of a motion that respects the linear limits, for a family with given postures."""
+    family, (low, high) = problem.family, problem.bounds
+    z = np.zeros((family.dof, family.size))
+    for j in range(family.dof):
+        rows, left = [], []
+        for s in range(4):
+            for sign, bound in ((1.0, high[s, j]), (-1.0, low[s, j])):
+                if np.isfinite(bound):
+                    rows.append(sign * problem.functions[s] * problem.unit[j] / problem.half[s, j])
+                    left.append((sign * bound - sign * problem.given[s, :, j]) / problem.half[s, j])
+        if not rows:
+            continue
+        x, solved = solve_qp(np.eye(family.size), np.zeros(family.size), np.vstack(rows), np.concatenate(left), 1e-9, 2000)
+        z[j] = x * problem.unit[j]
+        moved = problem.given[:, :, j] + problem.functions @ z[j]
+        over = np.maximum(moved - high[:, j, None], low[:, j, None] - moved).max(axis=1) / problem.half[:, j]
+        if not solved or over.max() > 1e-6:
+            raise NotPossibleError(_too_short(problem, j, over))
+    return z
+
+
+def _too_short(problem: Problem, j: int, over: Array) -> str:
+    limits, name = problem.limits, problem.limits.names[j]
+    kind = ("position", "velocity", "acceleration", "jerk")[int(np.argmax(over))]
+    bound = {"velocity": limits.velocity, "acceleration": limits.acceleration, "jerk": limits.jerk}
+    which = f"its {kind} limit" + (f" {bound[kind][j]:g}" if kind in bound else f"s {limits.lower[j]:g} to {limits.upper[j]:g}")
+    if limits.start is not None and limits.end is not None:
+        return (f"joint '{name}' cannot go from {limits.start[j]:g} to {limits.end[j]:g} in {problem.family.duration:g} s inside "
+                f"{which}: allow more time or a higher limit")
+    return f"no motion of joint '{name}' that begins or ends at the given posture stays inside {which}; change one of them"
+
+
+def random_motion(problem: Problem, rng: np.random.Generator, safe: Array, base: Array | None) -> Array:
+    """Free numbers z (dof, k) of a random motion inside the linear limits, and inside the others where that was easy.
+
+    base: a calm motion to start from where postures are given (its free numbers), else None.
+    """
+    family, (low, high) = problem.family, problem.bounds
+    z = rng.normal(size=(family.dof, family.size)) * problem.unit
+    still = family.free(np.outer(safe, family.centre)) if base is None else base
+    if base is None:
+        middle = family.free(np.outer(np.ones(family.dof), family.centre))  # of the constant 1
+        moved = problem.functions @ z.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.min([np.where(np.isfinite(high[s]), high[s] / np.abs(moved[s]).max(axis=0), np.inf)
+                            for s in range(1, 4)], axis=0)
+            share = np.minimum(share, (high[0] - low[0]) / np.ptp(moved[0], axis=0))
+        share = np.where(np.isfinite(share), share, 1.0) * rng.uniform(0.7, 0.99, family.dof)
+        z *= share[:, None]
+        moved = problem.functions[0] @ z.T
+        first, last = wide(low[0], high[0])
+        z += middle * rng.uniform(first - moved.min(axis=0), np.maximum(last - moved.max(axis=0),
+                                                                       first - moved.min(axis=0)))[:, None]
+    else:
+        z = base + _room(problem, base, z)[:, None] * rng.uniform(0.3, 0.99, (family.dof, 1)) * z
+    if not problem.curved:
+        return z
+    tries = [still + share * (z - still) for share in _SHRINK]
+    values = []
+    for one in tries:
+        values.append(worst(problem, problem.signals(one))[0])
+        if values[-1] <= 0:
+            return one
+    return tries[int(np.argmin(values))]
+
+
+def _room(problem: Problem, z: Array, d: Array) -> Array:
+    """How far (dof,) each joint may go from z along d inside its linear limits."""
+    low, high = problem.bounds
+    signals, move = problem.signals(z), problem.functions @ d.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(move > 1e-12, (high[:, None] - signals) / move, np.inf).min(axis=(0, 1))
+        down = np.where(move < -1e-12, (signals - low[:, None]) / -move, np.inf).min(axis=(0, 1))
+    return np.clip(np.minimum(up, down), 0.0, 10.0)
+
+
+def good_start(problem: Problem, rng: np.random.Generator, safe: Array, base: Array | None) -> Array:
+    """The best of several random motions."""
+    found = []
+    for _ in range(_DRAWS if not problem.curved else _DRAWS // 3):
+        z = random_motion(problem, rng, safe, base)
+        excess = max(0.0, worst(problem, problem.signals(z))[0])
+        found.append((problem.value(z, 2.0) + 10.0 * excess, len(found), z))
+    return min(found)[2]

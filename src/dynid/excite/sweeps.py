@@ -1,0 +1,130 @@
+"""Motions that show one thing at a time: friction at constant speeds, gravity in slow sweeps, a payload by difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excite.check import check
+from dynid.excite.constraints import TorqueLimit
+from dynid.excite.limits import Limits
+from dynid.excite.points import joint_speeds, trapezoids
+from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
+from dynid.robot.inertia import Array
+
+
+def _home(home: ArrayLike | None, limits: Limits) -> Array:
+    middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
+    posture = middle if home is None else np.array(home, dtype=float)
+    if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
+        raise DynidError(f"the home posture must be {limits.dof} numbers inside the joints' limits")
+    return posture
+
+
+def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
+                   reach: float = 0.8, longest: float = 20.0) -> Path:
+    """One joint after the other, there and back at constant speeds, the others at home (Ardiani, s. 2.4.2).
+
+    speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use. longest: seconds
+    for one way; slow speeds then use less of the range. Quintics bring the joint to its speed and back to rest.
+    """
+    posture = _home(home, limits)
+    if not np.isfinite(limits.velocity).all():
+        raise DynidError(f"a friction sweep needs the top speed of joint "
+                         f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
+    parts: list[Trajectory] = []
+    for j, ladder in enumerate(joint_speeds(limits, speeds, slowest)):
+        for speed in ladder:
+            parts += _there_and_back(limits, posture, j, float(speed), reach, longest)
+    return Path(tuple(parts))
+
+
+def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: float, longest: float) -> Iterator[Piecewise]:
+    low, high = limits.lower[j], limits.upper[j]
+    low = low if np.isfinite(low) else home[j] - np.pi
+    high = high if np.isfinite(high) else home[j] + np.pi
+    # Time to reach the speed: peak acceleration 1.5 v/T and jerk 6 v/T^2 of the quintic that reaches it over v T / 2.
+    lead = max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
+    run_up = 0.5 * speed * lead
+    room = reach * (high - low)
+    half = 0.5 * min(room, speed * longest + 2 * run_up)
+    if half <= run_up:
+        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} inside its range and acceleration limit; "
+                               "take slower speeds")
+    middle = float(np.clip(home[j], low + half, high - half))
+    at = home.copy()
+    yield from _go(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
+    at[j] = middle - half
+    for sign in (1.0, -1.0):
+        velocity = sign * speed * _unit(j, limits.dof)
+        zero = np.zeros(limits.dof)
+        fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * _unit(j, limits.dof)
+        end = at + sign * 2 * half * _unit(j, limits.dof)
+        yield quintic_between((at, zero, zero), (fast, velocity, zero), lead)
+        length = (2 * half - 2 * run_up) / speed
+        steady = np.zeros((1, limits.dof, 6))
+        steady[0, :, 0], steady[0, :, 1] = fast, velocity
+        yield Piecewise(np.array([0.0, length]), steady)
+        yield quintic_between((slow, velocity, zero), (end, zero, zero), lead)
+        at = end
+    yield from _go(limits, at, home)
+
+
+def _unit(j: int, dof: int) -> Array:
+    return np.eye(dof)[j]
+
+
+def _go(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
+    """A gentle rest-to-rest quintic, if the two differ."""
+    far = np.abs(last - first)
+    if far.max() > 1e-12:
+        zero = np.zeros(limits.dof)
+        need = np.maximum.reduce([15.0 / 8.0 * far / (0.5 * limits.velocity), np.sqrt(5.774 * far / (0.5 * limits.acceleration)),
+                                  np.cbrt(60.0 * far / (0.5 * limits.jerk))])
+        yield quintic_between((first, zero, zero), (last, zero, zero), max(float(need.max()), 0.1))
+
+
+def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, share: float = 0.1, seed: int = 0,
+                  reach: float = 0.9) -> Piecewise:
+    """Slow trapezoids through random postures with standstills: gravity and dry friction, next to nothing else.
+
+    share: of the velocity and acceleration limits. reach: share of each range the postures use. Postures come in pairs,
+    approached from either side, so that dry friction can be told from gravity.
+    """
+    rng = np.random.default_rng(seed)
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
+    # Spread evenly in every joint, in random order (a Latin square), rather than by pure chance.
+    strata = (np.stack([rng.permutation(postures) for _ in range(limits.dof)], axis=1) + rng.random((postures, limits.dof)))
+    rows = middle + (2.0 * strata / postures - 1.0) * half
+    offset = 0.02 * half * rng.choice([-1.0, 1.0], rows.shape)
+    pairs = np.clip(np.stack([rows + offset, rows - offset], axis=1).reshape(-1, limits.dof), middle - half, middle + half)
+    return trapezoids(pairs, limits, pause=pause, share=share)
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadPair:
+    """The same way twice, first without and then with a payload, so that all but the payload cancels (Ardiani, s. 1.2.5).
+
+    The loaded run takes longer where its torques need it.
+    """
+
+    without: Trajectory
+    loaded: Trajectory
+
+
+def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
+    """A pair of motions; torque: the model with the payload on, whose limits the second run respects by going slower."""
+    stretch = 1.0
+    for _ in range(20):
+        loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
+        report = check(loaded, replace(limits, start=None, end=None), torque)
+        if report.ok:
+            return PayloadPair(trajectory, loaded)
+        stretch *= 1.15
+    raise NotPossibleError(f"the motion cannot be run with the payload even at a tenth of its speed: {report.violated[0]}")

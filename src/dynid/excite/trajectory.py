@@ -1,0 +1,307 @@
+"""Motions as functions of time, with exact derivatives.
+
+A trajectory is anything with `duration` (s), `dof` and `at(t) -> Motion`. Times outside 0..duration are taken at the
+nearest end, except that a Fourier series goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError
+from dynid.robot.inertia import Array
+
+
+class Motion(NamedTuple):
+    """Positions and their three derivatives, (samples, joints) each: rad, rad/s, rad/s^2, rad/s^3 (or m)."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+    jerk: Array
+
+
+class Trajectory(Protocol):
+    """A motion as a function of time."""
+
+    @property
+    def duration(self) -> float: ...
+
+    @property
+    def dof(self) -> int: ...
+
+    def at(self, t: ArrayLike) -> Motion: ...
+
+
+def times(trajectory: Trajectory, rate: float) -> Array:
+    """Sample times (m,) at about `rate` (Hz), both ends included, evenly spaced."""
+    if not rate > 0:
+        raise DynidError(f"the sampling rate must be above zero, got {rate}")
+    return np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration * rate) + 1))
+
+
+def _matrix(what: str, values: ArrayLike) -> Array:
+    array = np.array(values, dtype=float)
+    if array.ndim != 2 or not np.isfinite(array).all():
+        raise DynidError(f"{what} must be finite numbers in rows, one row a joint, got shape {array.shape}")
+    return array
+
+
+def fourier_functions(t: ArrayLike, harmonics: int, period: float) -> Array:
+    """(4, m, 2 harmonics + 1): sin(lwt)/lw, then -cos(lwt)/lw, then 1, with their three derivatives (Ardiani, eq. 1.39)."""
+    w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
+    angle = np.multiply.outer(np.atleast_1d(np.asarray(t, dtype=float)), w)
+    s, c = np.sin(angle), np.cos(angle)
+    one = np.ones((len(angle), 1))
+    zero = np.zeros_like(one)
+    return np.stack([np.hstack([s / w, -c / w, one]), np.hstack([c, s, zero]), np.hstack([-w * s, w * c, zero]),
+                     np.hstack([-w * w * c, -w * w * s, zero])])
+
+
+@dataclass(frozen=True, eq=False)
+class FourierSeries:
+    """q_j(t) = q0_j + sum_l a_jl / (w l) sin(w l t) - b_jl / (w l) cos(w l t), w = 2 pi / period (Ardiani, eq. 1.39).
+
+    a, b (dof, harmonics): rad/s; q0 (dof,): rad. periods: how often it runs.
+    """
+
+    a: Array
+    b: Array
+    q0: Array
+    period: float
+    periods: float = 1.0
+
+    def __post_init__(self) -> None:
+        a, b, q0 = _matrix("a", self.a), _matrix("b", self.b), np.array(self.q0, dtype=float)
+        if a.shape != b.shape or q0.shape != (len(a),) or not np.isfinite(q0).all():
+            raise DynidError(f"a Fourier series needs a and b of one shape and a q0 for each joint, got shapes "
+                             f"{a.shape}, {b.shape} and {q0.shape}")
+        if not self.period > 0 or not self.periods > 0:
+            raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s, {self.periods} times")
+        for name, value in (("a", a), ("b", b), ("q0", q0)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def dof(self) -> int:
+        return len(self.a)
+
+    @property
+    def duration(self) -> float:
+        return self.period * self.periods
+
+    def at(self, t: ArrayLike) -> Motion:
+        coefficients = np.hstack([self.a, self.b, self.q0[:, None]])
+        return Motion(*(fourier_functions(t, self.a.shape[1], self.period) @ coefficients.T))
+
+
+def power_functions(t: ArrayLike, duration: float, degree: int = 5) -> Array:
+    """(4, m, degree + 1): powers of t / duration with their three derivatives by t."""
+    u = np.atleast_1d(np.asarray(t, dtype=float)) / duration
+    rows = np.zeros((4, len(u), degree + 1))
+    for k in range(degree + 1):
+        factor, power = 1.0, k
+        for d in range(4):
+            if power >= 0:
+                rows[d, :, k] = factor * u ** power / duration ** d
+            factor, power = factor * power, power - 1
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class FourierQuintic:
+    """A Fourier series plus a quintic over the whole duration, which can meet any state at both ends (Park, 2006).
+
+    quintic (dof, 6): coefficients of the powers of t / duration.
+    """
+
+    series: FourierSeries
+    quintic: Array
+
+    def __post_init__(self) -> None:
+        quintic = _matrix("the quintic", self.quintic)
+        if quintic.shape != (self.series.dof, 6):
+            raise DynidError(f"the quintic needs six coefficients for each of {self.series.dof} joints, got {quintic.shape}")
+        object.__setattr__(self, "quintic", quintic)
+
+    @property
+    def dof(self) -> int:
+        return self.series.dof
+
+    @property
+    def duration(self) -> float:
+        return self.series.duration
+
+    def at(self, t: ArrayLike) -> Motion:
+        powers = power_functions(np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration), self.duration)
+        return Motion(*(x + y for x, y in zip(self.series.at(t), powers @ self.quintic.T, strict=True)))
+
+
+def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
+    """(4, m, len(knots) - degree - 1): B-splines on any knots, with their three derivatives."""
+    from scipy.interpolate import BSpline as Spline
+
+    u = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), knots[degree], knots[-degree - 1])
+    basis = Spline(knots, np.eye(len(knots) - degree - 1), degree)
+    return np.stack([basis(u, nu=d) for d in range(4)])
+
+
+@dataclass(frozen=True, eq=False)
+class BSpline:
+    """q_j(t) = sum_k coefficients_jk B_k(t) on any knots, the first 0 and the last the duration.
+
+    knots (K + degree + 1,) not falling, coefficients (dof, K) in rad.
+    """
+
+    knots: Array
+    coefficients: Array
+    degree: int = 5
+
+    def __post_init__(self) -> None:
+        knots, coefficients = np.array(self.knots, dtype=float), _matrix("the coefficients", self.coefficients)
+        if self.degree < 3:
+            raise DynidError(f"a B-spline of degree {self.degree} has no jerk; take degree 3 or more, 5 for a smooth one")
+        if knots.ndim != 1 or len(knots) != coefficients.shape[1] + self.degree + 1:
+            raise DynidError(f"{coefficients.shape[1]} coefficients of degree {self.degree} need "
+                             f"{coefficients.shape[1] + self.degree + 1} knots, got {knots.size}")
+        if not np.isfinite(knots).all() or (np.diff(knots) < 0).any() or abs(knots[self.degree]) > 1e-12:
+            raise DynidError("the knots of a B-spline must not fall and its motion must begin at time 0")
+        object.__setattr__(self, "knots", knots)
+        object.__setattr__(self, "coefficients", coefficients)
+
+    @property
+    def dof(self) -> int:
+        return len(self.coefficients)
+
+    @property
+    def duration(self) -> float:
+        return float(self.knots[-self.degree - 1])
+
+    def at(self, t: ArrayLike) -> Motion:
+        return Motion(*(spline_functions(t, self.knots, self.degree) @ self.coefficients.T))
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise:
+    """Polynomials one after the other: q(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
+
+    breaks (pieces + 1,) from 0 to the duration; coefficients (pieces, dof, 6).
+    """
+
+    breaks: Array
+    coefficients: Array
+
+    def __post_init__(self) -> None:
+        breaks, coefficients = np.array(self.breaks, dtype=float), np.array(self.coefficients, dtype=float)
+        if coefficients.ndim != 3 or coefficients.shape[2] != 6 or breaks.shape != (len(coefficients) + 1,):
+            raise DynidError(f"a piecewise motion needs (pieces, joints, 6) coefficients and one more break than pieces, "
+                             f"got {coefficients.shape} and {breaks.shape}")
+        if breaks[0] != 0.0 or not (np.diff(breaks) > 0).all() or not np.isfinite(coefficients).all():
+            raise DynidError("the breaks of a piecewise motion must rise from 0 and its numbers be finite")
+        object.__setattr__(self, "breaks", breaks)
+        object.__setattr__(self, "coefficients", coefficients)
+
+    @property
+    def dof(self) -> int:
+        return self.coefficients.shape[1]
+
+    @property
+    def duration(self) -> float:
+        return float(self.breaks[-1])
+
+    def at(self, t: ArrayLike) -> Motion:
+        time = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)
+        piece = np.clip(np.searchsorted(self.breaks, time, side="right") - 1, 0, len(self.coefficients) - 1)
+        powers = power_functions(time - self.breaks[piece], 1.0)
+        return Motion(*np.einsum("dmk,mjk->dmj", powers, self.coefficients[piece]))
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether the acceleration jumps somewhere, so that the jerk is infinite there."""
+        size = np.diff(self.breaks)[:, None]
+        last = np.sum([k * (k - 1) * self.coefficients[:, :, k] * size ** (k - 2) for k in range(2, 6)], axis=0)
+        first = 2.0 * self.coefficients[:, :, 2]
+        inside = np.abs(first[1:] - last[:-1]).max(initial=0.0)
+        return bool(max(inside, np.abs(first[0]).max(), np.abs(last[-1]).max()) > 1e-6 * (1.0 + np.abs(last).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Trajectories one after the other; whether they meet is the maker's affair."""
+
+    parts: tuple[Trajectory, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or any(part.dof != self.parts[0].dof for part in self.parts):
+            raise DynidError("a path needs at least one trajectory, and all of them the same joints")
+
+    @property
+    def dof(self) -> int:
+        return self.parts[0].dof
+
+    @cached_property
+    def starts(self) -> Array:
+        """When each part begins (parts,), s."""
+        return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
+
+    @property
+    def duration(self) -> float:
+        return float(sum(part.duration for part in self.parts))
+
+    @property
+    def jumps(self) -> bool:
+        return any(getattr(part, "jumps", False) for part in self.parts)
+
+    def at(self, t: ArrayLike) -> Motion:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        which = np.clip(np.searchsorted(self.starts, time, side="right") - 1, 0, len(self.parts) - 1)
+        out = np.empty((4, len(time), self.dof))
+        for p, part in enumerate(self.parts):
+            rows = which == p
+            if rows.any():
+                out[:, rows] = part.at(np.clip(time[rows] - self.starts[p], 0.0, part.duration))
+        return Motion(*out)
+
+
+@dataclass(frozen=True, eq=False)
+class Slowed:
+    """The same way in `stretch` times the time."""
+
+    inner: Trajectory
+    stretch: float
+
+    @property
+    def dof(self) -> int:
+        return self.inner.dof
+
+    @property
+    def duration(self) -> float:
+        return self.stretch * self.inner.duration
+
+    @property
+    def jumps(self) -> bool:
+        return bool(getattr(self.inner, "jumps", False))
+
+    def at(self, t: ArrayLike) -> Motion:
+        motion = self.inner.at(np.asarray(t, dtype=float) / self.stretch)
+        return Motion(*(x / self.stretch ** k for k, x in enumerate(motion)))
+
+
+def quintic_between(first: Sequence[Array], last: Sequence[Array], duration: float) -> Piecewise:
+    """One quintic from state (q, dq, ddq) to another, (dof,) each, in `duration` (s)."""
+    q0, v0, a0 = (np.asarray(x, dtype=float) for x in first)
+    q1, v1, a1 = (np.asarray(x, dtype=float) for x in last)
+    T = float(duration)
+    if not T > 0:
+        raise DynidError(f"a motion needs a duration above zero, got {T}")
+    d0 = q1 - q0 - v0 * T - 0.5 * a0 * T * T
+    d1 = (v1 - v0 - a0 * T) * T
+    d2 = (a1 - a0) * T * T
+    k = np.stack([q0, v0, 0.5 * a0, (10 * d0 - 4 * d1 + 0.5 * d2) / T ** 3, (-15 * d0 + 7 * d1 - d2) / T ** 4,
+                  (6 * d0 - 3 * d1 + 0.5 * d2) / T ** 5], axis=1)
+    return Piecewise(np.array([0.0, T]), k[None])
