@@ -23,6 +23,11 @@ COMMANDS = {
     "demo": "dynid.cli.demo",
     "robots": "dynid.cli.robots",
     "inspect": "dynid.cli.inspect",
+    "identify": "dynid.cli.identify",
+    "validate": "dynid.cli.validate",
+    "compare": "dynid.cli.compare",
+    "methods": "dynid.cli.methods",
+    "reproduce": "dynid.cli.reproduce",
     "bench": "dynid.cli.bench",
     "version": "dynid.cli.version",
 }

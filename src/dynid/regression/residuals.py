@@ -192,7 +192,7 @@ def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int,
 def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, weights: Array | None,
               threads: int | None) -> list[Array]:
     """For each joint the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
-    lags = max(1, int(count.max()) // 5)
+    lags = max(1, len(samples) // 5)  # at least as far as `autocovariance` looks
     weights = np.ones(layout.model.dof) if weights is None else weights
     halves = []
     for weight, own in zip(weights, layout.columns, strict=True):

@@ -1,0 +1,97 @@
+"""Scripts that stand beside the source, one result a file: what `dynid bench` and `dynid reproduce` run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dynid.cli.output import console, print_json, progress, table
+from dynid.errors import DynidError, NotPossibleError
+
+SOURCE = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """The files of a folder that have `run(progress) -> dict` and `table(result) -> rows`.
+
+    noun: what one of them is called. missing: says what an import that fails stands for.
+    """
+
+    noun: str
+    folder: Path
+    missing: str
+
+    def names(self) -> dict[str, Path]:
+        """Name, with dashes, -> file."""
+        if not self.folder.is_dir():
+            raise NotPossibleError(f"the {self.noun}s come with dynid's source, not with the installed package: "
+                                   "run this from an editable install of a clone, as 'make bench' makes one")
+        return {path.stem.replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
+                if not path.stem.startswith("_")}
+
+    def command(self, name: str | None, every: bool, json: bool) -> dict[str, Any]:
+        """List them, or run one or all, and print the results; gives them back by name."""
+        if name and every:
+            raise DynidError(f"give either the {self.noun} '{name}' or --all, not both")
+        known = self.names()
+        if not name and not every:
+            self._list(known, json)
+            return {}
+        if name and name not in known:
+            raise DynidError(f"there is no {self.noun} '{name}'; there are {', '.join(known)}")
+        results: dict[str, Any] = {}
+        for one in [name] if name else list(known):
+            module = self._load(one, known[one])
+            with progress(one) as tell:
+                results[one] = self._run(module, one, tell)
+            if not json:
+                head, *rows = module.table(results[one])
+                console().print(table(head, rows, numbers=head[1:], title=one))
+        if json:
+            print_json(results[name] if name else results)
+        return results
+
+    def _list(self, known: dict[str, Path], json: bool) -> None:
+        about = {one: (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
+                 for one, path in known.items()}
+        if json:
+            print_json({f"{self.noun}s": about})
+        else:
+            console().print(table([self.noun, "is about"], list(about.items())))
+
+    def _load(self, name: str, path: Path) -> ModuleType:
+        import sys
+        from importlib.util import module_from_spec, spec_from_file_location
+
+        if str(path.parent) not in sys.path:
+            sys.path.insert(0, str(path.parent))  # a script's own helpers stand beside it
+        spec = spec_from_file_location(f"{self.folder.name}.{path.stem}", path)
+        if spec is None or spec.loader is None:
+            raise DynidError(f"{self.noun} '{name}' cannot be read from {path}")
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # worker processes find its functions by name
+        try:
+            spec.loader.exec_module(module)
+        except ModuleNotFoundError as error:
+            raise self._not_there(name, error) from error
+        return module
+
+    def _run(self, module: ModuleType, name: str, tell: Callable[[str], None]) -> dict[str, Any]:
+        import sys
+
+        try:
+            with redirect_stdout(sys.stderr):  # what a peer prints must not spoil the one JSON object
+                result: dict[str, Any] = module.run(tell)
+        except ModuleNotFoundError as error:
+            raise self._not_there(name, error) from error
+        return result
+
+    def _not_there(self, name: str, error: ModuleNotFoundError) -> NotPossibleError:
+        return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed; "
+                                "pip install 'dynid[dev]' brings it")

@@ -1,0 +1,47 @@
+"""`dynid validate`: an earlier result on other logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.output import Json, console, print_json, progress, table
+
+
+def command(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
+                                           help="Folder of an earlier `dynid identify -o`.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table, if these logs are written "
+                                                      "otherwise than those identified from.")] = None,
+    json: Json = False,
+) -> None:
+    """Predict the torques of other logs with an earlier result, and say how well."""
+    from dynid.cli.identify import mapping_table, percent
+    from dynid.recording.preparation import Preparation
+    from dynid.recording.prepare import prepare
+    from dynid.run import make_model
+    from dynid.run.results import load
+    from dynid.run.run import read_log
+    from dynid.validate import reconstruct
+
+    with progress("validate") as tell:
+        tell("reading the result")
+        estimate, settings = load(result)
+        if mapping is not None:
+            settings = settings.model_copy(update={"log": mapping_table(mapping)})
+        robot = make_model(settings).robot
+        chosen, fits = Preparation.of(settings.prepare).elsewhere(), []
+        for log in logs:
+            tell(f"predicting {Path(log).name}")
+            fits.append(reconstruct(estimate, prepare(read_log(log, settings, robot), chosen)))
+    if json:
+        print_json({"result": str(result), "method": estimate.method, "robot": robot.name,
+                    "validation": [fit.to_dict() for fit in fits]})
+        return
+    head = ["relative error, %", "all", *robot.joint_names]
+    console().print(table(head, [(Path(fit.source).name, percent(fit.total.relative_error, 2),
+                                  *(percent(joint.relative_error) for joint in fit.joints)) for fit in fits],
+                          numbers=head[1:]))

@@ -1,0 +1,75 @@
+"""Several methods on the same fold."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, identify
+from dynid.report import ReportData, write_report
+from dynid.run.run import Run, Tell, judge, load_problem, make_model
+from dynid.run.settings import RunSettings
+from dynid.validate import Reconstruction, reconstruct
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedMethods:
+    """One run, judged in full for the first method, and the others beside it."""
+
+    run: Run
+    estimates: tuple[Estimate, ...]
+    validations: tuple[tuple[Reconstruction, ...], ...]
+    seconds: tuple[float, ...]
+
+
+def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
+    """Read and fold once, then run every method."""
+    if not names:
+        raise DynidError("name at least one method to compare")
+    model = make_model(settings)
+    problem, _ = load_problem(settings, model, tell)
+    estimates, seconds = [], []
+    for name in names:
+        tell(f"identifying by {name}")
+        start = time.perf_counter()
+        estimates.append(identify(problem, name, settings.options if name == settings.method else {}))
+        seconds.append(time.perf_counter() - start)
+    run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), tell)
+    validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
+    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds))
+
+
+def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
+    """The comparison as the object that `--json` prints."""
+    names = [estimate.method for estimate in result.estimates]
+    methods = {estimate.method: {
+        "relative_error": estimate.diagnostics["relative_error"],
+        "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
+        "validation": [one.total.relative_error for one in validations], "consistent": estimate.diagnostics.get("consistent"),
+        "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
+        for estimate, validations, seconds in zip(result.estimates, result.validations, result.seconds, strict=True)}
+    base = result.estimates[0].base.names
+    parameters = {name: {method: _value(estimate, name) for method, estimate in
+                         zip(names, result.estimates, strict=True)} for name in base}
+    return {"robot": result.run.robot.name, "methods": methods, "parameters": parameters}
+
+
+def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
+    k = estimate.names.index(name)
+    std = float(estimate.std[k])
+    return {"value": float(estimate.values[k]), "std": std if math.isfinite(std) else None}
+
+
+def write_comparison(result: ComparedMethods, path: Path) -> None:
+    """The report of the first method with the others beside it."""
+    run = result.run
+    write_report(ReportData(title=f"{run.robot.name}: {len(result.estimates)} methods", robot=run.robot,
+                            estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
+                            reconstruction=run.reconstruction, validations=run.validations, cross=run.cross,
+                            verdict=run.verdict, notes=run.notes, command="", settings=run.settings.as_toml(),
+                            seconds=sum(result.seconds)), path)

@@ -1,0 +1,122 @@
+"""The folder of a result: what is written, and how an earlier one is read again."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid import __version__
+from dynid.errors import DynidError
+from dynid.estimate import Estimate
+from dynid.files import write_whole
+from dynid.report import ReportData, write_report
+from dynid.run.run import Run, make_model
+from dynid.run.settings import RunSettings
+from dynid.run.toml import dumps
+
+PARAMETERS, REGRESSION, REPORT, SETTINGS = "parameters.toml", "regression.npz", "report.html", "run.toml"
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """What `dynid identify --json` says of a run; numbers that are not finite are None."""
+    estimate = run.estimate
+    return {
+        "method": estimate.method, "robot": run.robot.name,
+        "parameters": {name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(relative),
+                              "unit": unit, "expression": expression, "identified": bool(known)}
+                       for name, value, std, relative, unit, expression, known in zip(
+                           estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
+                           estimate.base.expressions, estimate.identified, strict=True)},
+        "standard_parameters": None if estimate.theta is None else {
+            name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
+        "relative_error": _finite(estimate.diagnostics["relative_error"]),
+        "relative_error_per_joint": [_finite(x) for x in estimate.diagnostics["relative_error_per_joint"]],
+        "rank": estimate.diagnostics.get("rank"), "condition": _finite(estimate.diagnostics.get("condition", math.nan)),
+        "deviation_inflation": _finite(estimate.diagnostics.get("deviation_inflation", math.nan)),
+        "shape": estimate.diagnostics.get("shape"),
+        "consistent": estimate.diagnostics.get("consistent"),
+        "validation": [one.to_dict() for one in run.validations],
+        "cross_validation": None if run.cross is None else run.cross.to_dict(),
+        "verdict": run.verdict.to_dict(),
+        "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
+        "elapsed_s": run.seconds,
+    }
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False, report: bool = True) -> dict[str, str]:
+    """Write a run's results into a folder; an earlier result is only replaced with `force`."""
+    folder = Path(folder)
+    if (folder / PARAMETERS).exists() and not force:
+        raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
+    settings = run.settings.model_copy(update={"prepare": dict(run.samples[0].settings)})
+    text = settings.moved(Path(), folder).as_toml(f"Repeat with: dynid identify {SETTINGS} -o FOLDER")
+    written = {"parameters": folder / PARAMETERS, "regression": folder / REGRESSION, "settings": folder / SETTINGS}
+    with write_whole(written["parameters"]) as file:
+        file.write(parameters_text(run))
+    run.problem.regression.save(written["regression"])
+    with write_whole(written["settings"]) as file:
+        file.write(text)
+    if report:
+        written["report"] = folder / REPORT
+        write_report(report_data(run, command, text), written["report"])
+    return {name: str(path) for name, path in written.items()}
+
+
+def parameters_text(run: Run) -> str:
+    """parameters.toml: the same bytes for the same data and settings."""
+    said = facts(run)
+    base = {name: {key: value for key, value in one.items() if value is not None}
+            for name, one in said["parameters"].items()}
+    values: dict[str, Any] = {
+        "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
+                   "relative_error": said["relative_error"] or 0.0, "rank": said["rank"] or 0},
+        "base": base}
+    if said["standard_parameters"] is not None:
+        values["standard"] = said["standard_parameters"]
+    if said["shape"]:
+        values["shape"] = said["shape"]
+    return ("# Base parameters with one-sigma deviations (rel_std in percent), SI units.\n" + dumps(values))
+
+
+def report_data(run: Run, command: str, settings: str) -> ReportData:
+    """What the report shows of a run."""
+    return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
+                      estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
+                      validations=run.validations, cross=run.cross, verdict=run.verdict, notes=run.notes,
+                      command=command, settings=settings, seconds=run.seconds)
+
+
+def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
+    """An earlier result from its folder: the estimate and the settings that made it."""
+    from dynid.regression import base_parameters
+
+    folder = Path(folder)
+    for name in (PARAMETERS, SETTINGS):
+        if not (folder / name).is_file():
+            raise DynidError(f"{folder} holds no result: {name} is not there")
+    settings = RunSettings.load(folder / SETTINGS)
+    model = make_model(settings)
+    try:
+        values = tomllib.loads((folder / PARAMETERS).read_text(encoding="utf-8"))
+        stored, method = values["base"], values["result"]["method"]
+        if "shape" in values:
+            model = model.with_shape([values["shape"][name]["value"] for name in model.shape_names])
+        base = base_parameters(model)
+        beta = np.array([stored[name]["value"] for name in base.names])
+        known = np.array([stored[name]["identified"] for name in base.names])
+        std = np.array([stored[name].get("std", 0.0) for name in base.names])
+        theta = values.get("standard")
+    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+        raise DynidError(f"{folder / PARAMETERS} does not fit the robot and terms of {folder / SETTINGS}") from None
+    return Estimate(method, model, base, beta, np.diag(std ** 2), known,
+                    theta=None if theta is None else model.parameters.vector(theta),
+                    diagnostics={"relative_error": values["result"]["relative_error"], "rank": values["result"]["rank"]},
+                    provenance={"folder": str(folder)}), settings

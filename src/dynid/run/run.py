@@ -1,0 +1,149 @@
+"""Run: from settings to an estimate, its validation and its verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dynid.errors import DynidError, RecordingError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording import Recording, Samples
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare, prepare_pieces
+from dynid.recording.read import read
+from dynid.recording.stream import stream
+from dynid.regression import base_parameters, fold
+from dynid.regression.fold import UNIT
+from dynid.robot import Robot
+from dynid.run.settings import RunSettings
+from dynid.validate import CrossValidation, Reconstruction, Verdict, cross_validate, reconstruct, verdict
+
+Tell = Callable[[str], None]  # says in a few words what is going on now
+
+_REMEMBERED_ROWS = 16 * UNIT  # of a streamed log: enough to learn how residuals correlate, and to draw
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything a run found."""
+
+    settings: RunSettings
+    model: Model
+    problem: Problem
+    estimate: Estimate
+    reconstruction: Reconstruction
+    validations: tuple[Reconstruction, ...]
+    cross: CrossValidation | None
+    verdict: Verdict
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def robot(self) -> Robot:
+        return self.model.robot
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        return self.problem.samples
+
+
+def make_model(settings: RunSettings) -> Model:
+    """The robot and terms a run asks for."""
+    robot = Robot.load(settings.robot)
+    if settings.gravity is not None:
+        robot = robot.with_gravity(settings.gravity)
+    wanted = settings.model
+    own = wanted.own_terms
+    if own is None:  # nothing asked for: what the robot's own file suggests
+        own = not (wanted.friction or wanted.rotor or wanted.terms)
+    return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
+                                   extra=wanted.terms))
+
+
+def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
+    """Read, prepare, fold, identify, validate and judge."""
+    started = time.perf_counter()
+    tell("reading the robot")
+    model = make_model(settings)
+    problem, recordings = load_problem(settings, model, tell)
+    tell(f"identifying by {settings.method}")
+    estimate = identify(problem, settings.method, settings.options)
+    tell("validating")
+    result = judge(problem, estimate, settings, tell)
+    notes = tuple(dict.fromkeys(note for recording in recordings for note in recording.notes))
+    return replace(result, notes=notes, seconds=time.perf_counter() - started)
+
+
+def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
+    """Validate an estimate on its own data, on other logs and by cross-validation, and put it into words."""
+    if not isinstance(problem.model, Model):
+        raise DynidError("a run is of a robot; identify a model of your own through dynid.identify")
+    own = reconstruct(estimate, problem.samples)
+    others = []
+    chosen = Preparation.of(dict(problem.samples[0].settings)).elsewhere()
+    for log in settings.validate_on:
+        tell(f"validating on {_name(log)}")
+        recording = read_log(log, settings, problem.model.robot)
+        others.append(reconstruct(estimate, prepare(recording, chosen)))
+    cross = None
+    if len(problem.regression.blocks) > 2:
+        tell("cross-validating over blocks of time")
+        cross = cross_validate(problem, settings.method, settings.options, estimate=estimate)
+    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
+    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, (), 0.0)
+
+
+def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
+                 ) -> tuple[Problem, list[Recording]]:
+    """Logs to a folded problem. Streamed logs are folded whole, and so much of them kept as plots and residuals need."""
+    chosen = Preparation.of(settings.prepare, "[prepare]")
+    if settings.stream_rows is None:
+        samples, recordings = [], []
+        for log in settings.logs:
+            tell(f"reading {_name(log)}")
+            recordings.append(read_log(log, settings, model.robot))
+            tell(f"preparing {_name(log)}")
+            samples.append(prepare(recordings[-1], chosen))
+            # One preparation for all logs: what the first one's data chose holds for the others.
+            chosen = Preparation.of(dict(samples[0].settings)).elsewhere()
+        tell("folding")
+        return Problem.of(model, samples, blocks=settings.blocks), recordings
+    seen: list[Recording] = []
+    kept: list[Samples] = []
+
+    def parts() -> Iterator[Samples]:
+        for log in settings.logs:
+            for piece in prepare_pieces(_remember(log, settings, model.robot, seen), chosen):
+                if sum(map(len, kept)) < _REMEMBERED_ROWS:
+                    kept.append(piece)
+                tell(f"folding {_name(log)}, {piece.t[-1]:.0f} s")
+                yield piece
+
+    regression = fold(model, parts(), base=base_parameters(model), blocks=settings.blocks)
+    return Problem(model, regression, tuple(kept), model.parameters.nominal), seen
+
+
+def _remember(log: str | tuple[str, ...], settings: RunSettings, robot: Robot,
+              seen: list[Recording]) -> Iterator[Recording]:
+    assert settings.stream_rows is not None
+    paths = log if isinstance(log, str) else list(log)
+    for piece in stream(paths, dict(settings.log), robot, rows=settings.stream_rows):
+        if not seen:
+            seen.append(piece)
+        yield piece
+
+
+def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:
+    """One log as the run's [log] table reads it."""
+    paths = [log] if isinstance(log, str) else list(log)
+    for path in paths:
+        if not Path(path).exists():
+            raise RecordingError(f"there is no log {path}")
+    return read(paths if len(paths) > 1 else paths[0], dict(settings.log), robot)
+
+
+def _name(log: str | Sequence[str]) -> str:
+    return Path(log if isinstance(log, str) else log[0]).name

@@ -1,0 +1,99 @@
+"""RunSettings: one TOML file that describes a whole identification, from robot and logs to method and output."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dynid.errors import DynidError
+from dynid.run.toml import dumps
+
+
+class ModelSettings(BaseModel):
+    """The [model] table: what to identify beside the rigid bodies.
+
+    friction: kinds at every joint. rotor: reflected rotor inertia. own_terms: the terms the robot's own file lists;
+    None takes them when nothing else is asked for. terms: tables of further terms, as in robot files.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    friction: tuple[str, ...] = ()
+    rotor: bool = False
+    own_terms: bool | None = None
+    terms: tuple[dict[str, Any], ...] = ()
+
+
+class RunSettings(BaseModel):
+    """A run. Paths are relative to the file that names them.
+
+    robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
+    other may stand in a list of their own. validate_on: logs to try the result on. method and its [options].
+    log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. gravity: in the base
+    frame, m/s^2, instead of the robot's own. blocks: stretches of time for cross-validation. stream_rows: read the logs
+    in pieces of so many rows, for logs larger than memory.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    robot: str
+    logs: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
+    validate_on: tuple[str | tuple[str, ...], ...] = ()
+    method: str = "wls"
+    options: dict[str, Any] = Field(default_factory=dict)
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    log: dict[str, Any] = Field(default_factory=dict)
+    prepare: dict[str, Any] = Field(default_factory=dict)
+    gravity: tuple[float, float, float] | None = None
+    blocks: int = Field(default=10, ge=1, le=1000)
+    stream_rows: int | None = Field(default=None, ge=1000)
+
+    @staticmethod
+    def of(values: Mapping[str, Any], source: str = "run") -> RunSettings:
+        """From a mapping, with errors in one sentence that names `source` and the setting."""
+        try:
+            return RunSettings.model_validate(dict(values))
+        except ValidationError as problem:
+            first = problem.errors(include_url=False)[0]
+            name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
+            if first["type"] == "extra_forbidden":
+                raise DynidError(f"{source}: there is no setting '{name}'; the settings are "
+                                 f"{', '.join(RunSettings.model_fields)}") from None
+            raise DynidError(f"{source}: setting '{name}' is wrong: {first['msg'].lower()}") from None
+
+    @staticmethod
+    def load(path: str | Path) -> RunSettings:
+        """From a TOML file; its paths become relative to the working directory."""
+        path = Path(path)
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise DynidError(f"cannot read the run file {path}: {problem.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise DynidError(f"{path} is not a TOML file: {problem}") from None
+        return RunSettings.of(values, str(path)).moved(path.parent, Path())
+
+    def moved(self, origin: Path, target: Path) -> RunSettings:
+        """The same run with paths that were relative to `origin` made relative to `target`."""
+        def move(name: str) -> str:
+            if Path(name).is_absolute():
+                return name
+            return os.path.relpath(origin / name, target)
+
+        def each(logs: tuple[str | tuple[str, ...], ...]) -> tuple[str | tuple[str, ...], ...]:
+            return tuple(move(log) if isinstance(log, str) else tuple(map(move, log)) for log in logs)
+
+        is_file = (origin / self.robot).exists() or os.sep in self.robot or "." in self.robot
+        return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),
+                                       "validate_on": each(self.validate_on)})
+
+    def as_toml(self, comment: str = "") -> str:
+        """The text of a run file."""
+        values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        head = "".join(f"# {line}\n" for line in comment.splitlines())
+        return head + dumps(values)
