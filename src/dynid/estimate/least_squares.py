@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,38 +73,62 @@ def joint_weights(regression: Regression) -> Array:
     return 1.0 / deviations
 
 
-def honest_covariance(problem: Problem, solution: Solution, weights: Array) -> tuple[Array, Correlation | None]:
-    """Covariance (base, base) under residuals correlated in time; without samples at hand, under independent ones."""
-    beta, inverse = solution.beta, solution.inverse
+def noise_matrix(problem: Problem, solution: Solution, weights: Array, *, mix: Array | None = None,
+                 influence: Callable[[Array], Array] | None = None) -> tuple[Array, Correlation | None]:
+    """sum_j w_j^4 X_j' C_j X_j (base, base), the heart of the covariance under residuals correlated in time.
+
+    Without samples at hand residuals are taken for independent. mix, influence: as
+    `dynid.regression.residuals.correlation` takes them.
+    """
     if not problem.samples:
-        return naive_covariance(problem.regression, solution, weights), None
-    found = correlation(problem.model, problem.samples, problem.base, beta, inverse=inverse, weights=weights,
-                        threads=problem.threads)
-    middle = np.zeros_like(inverse)
+        return naive_noise_matrix(problem.regression, solution, weights), None
+    found = correlation(problem.model, problem.samples, problem.base, solution.beta, inverse=solution.inverse,
+                        weights=weights, mix=mix, influence=influence, threads=problem.threads)
+    middle = np.zeros_like(solution.inverse)
     for j, factor in enumerate(problem.regression.factors):
         columns = found.columns[j]
         more = factor.rows / max(found.rows[j], 1.0)  # the fold may hold more rows than the samples at hand
         middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
-    return inverse @ middle @ inverse, found
+    return middle, found
 
 
-def naive_covariance(regression: Regression, solution: Solution, weights: Array) -> Array:
-    """Covariance as if every row were independent (Janot, Vandanjon, Gautier, eq. 16-18, each joint its own noise)."""
+def honest_covariance(problem: Problem, solution: Solution, weights: Array, *, mix: Array | None = None,
+                      influence: Callable[[Array], Array] | None = None) -> tuple[Array, Correlation | None]:
+    """Covariance (base, base) under residuals correlated in time; see `noise_matrix`."""
+    middle, found = noise_matrix(problem, solution, weights, mix=mix, influence=influence)
+    return solution.inverse @ middle @ solution.inverse, found
+
+
+def naive_noise_matrix(regression: Regression, solution: Solution, weights: Array,
+                       variances: Sequence[float] | None = None) -> Array:
+    """sum_j w_j^4 c_j X_j' X_j (base, base): rows independent, c_j the variance of joint j's residuals or as given."""
     middle = np.zeros_like(solution.inverse)
-    for weight, factor in zip(weights, regression.factors, strict=True):
-        variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1)
+    for j, factor in enumerate(regression.factors):
+        variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1) if variances is None \
+            else variances[j]
         own = factor.r[:, :-1]
-        middle[np.ix_(factor.columns, factor.columns)] += weight ** 4 * variance * (own.T @ own)
-    return solution.inverse @ middle @ solution.inverse
+        middle[np.ix_(factor.columns, factor.columns)] += weights[j] ** 4 * variance * (own.T @ own)
+    return middle
+
+
+def naive_covariance(regression: Regression, solution: Solution, weights: Array,
+                     variances: Sequence[float] | None = None) -> Array:
+    """Covariance as if every row were independent (Janot, Vandanjon, Gautier, eq. 16-18, each joint its own noise)."""
+    return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
+
+
+def inflation(covariance: Array, naive: Array, identified: NDArray[np.bool_]) -> float:
+    """How many times too small deviations from the naive covariance are, in the median over the parameters."""
+    honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
+    known = identified & (simple > 0)
+    return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
 
 
 def diagnostics(problem: Problem, solution: Solution, weights: Array, covariance: Array,
-                found: Correlation | None) -> dict[str, Any]:
-    """Numbers every linear method reports."""
+                found: Correlation | None, naive: Array | None = None) -> dict[str, Any]:
+    """Numbers every linear method reports. naive (base, base): covariance to compare with, if not the weighted one."""
     regression = problem.regression
-    naive = np.sqrt(np.maximum(np.diag(naive_covariance(regression, solution, weights)), 0.0))
-    honest = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    known = solution.identified & (naive > 0)
+    naive = naive_covariance(regression, solution, weights) if naive is None else naive
     rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
     facts: dict[str, Any] = {
         "relative_error": regression.relative_error(solution.beta),
@@ -112,7 +136,7 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array, covariance
         "residual_deviation_per_joint": np.sqrt(regression.misfits(solution.beta) / rows).tolist(),
         "rank": solution.rank, "condition": solution.condition, "rows_per_joint": list(regression.rows),
         "weights": weights.tolist(), "confounded": {k: list(v) for k, v in solution.confounded.items()},
-        "deviation_inflation": float(np.median(honest[known] / naive[known])) if known.any() else 1.0,
+        "deviation_inflation": inflation(covariance, naive, solution.identified),
         "joints": list(regression.joints),
     }
     if found is not None:
@@ -122,17 +146,27 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array, covariance
     return facts
 
 
-def linear_estimate(problem: Problem, name: str, weights: Array, extra: Mapping[str, Any] | None = None) -> Estimate:
-    """Least squares with given joint weights, complete with covariance and diagnostics."""
-    stacked = problem.regression.stack(weights)
-    if stacked.rows <= len(problem.base):
-        raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(problem.base)} base parameters; "
+def stack_enough(regression: Regression, weights: Array) -> Stacked:
+    """All joints' equations, weighted; refused when there are not more of them than base parameters."""
+    stacked = regression.stack(weights)
+    if stacked.rows <= len(regression.base):
+        raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(regression.base)} base parameters; "
                                "record a longer motion")
-    solution = solve(problem.regression, stacked)
+    return stacked
+
+
+def complete(problem: Problem, name: str, solution: Solution, weights: Array,
+             extra: Mapping[str, Any] | None = None) -> Estimate:
+    """A solution of the equations with these joint weights as an estimate with its covariance and diagnostics."""
     covariance, found = honest_covariance(problem, solution, weights)
     facts = diagnostics(problem, solution, weights, covariance, found)
     return Estimate(name, problem.model, problem.base, solution.beta, covariance, solution.identified,
                     diagnostics={**facts, **(extra or {})})
+
+
+def linear_estimate(problem: Problem, name: str, weights: Array, extra: Mapping[str, Any] | None = None) -> Estimate:
+    """Least squares with given joint weights, complete with covariance and diagnostics."""
+    return complete(problem, name, solve(problem.regression, stack_enough(problem.regression, weights)), weights, extra)
 
 
 @method("ols", "ordinary least squares")

@@ -87,6 +87,14 @@ class Stacked:
     rest: float
     rows: int
 
+    def select(self, kept: ArrayLike) -> Stacked:
+        """The same equations with only some of the base parameters, given by their indices in order."""
+        b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
+        tall = np.zeros((b + 1, len(columns) + 1))
+        tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
+        r = triangular(tall)
+        return Stacked(r[:-1, :-1], r[:-1, -1], float(r[-1, -1] ** 2), self.rows)
+
     def misfit(self, beta: Array) -> float:
         """Weighted sum of squared residuals for base values beta."""
         return float(np.sum((self.rho - self.r @ beta) ** 2) + self.rest)

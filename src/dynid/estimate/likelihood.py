@@ -1,0 +1,94 @@
+"""Maximum likelihood with the full covariance of the joints' residuals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import (
+    Solution,
+    diagnostics,
+    honest_covariance,
+    joint_weights,
+    naive_covariance,
+    solve,
+    stack_enough,
+)
+from dynid.estimate.problem import Problem, method
+from dynid.regression import Regression, fold
+from dynid.regression.residuals import residuals
+from dynid.robot.inertia import Array
+
+_EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
+_CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may not be one and the same
+
+
+@method("ml", "maximum likelihood with the full covariance between joints")
+def maximum_likelihood(problem: Problem, *, iterations: int = 20, tolerance: float = 1e-3) -> Estimate:
+    """Generalised least squares and the covariance S of the joints' residuals in turn, until neither changes.
+
+    Where the noise of joints hangs together, as behind a coupling or with a shared disturbance, one joint's residual
+    tells of another's. Equations are whitened by U with U'U = S^-1, upper triangular so that a row sees hardly more
+    than its joint did, and only rows in which every joint is kept can be used. Stops when no parameter moves more than
+    `tolerance` of its deviation. The stated covariance counts the whitened residuals' correlation in time.
+    """
+    problem.need_samples("ml")
+    solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
+    ones, deviations = np.ones(problem.model.dof), np.sqrt(np.diag(spread))
+    covariance, found = honest_covariance(replace(problem, regression=regression), solution, ones,
+                                          mix=_whitener(spread))
+    facts = diagnostics(problem, solution, 1.0 / deviations, covariance, found,
+                        naive_covariance(regression, solution, ones))
+    rows = regression.rows[0]
+    facts |= {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
+              "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()),
+              "iterations": steps, "converged": steps < iterations}
+    return Estimate("ml", problem.model, problem.base, solution.beta, covariance, solution.identified,
+                    diagnostics=facts)
+
+
+def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:
+    """The solution, the whitened fold it solves, the covariance S between joints, and how many turns it took."""
+    solution = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
+    for step in range(1, iterations + 1):
+        spread = _residual_covariance(problem, solution.beta)
+        regression = fold(problem.model, problem.samples, base=problem.base, blocks=1, mix=_whitener(spread),
+                          threads=problem.threads)
+        before = solution.beta
+        solution = solve(regression, stack_enough(regression, np.ones(regression.dof)))
+        moved, unit = np.abs(solution.beta - before), np.sqrt(np.diag(solution.inverse))
+        still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
+        if still or step == iterations:
+            return solution, regression, spread, step
+    raise ModelError(f"method 'ml' needs at least one iteration, got {iterations}")
+
+
+def _whitener(spread: Array) -> Array:
+    """U (dof, dof), upper triangular, with U'U = S^-1."""
+    return np.linalg.cholesky(np.linalg.inv(spread)).T
+
+
+def _residual_covariance(problem: Problem, beta: Array) -> Array:
+    """Covariance S (dof, dof) of the residuals in the rows where all joints are kept."""
+    series = [residuals(problem.model, part, problem.base, beta) for part in problem.samples]
+    common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
+    if len(common) <= problem.model.dof:
+        raise NotPossibleError(f"only {len(common)} rows have the equations of all joints, and method 'ml' learns from "
+                               "those alone; move all joints at once, or use 'wls'")
+    spread = common.T @ common / len(common)
+    torque = np.sqrt([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
+    least = np.maximum(_EXACT * torque, 1e-9 * np.sqrt(np.diag(spread)).max())
+    deviations = np.maximum(np.sqrt(np.diag(spread)), np.where(least > 0, least, 1.0))
+    # Rounding is not noise and joints are never quite alike: both would make a matrix that cannot be inverted.
+    values, vectors = np.linalg.eigh(spread / np.outer(deviations, deviations))
+    together = (vectors * np.maximum(values, _CLOSEST)) @ vectors.T
+    size = deviations / np.sqrt(np.diag(together))
+    return together * np.outer(size, size)
+
+
+def _log_likelihood(spread: Array, rows: int, misfit: float) -> float:
+    """Of normal residuals with covariance S, as if rows were independent; misfit: sum of squared whitened residuals."""
+    return float(-0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet + misfit))

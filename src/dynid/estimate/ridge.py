@@ -1,0 +1,155 @@
+"""Least squares pulled toward a nominal model: what the data do not tell stays as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import diagnostics, honest_covariance, joint_weights, solve, stack_enough
+from dynid.estimate.problem import Problem, method
+from dynid.model import Parameters
+from dynid.regression import BaseParameters, Regression, Stacked
+from dynid.robot.inertia import Array
+
+RULES = ("one-deviation", "minimum")
+_DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
+
+
+@method("ridge", "least squares pulled toward the nominal model")
+def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
+    """All standard parameters: min sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
+
+    Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
+    of gyration about the link frame; all others by the largest of their own nominal value and the usual one of their
+    kind. As joints are weighted by the deviation of their noise, 1 / sqrt(strength) is the share by which the nominal
+    values would be believed wrong if rows were independent. Without a given strength it is chosen by leaving out each
+    block of time in turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the
+    largest one whose loss against that is within one deviation of the loss over the blocks.
+
+    The estimate is biased. Its covariance is the mean square error: the noise's part, and the pull's part if the
+    nominal values are wrong by what the strength says, or by what the data show if that is more. Parameters that the
+    data do not excite keep what the pull makes of the nominal values and are marked as not identified.
+    """
+    if rule not in RULES:
+        raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
+    if strength is not None and not (np.isfinite(strength) and strength > 0):
+        raise ModelError(f"the strength of method 'ridge' must be above zero, got {strength}")
+    nominal, regression = problem.need_nominal("ridge"), problem.regression
+    scale = parameter_scales(problem.base.parameters, nominal)
+    weights = joint_weights(regression)
+    stacked = stack_enough(regression, weights)
+    pull = Pull.of(stacked, problem.base, nominal, scale)
+    facts: dict[str, Any] = {}
+    if strength is None:
+        strength, facts = _cross_validate(regression, weights, nominal, scale, pull.singular[0] ** 2 * 10.0 ** _DECADES,
+                                          rule)
+    theta = pull.theta(np.array([strength]))[0]
+    known = solve(regression, stacked)
+    solution = replace(known, beta=problem.base.reduce(theta), inverse=pull.inverse(strength))
+    noise, found = honest_covariance(problem, solution, weights)
+    wrong = max(1.0 / np.sqrt(strength), pull.seen_deviation(noise, strength))
+    covariance = noise + pull.bias(strength, wrong)
+    facts = diagnostics(problem, solution, weights, covariance, found) | facts
+    facts |= {"strength": float(strength), "nominal_wrong_by": float(wrong),
+              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(noise), 0.0)).tolist()}
+    return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
+                    diagnostics=facts)
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """The pulled problem in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
+
+    right (parameters, parameters): V. singular and target (parameters,) in these directions, zeros where A has none.
+    """
+
+    base: BaseParameters
+    nominal: Array
+    scale: Array
+    right: Array
+    singular: Array
+    target: Array
+
+    @staticmethod
+    def of(stacked: Stacked, base: BaseParameters, nominal: Array, scale: Array) -> Pull:
+        left, singular, right = np.linalg.svd(stacked.r @ (base.matrix * scale))
+        padded, target = np.zeros(len(scale)), np.zeros(len(scale))
+        padded[:len(singular)] = singular
+        target[:len(singular)] = left[:, :len(singular)].T @ (stacked.rho - stacked.r @ base.reduce(nominal))
+        return Pull(base, nominal, scale, right.T, padded, target)
+
+    def theta(self, strengths: Array) -> Array:
+        """Standard parameters for each strength (strengths, parameters)."""
+        along = self.singular * self.target / (self.singular ** 2 + strengths[:, None])
+        return self.nominal + along @ self.right.T * self.scale
+
+    @property
+    def _to_base(self) -> Array:
+        """Base parameters of a unit step in each direction (base, parameters)."""
+        return (self.base.matrix * self.scale) @ self.right
+
+    def inverse(self, strength: float) -> Array:
+        """(H + strength B^-T scale^-2 B^-1)^-1 (base, base)."""
+        half = self._to_base / np.sqrt(self.singular ** 2 + strength)
+        return half @ half.T
+
+    def bias(self, strength: float, wrong: float) -> Array:
+        """Covariance (base, base) from a nominal model whose scaled parameters are each wrong by `wrong`."""
+        half = self._to_base * (wrong * strength / (self.singular ** 2 + strength))
+        return half @ half.T
+
+    def seen_deviation(self, noise: Array, strength: float) -> float:
+        """By how much the scaled nominal parameters are wrong as far as the data show it, and one deviation more that
+        noise could hide; noise (base, base): the covariance that noise gives the pulled estimate."""
+        seen = np.flatnonzero(self.singular > 1e-9 * self.singular[0])
+        share = self.singular[seen] ** 2 / (self.singular[seen] ** 2 + strength)
+        moved = share * self.target[seen] / self.singular[seen]
+        back = np.linalg.pinv(self._to_base[:, seen])
+        by_noise = np.einsum("ib,bc,ic->i", back, noise, back)
+        shown = max(np.sum(moved ** 2 - by_noise), 0.0) + np.sqrt(2.0 * np.sum(by_noise ** 2))
+        return float(np.sqrt(shown / np.sum(share ** 2)))
+
+
+def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
+    """The size (parameters,) by which a change of each parameter is measured; above zero for all."""
+    kinds = np.array([item.name.rstrip("0123456789") for item in parameters])
+    scale = np.zeros(len(parameters))
+    for kind in np.unique(kinds):
+        same = kinds == kind
+        usual = np.sqrt(np.mean(nominal[same] ** 2))
+        scale[same] = np.maximum(np.abs(nominal[same]), usual if usual > 0 else 1.0)
+    for places in parameters.bodies.values():
+        xx, _, _, yy, _, zz, _, _, _, mass = nominal[places]
+        if mass > 0 and xx + yy + zz > 0:
+            length = np.sqrt((xx + yy + zz) / (2.0 * mass))
+            scale[places] = mass * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
+    return scale
+
+
+def _cross_validate(regression: Regression, weights: Array, nominal: Array, scale: Array, strengths: Array,
+                    rule: str) -> tuple[float, dict[str, Any]]:
+    """The strength that predicts blocks of time left out, and the errors behind that choice."""
+    whole = [k for k in range(len(regression.blocks)) if min(regression.only(k).rows) > 0]
+    if len(whole) < 3:
+        raise NotPossibleError(f"the data have only {len(whole)} stretches of time to leave out in turn, too few to "
+                               "choose the strength of method 'ridge'; give one, or record a longer motion")
+    errors = np.zeros((len(whole), len(strengths)))
+    for row, k in enumerate(whole):
+        rest, left = regression.without(k).stack(weights), regression.only(k).stack(weights)
+        thetas = Pull.of(rest, regression.base, nominal, scale).theta(strengths)
+        errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
+    mean = errors.mean(axis=0)
+    best = int(np.argmin(mean))
+    # Blocks differ in how hard they are, so losses are compared block by block.
+    loss = errors - errors[:, [best]]
+    deviation = loss.std(axis=0, ddof=1) / np.sqrt(len(whole))
+    chosen = best
+    if rule == "one-deviation":
+        chosen = int(np.flatnonzero(loss.mean(axis=0) <= deviation + 1e-12 * mean[best]).max(initial=best))
+    facts = {"rule": rule, "strengths": strengths.tolist(), "left_out_error": np.sqrt(mean).tolist(),
+             "left_out_blocks": len(whole)}
+    return float(strengths[chosen]), facts

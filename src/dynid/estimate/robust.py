@@ -1,0 +1,140 @@
+"""Robust least squares: rows that do not fit lose their weight, so spikes and contacts do not spoil the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.errors import ModelError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import (
+    Solution,
+    diagnostics,
+    honest_covariance,
+    joint_weights,
+    naive_covariance,
+    solve,
+    stack_enough,
+)
+from dynid.estimate.problem import Problem, method
+from dynid.regression import fold
+from dynid.regression.residuals import residuals
+from dynid.robot.inertia import Array
+
+_NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one
+_START = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
+_OUTLIER = 4.685  # deviations beyond which a row is called an outlier
+_ROUGHLY = 0.5  # of its deviation: how still the start must stand in every parameter
+_LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
+_EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How a residual of u deviations counts: weight(u) of its row, and slope(u) of the influence u weight(u)."""
+
+    tuning: float
+    weight: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+
+
+def huber(tuning: float = 1.345) -> Loss:
+    """Squares within `tuning` deviations, absolute values beyond: an outlier pulls, but no harder the further it is."""
+    return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning),
+                lambda u: (np.abs(u) <= tuning).astype(float))
+
+
+def tukey(tuning: float = 4.685) -> Loss:
+    """The biweight: rows beyond `tuning` deviations do not count at all."""
+    def share(u: Array) -> Array:
+        return np.minimum((u / tuning) ** 2, 1.0)
+    return Loss(tuning, lambda u: (1.0 - share(u)) ** 2, lambda u: (1.0 - share(u)) * (1.0 - 5.0 * share(u)))
+
+
+LOSSES: dict[str, Callable[..., Loss]] = {"tukey": tukey, "huber": huber}
+
+
+@method("irls", "robust least squares, each row weighted by its own residual")
+def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
+                         tolerance: float = 1e-3) -> Estimate:
+    """Iteratively reweighted least squares for torques with outliers.
+
+    loss: "tukey" forgets gross outliers, "huber" only bounds them. tuning: in deviations of the noise; by default
+    either is 95 % as sharp as least squares when there are no outliers. The start is nearly the least sum of absolute
+    residuals, which a tenth of bad torques hardly moves; from it stays the scale of each joint's noise, the median of
+    its absolute residuals. Stops when no parameter moves more than `tolerance` of its deviation.
+
+    Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with m the mean slope of the influence
+    and C the autocovariance of what the estimate feels of the residuals.
+    """
+    if loss not in LOSSES:
+        raise ModelError(f"method 'irls' has no loss '{loss}'; it has {', '.join(LOSSES)}")
+    if tuning is not None and not tuning > 0:
+        raise ModelError(f"the tuning of method 'irls' must be above zero, got {tuning}")
+    problem.need_samples("irls")
+    chosen = LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
+    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
+    start, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _ROUGHLY)
+    solution, scale, steps = _descend(problem, chosen, start.beta, scale, iterations, tolerance)
+
+    weights = 1.0 / scale
+    in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
+    slopes = np.array([chosen.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
+    bread = solve(problem.regression, problem.regression.stack(weights * np.sqrt(np.maximum(slopes, _LEAST_SLOPE))))
+    felt = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
+    covariance, found = honest_covariance(problem, felt, weights, influence=lambda r: r * chosen.weight(r / scale))
+    variances = [0.0 if found is None else found.autocovariance[j][0] for j in range(problem.model.dof)]
+    naive = naive_covariance(problem.regression, felt, weights, variances)
+    facts = diagnostics(problem, felt, weights, covariance, found, naive)
+    facts |= {"loss": loss, "tuning": chosen.tuning, "noise_deviation_per_joint": scale.tolist(),
+              "outlier_share_per_joint": [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0
+                                          for u in in_deviations],
+              "iterations": steps, "converged": steps < iterations}
+    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, felt.identified, diagnostics=facts)
+
+
+def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
+             tolerance: float) -> tuple[Solution, Array, int]:
+    """Reweighted least squares until nothing moves; with scale None the noise is measured anew before every step."""
+    for step in range(1, iterations + 1):
+        size = _noise_scale(problem, beta) if scale is None else scale
+        solution = _reweighted(problem, loss, beta, size)
+        moved, unit = np.abs(solution.beta - beta), np.sqrt(np.diag(solution.inverse))
+        beta = solution.beta
+        still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
+        if still or step == iterations:
+            return solution, _noise_scale(problem, beta) if scale is None else scale, step
+    raise ModelError(f"method 'irls' needs at least one iteration, got {iterations}")
+
+
+def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solution:
+    """Least squares with every row weighted by how well beta explains it."""
+    columns = [factor.columns for factor in problem.regression.factors]
+
+    def reweight(j: int, rows: Array) -> Array:
+        return np.sqrt(loss.weight((rows[-1] - beta[columns[j]] @ rows[:-1]) / scale[j]))
+
+    regression = fold(problem.model, problem.samples, base=problem.base, blocks=1, reweight=reweight,
+                      threads=problem.threads)
+    return solve(regression, regression.stack(1.0 / scale))
+
+
+def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
+    """Residuals of each joint in the rows that count."""
+    series = [residuals(problem.model, part, problem.base, beta) for part in problem.samples]
+    return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.model.dof)]
+
+
+def _noise_scale(problem: Problem, beta: Array) -> Array:
+    """Deviation of each joint's noise (dof,) from the median of its absolute residuals, which outliers hardly move."""
+    scale = np.zeros(problem.model.dof)
+    for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
+        if len(own) > len(factor.columns):
+            # As many residuals as there are parameters are next to zero by the fit itself.
+            scale[j] = np.median(np.abs(own)) / _NORMAL * len(own) / (len(own) - len(factor.columns))
+            scale[j] = max(scale[j], _EXACT * np.sqrt(factor.power / factor.rows))
+    if not np.any(scale > 0):
+        return np.ones(len(scale))
+    return np.maximum(scale, 1e-9 * scale.max())

@@ -1,0 +1,381 @@
+"""Separable least squares: friction whose shape is to be found together with the parameters it is linear in.
+
+The torques are Y(s) theta with a few shape parameters s inside Y. For given s the best theta is plain least squares,
+so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both steps are folds like any other:
+
+- A grid: one fold on the columns for many values of s side by side. A joint's shape shows in its own rows alone, so
+  from its factor every combination of its values is judged by small algebra.
+- Gauss-Newton: one fold on [Y(s), d(Y(s) theta)/d log s]. The last columns' coefficients are the step, and at the end
+  their covariance is that of the shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import minimum_filter
+
+from dynid.errors import ModelError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import (
+    Solution,
+    diagnostics,
+    honest_covariance,
+    joint_weights,
+    naive_covariance,
+    solve,
+    stack_enough,
+)
+from dynid.estimate.problem import Problem, method
+from dynid.model import LinearModel, Model, Parameter, Parameters
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, Regression, base_parameters, fold
+from dynid.regression.fold import fill_columns
+from dynid.robot.inertia import Array
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_POINTS = 24  # values of a shape parameter on the grid
+_FEW_POINTS = 9  # the same where a column depends on two of them at once
+_ENOUGH_ROWS = 40000  # rows on which a grid is judged; all rows count afterwards
+_VALLEYS = 3  # places on the grid from which the search goes on
+_STRETCH = 2000  # rows that are taken together when there are more than enough
+_STEP = 1e-4  # of log s, for derivatives
+_LONGEST = 0.5  # of log s, in one step of Gauss-Newton
+_STILL = 1e-10  # of log s: no smaller step is worth taking
+_NOTHING_NEW = 1e-8  # share of a column that is left beside the others, below which it is rounding
+
+
+class ShapedModel(LinearModel, Protocol):
+    """A model with shape parameters above zero: a `Model` with a term like `Stribeck`, or a user's own."""
+
+    @property
+    def shape_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def shape(self) -> Array: ...
+
+    def with_shape(self, values: ArrayLike) -> ShapedModel: ...
+
+
+@method("sls", "separable least squares, the shape of friction found too")
+def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
+                            tolerance: float = 1e-3) -> Estimate:
+    """Weighted least squares in which the free shape parameters of the model are found as well.
+
+    span: shape parameters are searched between their present value over span and times span, first on a grid joint by
+    joint, then all together with weights as in `wls`, until none moves more than `tolerance` of its deviation. The
+    estimate's model has the shape that was found; diagnostics["shape"] has its values and deviations, and deviations of
+    all parameters count that the shape is not known exactly.
+    """
+    model: Any = problem.model
+    if not getattr(model, "shape_names", ()):
+        raise ModelError("method 'sls' needs a model with free shape parameters, e.g. Stribeck friction with "
+                         "free = ['delta', 'alpha']")
+    if not span > 1:
+        raise ModelError(f"the span of method 'sls' must be above one, got {span}")
+    problem.need_samples("sls")
+    form = Form.of(model)
+    center = np.log(model.shape)
+    limits = center - np.log(span), center + np.log(span)
+    log_shape = _search(problem, form, center, np.log(span))
+    base = _base(problem.base, form, np.exp(log_shape))
+    best, steps = _descend(problem, form, base, log_shape, limits, iterations, tolerance)
+
+    b, shape = len(base), np.exp(best.log_shape)
+    whole = replace(problem, model=best.model, regression=best.regression)
+    covariance, found = honest_covariance(whole, best.solution, best.weights)
+    naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
+    plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
+    solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
+    facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive)
+    known = best.solution.identified[b:]
+    deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
+    at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
+    facts |= {"shape": {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
+                        for i, name in enumerate(model.shape_names)},
+              "iterations": steps, "converged": steps < iterations}
+    return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """How a model depends on its shape.
+
+    part: the terms that do, as a model of their own. columns (part parameters,): their places in the whole model.
+    touches (shapes, dof): joints whose torque a shape parameter changes. varies (shapes, part parameters): columns
+    that it changes.
+    """
+
+    model: ShapedModel
+    part: ShapedModel
+    columns: Ints
+    touches: Bools
+    varies: Bools
+
+    @staticmethod
+    def of(model: Any) -> Form:
+        part = model
+        if isinstance(model, Model):
+            part = Model(model.robot, tuple(term for term in model.terms if hasattr(term, "with_shape")))
+        rng = np.random.default_rng(0)
+        motion = rng.normal(size=(3, 64, model.dof))
+        y, shape = part.regressor(*motion), part.shape
+        changed = np.array([np.any(part.with_shape(shape * more).regressor(*motion) != y, axis=0)
+                            for more in 1.0 + 0.2 * np.eye(len(shape))])
+        columns = np.array([model.parameters.index(name) for name in part.parameters.names], dtype=np.int64)
+        return Form(model, part, columns, np.any(changed, axis=(2,)), np.any(changed, axis=(1,)))
+
+    @property
+    def varying(self) -> Ints:
+        """Places in the whole model of the columns that depend on the shape."""
+        return self.columns[self.varies.any(axis=0)]
+
+    def own(self, joint: int) -> Ints:
+        """Shape parameters that show in this joint's rows and in no other's."""
+        return np.flatnonzero(self.touches[:, joint] & (self.touches.sum(axis=1) == 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """A linear model put together from columns of others: sources are (model, its columns, their places here)."""
+
+    dof: int
+    parameters: Parameters
+    sources: tuple[tuple[LinearModel, Ints, Ints], ...]
+
+    @property
+    def structure(self) -> Bools:
+        found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
+        for model, own, here in self.sources:
+            structure = getattr(model, "structure", None)
+            found[:, here] = True if structure is None else structure[:, own]
+        return found
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+        """As `Model.fill`."""
+        for model, own, here in self.sources:
+            theirs = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64)
+            theirs[:, own] = place[:, here]
+            fill_columns(model, q, dq, ddq, theirs, out)
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(samples, dof, parameters)."""
+        out = np.zeros((self.dof * len(self.parameters), len(q)))
+        self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
+        return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
+
+    @property
+    def base(self) -> BaseParameters:
+        """Every parameter by itself."""
+        count = len(self.parameters)
+        return BaseParameters(self.parameters, np.arange(count), np.eye(count))
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """d(Y(s) theta) / d log s as a linear model: its parameters are small steps of log s."""
+
+    form: Form
+    log_shape: Array
+    theta: Array  # of form.part
+
+    @property
+    def dof(self) -> int:
+        return self.form.model.dof
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(tuple(Parameter(name, "1", int(np.argmax(touched)), "shape") for name, touched
+                                in zip(self.form.model.shape_names, self.form.touches, strict=True)))
+
+    @property
+    def structure(self) -> Bools:
+        return self.form.touches.T
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+        """As `Model.fill`; shape parameters that show in different joints are moved at once."""
+        left = list(range(len(self.log_shape)))
+        while left:
+            together: list[int] = []
+            for i in left:
+                if not np.any(self.form.touches[[*together, i]].sum(axis=0) > 1):
+                    together.append(i)
+            left = [i for i in left if i not in together]
+            move = np.zeros(len(self.log_shape))
+            move[together] = _STEP
+            up, down = (self._torques(self.log_shape + sign * move, q, dq, ddq) for sign in (1.0, -1.0))
+            for i in together:
+                for j in np.flatnonzero((place[:, i] >= 0) & self.form.touches[i]):
+                    out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
+
+    def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
+        part: Any = self.form.part.with_shape(np.exp(log_shape))
+        inverse = getattr(part, "inverse_dynamics", None)
+        return part.regressor(q, dq, ddq) @ self.theta if inverse is None else inverse(self.theta, q, dq, ddq)
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(samples, dof, shapes)."""
+        everything = np.arange(len(self.log_shape))
+        return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
+
+
+def _base(base: BaseParameters, form: Form, shape: Array) -> BaseParameters:
+    """Base parameters that hold for every shape: those given, unless they group columns that the shape changes."""
+    varying = form.varying
+    kept = np.isin(varying, base.independent)
+    alone = np.count_nonzero(base.matrix[:, varying], axis=0) == 1
+    rows = np.flatnonzero(np.isin(base.independent, varying))
+    if kept.all() and alone.all() and np.all(np.count_nonzero(base.matrix[rows], axis=1) == 1):
+        return base
+    return base_parameters(form.model.with_shape(shape))
+
+
+# -- the grid, joint by joint ----------------------------------------------------------------------
+def _search(problem: Problem, form: Form, center: Array, reach: float) -> Array:
+    """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
+    samples = _thinned(problem.samples)
+    found, _, step = _grid(problem, form, samples, center, reach)
+    tries = [_grid(problem, form, samples, valley, step) for valley in found]
+    best = center.copy()
+    for j in range(form.model.dof):
+        deepest = min(tries, key=lambda tried: tried[1][j])
+        best[form.own(j)] = deepest[0][0][form.own(j)]
+    return best
+
+
+def _thinned(samples: tuple[Samples, ...]) -> list[Samples]:
+    """Stretches of time spread over all samples, about as many rows as are enough."""
+    def rows(part: Samples) -> int:
+        return int(np.sum(np.diff(part.segments, axis=1))) // (part.decimation.total if part.decimation else 1)
+
+    every = -(-sum(rows(part) for part in samples) // _ENOUGH_ROWS)
+    if every <= 1:
+        return list(samples)
+    thin = []
+    for part in samples:
+        size = _STRETCH * (part.decimation.total if part.decimation else 1)
+        cuts = [(a, min(a + size, stop)) for start, stop in part.segments for a in range(int(start), int(stop), size)]
+        thin.append(replace(part, segments=np.array(cuts[::every], dtype=np.int64)))
+    return thin
+
+
+def _grid(problem: Problem, form: Form, samples: list[Samples], center: Array,
+          reach: float) -> tuple[Array, Array, float]:
+    """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
+    for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
+    joints = [(j, form.own(j)) for j in range(form.model.dof) if len(form.own(j))]
+    if not joints:
+        return center[None], np.zeros(form.model.dof), reach
+    # Each varying column with the positions of its shape parameters among those of its joint.
+    columns = [(j, c, tuple(np.flatnonzero(form.varies[own, c]).tolist()))
+               for j, own in joints for c in np.flatnonzero(form.varies[own].any(axis=0)).tolist()]
+    points = _POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
+    values = center[:, None] + np.linspace(-reach, reach, points)
+    fixed = problem.base.independent[~np.isin(problem.base.independent, form.varying)]
+    items = [problem.base.parameters.items[c] for c in fixed]
+    candidate: dict[tuple[int, ...], int] = {}  # (column, grid indices of its shape parameters) -> place
+    asked: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
+    for _, c, positions in columns:
+        for at in product(range(points), repeat=len(positions)):
+            candidate[(c, *at)] = len(items)
+            items.append(replace(form.part.parameters.items[c], name=f"{form.part.parameters.names[c]}@{at}"))
+            asked.setdefault((positions, at), []).append(c)
+    sources: list[tuple[LinearModel, Ints, Ints]] = [(form.model, fixed, np.arange(len(fixed)))]
+    for (positions, at), alike in asked.items():
+        log_shape = center.copy()
+        for _, shapes in joints:
+            for position, k in zip(positions, at, strict=True):
+                if position < len(shapes):
+                    log_shape[shapes[position]] = values[shapes[position], k]
+        sources.append((form.part.with_shape(np.exp(log_shape)), np.array(alike),
+                        np.array([candidate[(c, *at)] for c in alike])))
+    many = Assembled(form.model.dof, Parameters(tuple(items)), tuple(sources))
+    regression = fold(many, samples, base=many.base, blocks=1, threads=problem.threads)
+    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(form.model.dof)
+    for j, own in joints:
+        mine = [(c, positions) for joint, c, positions in columns if joint == j]
+        choices = np.array(list(product(range(points), repeat=len(own))))
+        places = np.array([[candidate[(c, *(choice[p] for p in positions))] for c, positions in mine]
+                           for choice in choices.tolist()])
+        left = _left(regression, j, len(fixed), places)
+        depths = left.reshape((points,) * len(own))
+        low = np.flatnonzero(depths == minimum_filter(depths, size=3, mode="nearest"))
+        low = low[np.argsort(left[low], kind="stable")]
+        valleys[:, own] = values[own, choices[np.resize(low, _VALLEYS)]]
+        misfit[j] = left[low[0]]
+    return valleys, misfit, 2.0 * reach / (points - 1)
+
+
+def _left(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
+    """Sum of squares that each row of places (choices, columns) leaves of a joint's torque beside its fixed columns."""
+    factor = regression.factors[joint]
+    first = int(np.searchsorted(factor.columns, fixed))
+    # Columns in order, so what stands below the fixed ones is what they leave of the others.
+    tail, length = factor.r[first:, first:], np.linalg.norm(factor.r[:, first:-1], axis=0)
+    unit = tail[:, :-1] / np.where(length > 0, length, 1.0)
+    chosen = np.moveaxis(unit[:, np.searchsorted(factor.columns[first:], places)], 0, 1)
+    left, singular, _ = np.linalg.svd(chosen, full_matrices=False)
+    along = np.einsum("crk,r->ck", left, tail[:, -1])
+    return np.sum(tail[:, -1] ** 2) - np.sum(np.where(singular > _NOTHING_NEW, along, 0.0) ** 2, axis=1)
+
+
+# -- Gauss-Newton, all joints together -------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A shape that was tried: the fold on columns and slopes, its solution, and the plain problem without slopes."""
+
+    log_shape: Array
+    model: Assembled
+    regression: Regression
+    solution: Solution
+    plain: Regression
+    plain_solution: Solution
+    weights: Array
+    misfit: float
+
+
+def _descend(problem: Problem, form: Form, base: BaseParameters, log_shape: Array, limits: tuple[Array, Array],
+             iterations: int, tolerance: float) -> tuple[Point, int]:
+    """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
+    start = form.model.with_shape(np.exp(log_shape))
+    first = fold(start, problem.samples, base=base, blocks=1, threads=problem.threads)
+    beta = solve(first, stack_enough(first, joint_weights(first))).beta
+    best = _point(problem, form, base, log_shape, beta, None)
+    b = len(base)
+    step = np.clip(best.solution.beta[b:], -_LONGEST, _LONGEST)
+    for count in range(1, iterations + 1):
+        target = np.clip(best.log_shape + step, *limits)
+        step = target - best.log_shape
+        unit = np.sqrt(np.diag(best.solution.inverse)[b:])
+        if np.all(np.abs(step) <= np.maximum(tolerance * unit, _STILL)) or count == iterations:
+            return best, count
+        trial = _point(problem, form, base, target, best.solution.beta[:b], best.weights)
+        if trial.misfit < best.misfit:
+            best, step = trial, np.clip(trial.solution.beta[b:], -_LONGEST, _LONGEST)
+        else:
+            step = step / 2.0
+    raise ModelError(f"method 'sls' needs at least one iteration, got {iterations}")
+
+
+def _point(problem: Problem, form: Form, base: BaseParameters, log_shape: Array, beta: Array,
+           weights: Array | None) -> Point:
+    """The fold at a shape; beta (base,): values the slopes are taken with, weights: None to take them from the fold."""
+    b, count = len(base), len(log_shape)
+    slopes = Slopes(form, log_shape, base.expand(beta)[form.columns])
+    items = [replace(base.parameters.items[c], name=name) for c, name in zip(base.independent, base.names, strict=True)]
+    model = Assembled(form.model.dof, Parameters((*items, *slopes.parameters.items)), (
+        (form.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
+        (slopes, np.arange(count), np.arange(b, b + count))))
+    regression = fold(model, problem.samples, base=model.base, blocks=1, threads=problem.threads)
+    weights = joint_weights(regression) if weights is None else weights
+    plain = replace(regression.select(np.arange(b)), base=base)
+    stacked = stack_enough(plain, weights)
+    solution = solve(plain, stacked)
+    return Point(log_shape, model, regression, solve(regression, regression.stack(weights)), plain, solution, weights,
+                 stacked.misfit(solution.beta))

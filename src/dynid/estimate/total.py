@@ -1,0 +1,92 @@
+"""Total least squares: errors in the regressor as well as in the torques."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import Solution, complete, joint_weights, solve, stack_enough
+from dynid.estimate.problem import Problem, method
+from dynid.regression import Stacked
+from dynid.regression.fold import triangular
+
+_OFFSETS = ("Fo", "Fom")  # kinds of parameters whose column is the constant 1
+
+
+@method("tls", "total least squares, errors in the regressor too")
+def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence[str] | None = None) -> Estimate:
+    """The smallest change of regressor and torques after which the equations hold (Golub, Van Loan 1980).
+
+    Joints are weighted as in `wls`. The change is measured after scaling: each column of the weighted regressor, and
+    the weighted torques, to length one, and the columns are taken to be wrong by a share that is `ratio` times the
+    torques': motions are usually known ten times better. With 1 it is the classical method; towards 0 the estimate
+    becomes `wls`. exact: base parameters whose columns are known without error (van Huffel, Vandewalle 1991: mixed
+    least squares - total least squares), by default the offsets. A column's errors are taken for independent of all
+    others', which they are not: with well filtered velocities and accelerations prefer `wls`.
+
+    Covariance: first order, (H - s^2 D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with s the smallest singular value, D
+    the scaling and C the autocovariance of the residuals.
+    """
+    if not ratio > 0:
+        raise ModelError(f"the ratio of method 'tls' must be above zero, got {ratio}")
+    weights = joint_weights(problem.regression)
+    stacked = stack_enough(problem.regression, weights)
+    plain = solve(problem.regression, stacked)
+    known = _exact_columns(problem, exact) & plain.identified
+    solution, smallest = _solve(stacked, plain, known, ratio)
+    extra = {"ratio": ratio, "exact": [problem.base.names[c] for c in np.flatnonzero(known)],
+             "smallest_singular_value": smallest}
+    return complete(problem, "tls", solution, weights, extra)
+
+
+def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> NDArray[np.bool_]:
+    """Which base parameters (base,) have a column without error."""
+    names = problem.base.names
+    if exact is None:
+        leading = [problem.base.parameters.names[c] for c in problem.base.independent]
+        return np.array([name.rstrip("0123456789") in _OFFSETS for name in leading])
+    for name in exact:
+        if name not in names:
+            raise ModelError(f"there is no base parameter '{name}' to take as exact; there are {', '.join(names)}")
+    return np.array([name in exact for name in names])
+
+
+def _solve(stacked: Stacked, plain: Solution, known: NDArray[np.bool_], ratio: float) -> tuple[Solution, float]:
+    """Total least squares on the columns that the data excite, and the smallest singular value over the torque."""
+    b = len(stacked.r)
+    order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.identified & ~known)])
+    first = int(known.sum())
+    whole = np.zeros((b + 1, len(order) + 1))
+    whole[:b, :-1], whole[:b, -1], whole[b, -1] = stacked.r[:, order], stacked.rho, np.sqrt(stacked.rest)
+    length = np.linalg.norm(whole, axis=0)
+    if not length[-1] > 0:
+        raise NotPossibleError("all torques are zero, so method 'tls' has nothing to measure errors against; use 'wls'")
+    scale = 1.0 / np.where(length > 0, length, 1.0)
+    scale[first:-1] /= ratio
+    # Exact columns first: what is left below them is an ordinary problem of total least squares.
+    r = triangular(whole * scale)
+    inner = r[first:, first:]
+    _, singular, rows = np.linalg.svd(inner)
+    smallest = singular[-1]
+    gap = np.linalg.svd(inner[:, :-1], compute_uv=False)[-1] if first < len(order) else np.inf
+    if not smallest < gap * (1 - 1e-9):
+        raise NotPossibleError("the regressor's errors that method 'tls' assumes are as large as what the motion "
+                               f"excites least; give a ratio well below {ratio:g}, or use 'wls'")
+    scaled = np.zeros(len(order))
+    scaled[first:] = -rows[-1, :-1] / rows[-1, -1]
+    if first:
+        scaled[:first] = solve_triangular(r[:first, :first], r[:first, -1] - r[:first, first:-1] @ scaled[first:])
+    beta, inverse = np.zeros(b), np.zeros((b, b))
+    beta[order] = scaled * scale[:-1] / scale[-1]
+    bread = r[:, :-1].T @ r[:, :-1]
+    bread[np.arange(first, len(order)), np.arange(first, len(order))] -= smallest ** 2
+    values, vectors = np.linalg.eigh(bread)
+    half = (vectors / np.sqrt(values)) * scale[:-1, None]
+    inverse[np.ix_(order, order)] = half @ half.T
+    return replace(plain, beta=beta, inverse=inverse), float(smallest)
