@@ -1,0 +1,18 @@
+"""How good is it: torque reconstruction, residual tests, cross-validation, excitation, and a verdict in words."""
+
+from dynid.validate.candidates import Follows
+from dynid.validate.compare import Comparison, compare
+from dynid.validate.cross_validation import CrossValidation, cross_validate
+from dynid.validate.excitation import Excitation, Excited, Remedy, excitation
+from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.motion import JointMotion, joint_motions
+from dynid.validate.reconstruct import Fit, Reconstruction, reconstruct
+from dynid.validate.residual_tests import JointTests, Normality, ResidualTests, Whiteness, residual_tests
+from dynid.validate.suspicion import Finding
+from dynid.validate.verdict import Verdict, verdict
+
+__all__ = [
+    "Comparison", "CrossValidation", "Excitation", "Excited", "Finding", "Fit", "Follows", "Gain", "JointMotion",
+    "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "Verdict", "Whiteness", "compare",
+    "cross_validate", "drive_gains", "excitation", "joint_motions", "reconstruct", "residual_tests", "verdict",
+]

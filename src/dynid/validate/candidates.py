@@ -1,0 +1,179 @@
+"""What a residual may follow: motions and torques that a missing or too simple term would leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.recording.decimate import decimate_columns, decimated_rows
+from dynid.regression.fold import Layout, piece_entries, pieces
+from dynid.regression.residuals import PIECE, Residuals, autocovariance
+from dynid.robot.inertia import Array
+from dynid.validate.words import joint_label, plain
+
+ROWS = 4096  # of one joint that are looked at; more would only cost time
+_IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
+_SIMPLER = 0.9  # a simpler candidate is preferred when it explains this much of what the best one does
+
+# Simplest first. What is seen, and what it hints at.
+_WORDS = {
+    "offset": ("is shifted by a constant", "an offset is missing"),
+    "velocity sign": ("follows the sign of velocity", "friction model too simple, Coulomb friction is missing"),
+    "velocity": ("follows the velocity", "friction model too simple, viscous friction is missing"),
+    "acceleration": ("follows the acceleration", "inertia or rotor inertia is missing"),
+    "position": ("follows the position", "gravity, a spring or a cable is missing"),
+    "speed squared": ("bends with speed",
+                      "friction model too simple, it does not grow in proportion to speed: try Stribeck"),
+    "low speed": ("rises at low speed", "friction model too simple, try Stribeck"),
+    "load": ("follows the sign of velocity times the load", "friction grows with the load"),
+    "delay": ("follows the rate of change of the torque", "torque and motion are out of step in time"),
+}
+
+
+@dataclass(frozen=True)
+class Follows:
+    """One candidate against the residual of a joint, once all that the model can explain is taken out of both.
+
+    share: of the residual's power that it explains. torque: RMS of that, N m or N. strength: F statistic with the
+    residual's effective number of rows. coefficient: where the candidate is one column, residual per unit of it.
+    """
+
+    candidate: str
+    share: float
+    torque: float
+    strength: float
+    coefficient: float | None
+    seen: str
+    hint: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+    signs: Array  # of velocity, through the same decimation as the torques
+    rate: Array  # of the predicted torque, N m/s
+    columns: tuple[Array, ...]
+    residual: Array
+    predicted: Array
+    keep: NDArray[np.bool_]
+
+
+def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
+    """At most about `most` rows, evenly spread over the rows that regression uses."""
+    layout = Layout.of(estimate.model, estimate.base)
+    at = (decimated_rows(samples.segments, samples.decimation) if samples.decimation is not None
+          else np.concatenate([np.arange(start, stop) for start, stop in samples.segments]))
+    step = max(1, len(at) // most)
+    rate = np.gradient(series.predicted, axis=0) * series.rate if len(at) > 1 else np.zeros_like(series.predicted)
+    if samples.decimation is None:
+        chosen = at[::step]
+        thin = Samples.of(samples.q[chosen], samples.dq[chosen], samples.ddq[chosen], samples.tau[chosen])
+        entries = layout.entries(thin, slice(None))
+        q, dq, ddq, signs = thin.q, thin.dq, thin.ddq, np.sign(thin.dq)
+    else:
+        motion = np.concatenate([samples.q, samples.dq, samples.ddq, np.sign(samples.dq)], axis=1)
+        parts = decimate_columns(motion, samples.decimation, samples.segments)[::step]
+        q, dq, ddq, signs = (np.ascontiguousarray(x) for x in np.split(parts, 4, axis=1))
+        entries = np.concatenate([piece_entries(layout, samples, piece)[0] for piece in pieces(samples, unit=PIECE)],
+                                 axis=1)[:, ::step]
+    columns = tuple(np.ascontiguousarray(entries[layout.joint(j)][:-1].T) for j in range(samples.dof))
+    return Rows(q, dq, ddq, signs, rate[::step], columns, series.residual[::step], series.predicted[::step],
+                series.keep[::step])
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of several logs one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def stack(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
+    return Rows(stack("q"), stack("dq"), stack("ddq"), stack("signs"), stack("rate"), columns, stack("residual"),
+                stack("predicted"), stack("keep"))
+
+
+def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Follows, ...]:
+    """All candidates for joint j, the best first, the simplest of those about as good as the best before it.
+
+    Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
+    is what adding it to the model would bring (the added-variable test).
+    """
+    use = np.flatnonzero(rows.keep[:, j])
+    residual = rows.residual[use, j]
+    power = float(residual @ residual)
+    own = rows.columns[j][use]
+    if len(use) < 3 * own.shape[1] + 10 or power <= 0:
+        return ()
+    size = np.linalg.norm(own, axis=0)
+    basis, _ = np.linalg.qr(own[:, size > 0] / size[size > 0])
+    rest = residual - basis @ (basis.T @ residual)
+    found = []
+    for name, columns in _columns(rows, j, use, names, turning).items():
+        wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        left = wide - basis @ (basis.T @ wide)
+        new = np.linalg.norm(left, axis=0) > _IN_THE_MODEL
+        if not new.any():
+            continue
+        direction, _ = np.linalg.qr(left[:, new])
+        along = direction.T @ rest
+        share = float(along @ along) / power
+        remainder = rest - direction @ along
+        c = autocovariance(remainder, np.ones(len(remainder), dtype=bool))
+        effective = len(use) * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(len(use))
+        strength = share / len(along) / max(float(remainder @ remainder) / power, 1e-12) * min(effective, len(use))
+        single = None
+        if columns.shape[1] == 1:
+            single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
+        seen, hint = _said(name, single)
+        torque = float(np.sqrt(share * power / len(use)))
+        found.append(Follows(name, share, torque, float(strength), single, seen, hint))
+    found.sort(key=lambda f: -f.share)
+    if not found:
+        return ()
+    order = [*_WORDS]
+    rank = {f.candidate: order.index(f.candidate) if f.candidate in order else len(order) for f in found}
+    best = min((f for f in found if f.share >= _SIMPLER * found[0].share), key=lambda f: rank[f.candidate])
+    return (best, *(f for f in found if f is not best))
+
+
+def _columns(rows: Rows, j: int, use: NDArray[np.int64], names: Sequence[str], turning: bool) -> dict[str, Array]:
+    """The candidates for joint j, each (m, columns)."""
+    q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
+    top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
+    places = [q, np.sin(q), np.cos(q)] if turning else [q]
+    shapes = {
+        "offset": [np.ones(len(use))], "velocity sign": [sign], "velocity": [dq], "acceleration": [ddq],
+        "position": places, "speed squared": [np.abs(dq) * dq],
+        "low speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
+        "load": [np.abs(rows.predicted[use, j]) * sign], "delay": [rows.rate[use, j]],
+    }
+    for k in (j - 1, j + 1):
+        if 0 <= k < len(names):
+            shapes[f"motion of {joint_label(names[k])}"] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
+    return {name: np.stack(columns, axis=1) for name, columns in shapes.items()
+            if columns and any(np.any(column) for column in columns)}
+
+
+def _said(name: str, coefficient: float | None) -> tuple[str, str]:
+    if name == "delay" and coefficient is not None:
+        # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
+        later = "later" if coefficient < 0 else "earlier"
+        return _WORDS[name][0], f"the torque comes {1e3 * abs(coefficient):.3g} ms {later} than the motion says"
+    if name in _WORDS:
+        return _WORDS[name]
+    return f"follows the {name}", "the two drives are coupled or their columns mixed up"

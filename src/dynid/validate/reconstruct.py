@@ -1,0 +1,128 @@
+"""Torques an estimate predicts against those measured, joint by joint, on the log it comes from or on any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.regression.residuals import Residuals, residuals
+from dynid.robot.inertia import Array
+from dynid.validate.words import finite, plain
+
+_CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the torques of one joint, or of all, are met.
+
+    rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
+    eq. 1.46). r2: share of the torque's variation about its mean that is explained. slope: measured over predicted
+    torque, by least squares. torque_rms: of the measured torque. None where the data do not define it.
+    """
+
+    name: str
+    rows: int
+    relative_error: float | None
+    rms: float | None
+    r2: float | None
+    slope: float | None
+    torque_rms: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log."""
+
+    estimate: Estimate
+    samples: tuple[Samples, ...]
+    joints: tuple[Fit, ...]
+    total: Fit
+    series: tuple[Residuals, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(part.source for part in self.samples)
+
+    @property
+    def source(self) -> str:
+        """The logs in one line."""
+        return ", ".join(self.sources)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the joints."""
+        return tuple(fit.name for fit in self.joints)
+
+    @property
+    def relative_error(self) -> float:
+        """Over all joints, percent; not a number where no torque was measured."""
+        return np.nan if self.total.relative_error is None else self.total.relative_error
+
+    @property
+    def relative_error_per_joint(self) -> tuple[float, ...]:
+        """Percent; not a number for a joint without torque or rows."""
+        return tuple(np.nan if fit.relative_error is None else fit.relative_error for fit in self.joints)
+
+    def to_dict(self) -> dict[str, Any]:
+        total = {key: value for key, value in self.total.to_dict().items() if key != "name"}
+        return {"source": self.source, "method": self.estimate.method, **total,
+                "relative_error_per_joint": [fit.relative_error for fit in self.joints],
+                "joints": [fit.to_dict() for fit in self.joints]}
+
+
+def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples]) -> Reconstruction:
+    """The estimate on one log or several, in the rows that regression would use, decimated as they say."""
+    parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
+    for part in parts:
+        if part.dof != estimate.model.dof:
+            raise ModelError(f"{part.source} has {part.dof} joints, the estimate is of a model with "
+                             f"{estimate.model.dof}")
+    parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
+    if not parts:
+        raise NotPossibleError("there is not a single sample to hold the estimate against")
+    series = tuple(residuals(estimate.model, part, estimate.base, estimate.values) for part in parts)
+    sums = np.sum([_sums(part) for part in series], axis=0)  # (dof, 6)
+    names = joint_names(estimate, parts)
+    fits = tuple(_fit(name, own, own[0] - _square(own[1], own[5])) for name, own in zip(names, sums, strict=True))
+    # Over all joints the variation is that of each about its own mean.
+    variation = sum(own[0] - _square(own[1], own[5]) for own in sums)
+    return Reconstruction(estimate, parts, fits, _fit("all joints", sums.sum(axis=0), variation), series)
+
+
+def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ...]:
+    """Names of the joints: as the log has them, as the estimate has them, or by number."""
+    for part in samples:
+        if part.joints:
+            return part.joints
+    return tuple(estimate.diagnostics.get("joints", ())) or tuple(f"joint{j + 1}" for j in range(estimate.model.dof))
+
+
+def _sums(part: Residuals) -> Array:
+    """(dof, 6): sums of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and rows over the rows kept."""
+    tau, hat = np.where(part.keep, part.measured, 0.0), np.where(part.keep, part.predicted, 0.0)
+    return np.stack([(tau ** 2).sum(axis=0), tau.sum(axis=0), ((tau - hat) ** 2).sum(axis=0), (tau * hat).sum(axis=0),
+                     (hat ** 2).sum(axis=0), part.keep.sum(axis=0).astype(float)], axis=1)
+
+
+def _square(total: float, rows: float) -> float:
+    return total ** 2 / rows if rows > 0 else 0.0
+
+
+def _fit(name: str, sums: Array, variation: float) -> Fit:
+    power, _, misfit, product, own, rows = (float(x) for x in sums)
+    if rows < 1:
+        return Fit(name, 0, None, None, None, None, None)
+    varies = power > 0 and variation > _CONSTANT * power
+    return Fit(name, int(rows), finite(100.0 * np.sqrt(misfit / power)) if power > 0 else None,
+               finite(np.sqrt(misfit / rows)), finite(1.0 - misfit / variation) if varies else None,
+               finite(product / own) if own > 0 else None, finite(np.sqrt(power / rows)))

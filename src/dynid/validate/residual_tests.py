@@ -1,0 +1,223 @@
+"""Is the residual what it should be: white, normal, and independent of the motion (Ardiani, s. 1.3.6)?
+
+Torques are filtered before they are fitted, so neighbouring rows share noise and no residual is white row by row.
+The filter is known: beyond its own memory a residual that still depends on its past comes from the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.linalg import solve_toeplitz
+from scipy.stats import chi2
+
+from dynid.recording import Samples
+from dynid.regression.residuals import Residuals, autocovariance
+from dynid.robot.inertia import Array
+from dynid.validate.candidates import Follows, follow, joined, take_rows
+from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.words import joint_label, plain, sentence
+
+_LAGS = 20  # of the portmanteau statistic
+_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
+_UNLIKELY = 1e-3  # probability below which whiteness is refused
+_COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
+_FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
+_STRENGTH = 12.0  # and its F statistic
+_RELEVANT = 0.01  # and its torque, as a share of the joint's
+_SHOWN = 200  # lags kept for plots
+
+
+@dataclass(frozen=True, eq=False)
+class Whiteness:
+    """Does the residual depend on its past?
+
+    lags (s), autocorrelation: for plots. bound: 95 % of the autocorrelations of white noise, as the filter leaves it,
+    lie within it. step: rows that the filter makes dependent; independent: rows / step. statistic: Ljung-Box over
+    `degrees` lags that are multiples of step, p_value: chance of a larger one for white noise. predictable: share of
+    the residual its own past predicts. effective: independent rows that the residual's rows are worth.
+    """
+
+    lags: Array
+    autocorrelation: Array
+    bound: float
+    step: int
+    independent: float
+    effective: float
+    statistic: float
+    degrees: int
+    p_value: float
+    predictable: float
+    coloured: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Without the autocorrelations, which are for plots."""
+        return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
+
+
+@dataclass(frozen=True)
+class Normality:
+    """Shape of the residual's distribution: skewness, excess kurtosis, share of rows beyond four robust deviations
+    (0.006 % for a normal one), and what it hints at."""
+
+    skewness: float
+    kurtosis: float
+    beyond: float
+    hint: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class JointTests:
+    """The residual of one joint. follows: what it may follow, the likeliest first. finding: the first of them where it
+    is strong. None where there are too few rows, or nothing but rounding is left. unit: of the torque, if known."""
+
+    joint: str
+    unit: str
+    whiteness: Whiteness | None
+    normality: Normality | None
+    follows: tuple[Follows, ...]
+    finding: Follows | None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        who, said = joint_label(self.joint), []
+        if self.finding is not None:
+            said.append(sentence(f"{who}'s residual {self.finding.seen}: {self.finding.hint} "
+                                 f"({100 * self.finding.share:.0f} % of the residual, RMS {self.finding.torque:.2g}"
+                                 f"{' ' * bool(self.unit)}{self.unit})"))
+        if self.whiteness is not None and self.whiteness.coloured:
+            said.append(sentence(f"{who}'s residual is coloured: {100 * self.whiteness.predictable:.0f} % of it can be "
+                                 "predicted from its past"))
+        if self.normality is not None and self.normality.hint != "normal":
+            said.append(sentence(f"{who}'s residual has {self.normality.hint}"))
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain({**vars(self), "follows": self.follows[:3], "sentences": self.sentences})
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualTests:
+    """All joints' residuals."""
+
+    joints: tuple[JointTests, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(said for joint in self.joints for said in joint.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"joints": [joint.to_dict() for joint in self.joints]}
+
+
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikely: float = _UNLIKELY,
+                   coloured: float = _COLOURED) -> ResidualTests:
+    """Whiteness, normality, and what the residuals follow.
+
+    lags: of the portmanteau statistic. unlikely, coloured: a residual is called coloured when whiteness has a
+    probability below `unlikely` and its past predicts more than the share `coloured` of it.
+    """
+    estimate, names = reconstruction.estimate, reconstruction.names
+    rows = joined([take_rows(estimate, part, series)
+                   for part, series in zip(reconstruction.samples, reconstruction.series, strict=True)])
+    robot = getattr(estimate.model, "robot", None)
+    step = max(filter_memory(part) for part in reconstruction.samples)
+    found = []
+    for j, fit in enumerate(reconstruction.joints):
+        unit = "" if robot is None else "N" if robot.joints[j].prismatic else "N m"
+        enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
+        if not enough:
+            found.append(JointTests(fit.name, unit, None, None, (), None))
+            continue
+        follows = follow(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
+        strong = bool(follows) and (follows[0].share > _FOLLOWED and follows[0].strength > _STRENGTH
+                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0))
+        found.append(JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
+                                normality(reconstruction.series, j), follows, follows[0] if strong else None))
+    return ResidualTests(tuple(found))
+
+
+def filter_memory(samples: Samples) -> int:
+    """Rows over which the filter of the torques makes white noise dependent: about the rate over twice the cut-off."""
+    if samples.decimation is not None:
+        return max(1, round(1.0 / samples.decimation.share))
+    wanted = samples.settings.get("torque_cutoff", "none")
+    cutoff = samples.settings.get("cutoff") if wanted == "same" else wanted
+    if isinstance(cutoff, str) or cutoff is None or not cutoff > 0:
+        return 1
+    # Forward and backward the Butterworth's power falls to a quarter at the cut-off: its noise is that of 0.8 of it.
+    return max(1, int(np.ceil(samples.rate / (1.6 * float(cutoff)))))
+
+
+def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS, unlikely: float = _UNLIKELY,
+              coloured: float = _COLOURED) -> Whiteness | None:
+    """Of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
+    longest = max(len(part.t) for part in series)
+    rows = int(sum(part.keep[:, j].sum() for part in series))
+    degrees = min(lags, longest // step - 1, rows // (3 * step))
+    if degrees < 2:
+        return None
+    reach = min(longest - 1, max(degrees, _ORDER, _LAGS) * step)
+    rho = autocorrelation(series, j, reach)
+    if rho is None:
+        return None
+    independent = rows / step
+    at = np.arange(1, degrees + 1)
+    statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
+    p_value = float(chi2.sf(statistic, degrees))
+    order = min(_ORDER, degrees)
+    past = rho[np.arange(order + 1) * step]
+    # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
+    diagonal = past[:order].copy()
+    diagonal[0] += 1e-6
+    predictable = float(np.clip(solve_toeplitz(diagonal, past[1:]) @ past[1:], 0.0, 1.0))
+    part = max(series, key=lambda p: int(p.keep[:, j].sum()))
+    c = autocovariance(part.residual[:, j] - part.residual[part.keep[:, j], j].mean(), part.keep[:, j])
+    effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else float(rows)
+    shown = np.unique(np.linspace(0, reach, min(reach + 1, _SHOWN)).round().astype(int))
+    return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
+                     float(min(effective, rows)), statistic, degrees, p_value, predictable,
+                     p_value < unlikely and predictable > coloured)
+
+
+def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:
+    """rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of rows that counted."""
+    product, pairs = np.zeros(reach + 1), np.zeros(reach + 1)
+    rows = sum(part.keep[:, j].sum() for part in series)
+    mean = sum(part.residual[part.keep[:, j], j].sum() for part in series) / max(rows, 1)
+    for part in series:
+        keep = part.keep[:, j].astype(float)
+        x = (part.residual[:, j] - mean) * keep
+        size = next_fast_len(len(x) + reach + 1)
+        count = min(reach + 1, len(x))
+        product[:count] += irfft(np.abs(rfft(x, size)) ** 2, size)[:count]
+        pairs[:count] += irfft(np.abs(rfft(keep, size)) ** 2, size)[:count]
+    if product[0] <= 0:
+        return None
+    rho = (product / np.maximum(pairs, 1.0)) / (product[0] / pairs[0])
+    return np.where(pairs > 0.5, np.clip(rho, -1.0, 1.0), 0.0)
+
+
+def normality(series: Sequence[Residuals], j: int) -> Normality | None:
+    """Moments and tails of joint j's residuals."""
+    x = np.concatenate([part.residual[part.keep[:, j], j] for part in series])
+    x = x - x.mean()
+    deviation = float(x.std())
+    if len(x) < 30 or deviation <= 0:
+        return None
+    skewness, kurtosis = float(np.mean(x ** 3) / deviation ** 3), float(np.mean(x ** 4) / deviation ** 4 - 3.0)
+    robust = float(np.median(np.abs(x - np.median(x)))) / 0.6745
+    beyond = float(np.mean(np.abs(x - np.median(x)) > 4.0 * robust)) if robust > 0 else 0.0
+    hint = "normal"
+    if kurtosis > 6.0 and beyond > 1e-3:
+        hint = f"outliers ({100 * beyond:.2g} % of the rows beyond four deviations): a robust method (irls) is safer"
+    elif kurtosis < -1.2:
+        hint = "two humps, as a missing sign of velocity leaves"
+    return Normality(skewness, kurtosis, beyond, hint)

@@ -1,0 +1,76 @@
+"""Plain words and plain numbers: names of joints, lists, and values that JSON can hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def joint_label(name: str) -> str:
+    """A joint as a sentence names it: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4 as it is."""
+    numbered = re.fullmatch(r"joint[ _]?(\d+)", name)
+    if numbered:
+        return f"joint {numbered[1]}"
+    return name if "joint" in name.lower() else f"joint {name}"
+
+
+def span(values: Sequence[float], unit: str = "%") -> str:
+    """'5 %', or '5 to 9 %'."""
+    low, high = (f"{x:.2g}" if abs(x) < 100 else f"{x:.0f}" for x in (min(values), max(values)))
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def listed(words: Sequence[str], most: int | None = None) -> str:
+    """'a', 'a and b', 'a, b and c'; with `most`, 'a, b and 5 more'."""
+    if most is not None and len(words) > most + 1:
+        words = [*words[:most], f"{len(words) - most} more"]
+    return str(words[0]) if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def joints_listed(names: Sequence[str]) -> str:
+    """'joint 2', 'joints 2 and 3', or the names as they are."""
+    labels = [joint_label(name) for name in names]
+    if len(labels) > 1 and all(label.startswith("joint ") for label in labels):
+        return "joints " + listed([label.removeprefix("joint ") for label in labels])
+    return listed(labels)
+
+
+_ORDINARY = ("joint", "joints", "the", "block", "on", "all", "between")
+
+
+def sentence(text: str) -> str:
+    """With a full stop, and a capital unless it starts with the name of a thing."""
+    text = text if text.endswith((".", "!", "?")) else text + "."
+    return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY else text
+
+
+def number(value: float | None) -> str:
+    """Three digits."""
+    return "?" if value is None else f"{value:.3g}"
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where it is not one."""
+    return float(value) if np.isfinite(value) else None
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists, strings and finite numbers only; None for a number that is not finite."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return finite(float(value))
+    return value
