@@ -1,0 +1,112 @@
+"""Figures as plain dictionaries for plotly's JavaScript, one calm look, and how they stand in the page."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import ArrayLike
+
+# Okabe and Ito's colours, told apart with any colour vision; grey for what was measured.
+INK, GREY, LIGHT, GRID = "#2b2f36", "#7b828c", "#c9ced6", "#e8ebef"
+MEASURED = "#a9b0ba"  # drawn thick below what is predicted, so that both are seen where they agree
+BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7"
+SERIES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "#8c6d31", GREY)
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "pentagon")
+# From vermilion over white to blue, for numbers with a sign.
+DIVERGING = [[0.0, "#b34700"], [0.25, "#eda36c"], [0.5, "#ffffff"], [0.75, "#7cb8dc"], [1.0, "#005a8e"]]
+
+# What all figures share; the page's script puts each figure's own layout over it.
+LAYOUT: dict[str, Any] = {
+    "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif", "size": 13,
+             "color": INK},
+    "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "#ffffff", "colorway": list(SERIES), "showlegend": True,
+    "margin": {"l": 66, "r": 16, "t": 34, "b": 46}, "hovermode": "closest",
+    "modebar": {"bgcolor": "rgba(255,255,255,0.85)", "color": GREY, "activecolor": BLUE, "orientation": "v"},
+    "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LIGHT, "font": {"size": 13, "color": INK}},
+    "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom",
+               "bgcolor": "rgba(0,0,0,0)", "font": {"size": 12}},
+}
+AXIS: dict[str, Any] = {"gridcolor": GRID, "zerolinecolor": LIGHT, "linecolor": LIGHT, "showline": True,
+                        "ticks": "outside", "tickcolor": LIGHT, "ticklen": 4, "automargin": True}
+CONFIG: dict[str, Any] = {"responsive": True, "displaylogo": False, "showSendToCloud": False,
+                          "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+                          "toImageButtonOptions": {"format": "svg"}}
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """data: plotly traces, layout: over `LAYOUT`, both plain. label: what is seen, for those who do not. height: px.
+    width: px below which it is scrolled rather than squeezed; widest: px above which it does not grow, 0 for no end."""
+
+    data: Sequence[Mapping[str, Any]]
+    layout: Mapping[str, Any]
+    label: str
+    height: int = 300
+    width: int = 0
+    widest: int = 0
+
+    def __html__(self) -> str:
+        spec = script_json({"data": list(self.data), "layout": dict(self.layout)})
+        size = f"height:{self.height}px" + (f";min-width:{self.width}px" if self.width else "")
+        size += f";max-width:{self.widest}px" if self.widest else ""
+        return (f'<div class="scroll"><div class="figure" role="img" aria-label="{html.escape(self.label)}" '
+                f'style="{size}"><script type="application/json">{spec}</script></div></div>')
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that is safe inside a script element; a number that is not finite is a bug, so it raises."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for sign in "&<>\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def text(name: str) -> str:
+    """A name for a figure: plotly reads a little HTML, a user's names are not meant as such."""
+    return html.escape(name, quote=False).replace("%{", "% {")
+
+
+def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
+    """To so many digits of the largest, as plain numbers; None where not finite."""
+    x = np.asarray(values, dtype=float)
+    good = np.isfinite(x)
+    top = float(np.abs(x[good]).max()) if good.any() else 0.0
+    if top > 0:
+        x = np.round(x, int(np.clip(digits - 1 - np.floor(np.log10(top)), -290, 290)))
+    plain: list[float | None] = x.tolist()
+    return plain if good.all() else [v if ok else None for v, ok in zip(plain, good.tolist(), strict=True)]
+
+
+def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
+    """Each to so many digits of its own, for logarithmic axes; None where not finite."""
+    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
+
+
+def axis(title: str, **options: Any) -> dict[str, Any]:
+    """An axis with its title and unit in words."""
+    return {**AXIS, "title": {"text": title, "standoff": 8, "font": {"size": 13}}, **options}
+
+
+def line(x: Sequence[Any], y: Sequence[Any], name: str, color: str, width: float = 1.5,
+         **options: Any) -> dict[str, Any]:
+    """A line through points."""
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name,
+            "line": {"color": color, "width": width, **options.pop("line", {})}, **options}
+
+
+def level(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
+    """A horizontal line across the plot, as a shape."""
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
+            "line": {"color": color, "width": 1, "dash": dash}}
+
+
+def mark(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
+    """A vertical line across the plot, as a shape."""
+    return {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value,
+            "line": {"color": color, "width": 1, "dash": dash}}

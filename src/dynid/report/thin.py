@@ -1,0 +1,45 @@
+"""Fewer points for plots that look the same: extremes stay."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.robot.inertia import Array
+
+Ints = NDArray[np.int64]
+
+
+def thinned_rows(signals: Array, most: int) -> Ints:
+    """At most `most` rows of signals (samples, k), in order: of every stretch the lowest and the highest of each.
+
+    What a line through all rows reaches, a line through these reaches too.
+    """
+    count, width = signals.shape
+    if count <= most:
+        return np.arange(count)
+    stretches = max(1, (most - 2) // (2 * width))
+    size = -(-count // stretches)
+    stretches = -(-count // size)
+    starts = np.arange(stretches)[:, None] * size
+    # The last stretch is filled up with its own last row.
+    padded = np.concatenate([signals, np.repeat(signals[-1:], stretches * size - count, axis=0)])
+    blocks = padded.reshape(stretches, size, width)
+    picked = [starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1)]
+    rows = np.unique(np.concatenate([np.zeros(1, dtype=np.int64), np.array([count - 1]), *(p.ravel() for p in picked)]))
+    return rows[rows < count]
+
+
+def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[Array]:
+    """t and signals at the rows chosen, with a nan where time jumps by more than `longest` between two of them."""
+    jumps = np.flatnonzero(np.diff(t) > longest) + 1  # first rows after a jump
+    at = np.searchsorted(rows, jumps)
+    at = np.unique(at[(at > 0) & (at < len(rows))])
+    chosen = [np.insert(signal[rows], at, np.nan) for signal in signals]
+    return [np.insert(t[rows], at, t[rows][at]), *chosen]
+
+
+def runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Half-open ranges of rows in which a mask is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,0 +1,45 @@
+"""Units of each joint's motion and torque, and units as people write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynid.model import LinearModel
+from dynid.robot import Robot
+
+
+@dataclass(frozen=True)
+class JointUnits:
+    """What a joint's numbers are measured in."""
+
+    position: str
+    velocity: str
+    acceleration: str
+    torque: str
+
+    @property
+    def effort(self) -> str:
+        """'torque' or 'force'."""
+        return "force" if self.torque == "N" else "torque"
+
+
+TURNING = JointUnits("rad", "rad/s", "rad/s²", "N m")
+SLIDING = JointUnits("m", "m/s", "m/s²", "N")
+
+
+def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
+    """Units of every joint: the robot knows its sliding ones; of another model, one with a parameter in N slides."""
+    if robot is not None:
+        return tuple(SLIDING if joint.prismatic else TURNING for joint in robot.joints)
+    sliding = {item.owner for item in model.parameters if item.unit in ("N", "N s/m")}
+    return tuple(SLIDING if j in sliding else TURNING for j in range(model.dof))
+
+
+def pretty(unit: str) -> str:
+    """'kg m^2' as 'kg m²'."""
+    return unit.replace("^2", "²").replace("^3", "³")
+
+
+def squared(unit: str) -> str:
+    """'(N m)²'."""
+    return f"({unit})²" if " " in unit else f"{unit}²"

@@ -1,0 +1,193 @@
+"""What the figures draw, against closed forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from robots import random_inertia
+
+from dynid.regression.residuals import Residuals
+from dynid.report.data import ReportData
+from dynid.report.figure import Figure, numbers, script_json, significant, text
+from dynid.report.sections import covariance, expressions, logs, parameters, residuals, skeleton, torques
+from dynid.report.thin import runs, thinned_rows, with_breaks
+from dynid.report.units import TURNING
+from dynid.report.words import number, percent, seconds, whole
+from dynid.robot import inertia as ten
+
+
+@given(st.integers(1, 3000), st.integers(1, 3), st.integers(16, 400), st.integers(0, 10))
+def test_thinned_lines_reach_what_the_whole_line_reaches(count: int, width: int, most: int, seed: int) -> None:
+    signals = np.random.default_rng(seed).normal(size=(count, width))
+    rows = thinned_rows(signals, most)
+    assert len(rows) <= most and np.all(np.diff(rows) > 0) and rows[0] == 0 and rows[-1] == count - 1
+    assert np.array_equal(signals[rows].max(axis=0), signals.max(axis=0))
+    assert np.array_equal(signals[rows].min(axis=0), signals.min(axis=0))
+
+
+def test_a_gap_in_time_breaks_the_line() -> None:
+    t = np.array([0.0, 0.1, 0.2, 5.0, 5.1])
+    time, signal = with_breaks(t, np.array([0, 2, 4]), 1.0, np.arange(5.0))
+    assert time.tolist() == [0.0, 0.2, 5.1, 5.1]
+    assert signal[:2].tolist() == [0.0, 2.0] and np.isnan(signal[2]) and signal[3] == 4.0
+
+
+def test_runs() -> None:
+    assert runs(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
+    assert runs(np.zeros(3, dtype=bool)) == []
+
+
+def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
+    shown = torques.gather(lwr)
+    assert [pane["kind"] for pane in shown["panes"]] == ["identified from", "validation"]
+    part = lwr.reconstruction.series[0]
+    for j, figure in enumerate(shown["panes"][0]["figures"]):
+        measured, predicted = figure.data[0]["y"], figure.data[1]["y"]
+        assert len(measured) == len(figure.data[0]["x"]) <= torques.MOST_POINTS
+        for drawn, all_of_it in ((measured, part.measured[:, j]), (predicted, part.predicted[:, j])):
+            top = np.abs(all_of_it).max()
+            assert max(drawn) == pytest.approx(all_of_it.max(), abs=1e-4 * top)
+            assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
+
+
+def test_spectrum_of_a_sine_holds_its_power() -> None:
+    rate, count = 200.0, 2048
+    t = np.arange(count) / rate
+    residual = 3.0 * np.sin(2 * np.pi * 20.3125 * t)
+    part = Residuals(t, 10.0 + residual[:, None], np.full((count, 1), 10.0), np.ones((count, 1), dtype=bool), rate, "x")
+    figure = residuals.spectrum_figure(part, 0, TURNING, 30.0)
+    f, power = np.array(figure.data[1]["x"]), np.array(figure.data[1]["y"])
+    assert f[np.argmax(power)] == pytest.approx(20.3125, abs=rate / 256)
+    assert np.sum(power) * (f[1] - f[0]) == pytest.approx(4.5, rel=0.02)  # A^2 / 2
+    assert figure.data[2]["x"] == [30.0, 30.0]
+
+
+def test_histogram_is_a_density() -> None:
+    used = np.random.default_rng(0).normal(size=5000)
+    figure = residuals.histogram_figure(used, TURNING)
+    bars, normal = figure.data
+    assert np.sum(bars["y"]) * bars["width"] == pytest.approx(1.0, rel=1e-3)
+    assert max(normal["y"]) == pytest.approx(1 / np.sqrt(2 * np.pi), rel=0.05)
+
+
+def test_bent_axis_is_a_symmetric_logarithm() -> None:
+    values = np.array([-100.0, -1.0, 0.0, 1.0, 10.0, 100.0])
+    bent = parameters.bent(values, 1e-6)
+    assert bent[2] == 0.0 and bent[0] == -bent[5] and np.all(np.diff(bent) > 0)
+    assert bent[5] - bent[4] == pytest.approx(1.0, abs=1e-9)  # a decade each, far from zero
+    ticks = parameters.bent_ticks(values, 0.1)
+    assert 0.0 in ticks and ticks.max() == 100.0 and ticks.min() == -100.0
+
+
+def test_values_on_the_chart_are_those_of_the_estimate(lwr: ReportData) -> None:
+    shown = parameters.gather(lwr)
+    own = shown["chart"].data[0]
+    linear = parameters.linear_part(lwr.estimate.values)
+    back = 2 * linear * np.sinh(np.array(own["y"]) * np.log(10.0))
+    assert np.allclose(back, lwr.estimate.values[lwr.estimate.identified], rtol=2e-3, atol=1e-3 * linear)
+    up = 2 * linear * np.sinh((np.array(own["y"]) + np.array(own["error_y"]["array"])) * np.log(10.0))
+    assert np.allclose(up, lwr.estimate.values + 2 * lwr.estimate.std, rtol=5e-3, atol=1e-2 * linear)
+
+
+def test_other_methods_stand_beside_in_deviations(lwr: ReportData) -> None:
+    other = lwr.others[0]
+    rows = parameters.gather(lwr)["rows"]
+    for k, row in enumerate(rows):
+        expected = (other.values[k] - lwr.estimate.values[k]) / np.hypot(other.std[k], lwr.estimate.std[k])
+        assert row["others"][0]["apart"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_correlation_is_that_of_numpy() -> None:
+    draws = np.random.default_rng(1).normal(size=(4, 50)) * np.array([[1.0], [10.0], [0.1], [2.0]])
+    draws[1] += 5 * draws[0]
+    assert np.allclose(covariance.correlation(np.cov(draws)), np.corrcoef(draws), atol=1e-12)
+
+
+def test_expressions_say_what_the_base_says(lwr: ReportData) -> None:
+    base = lwr.estimate.base
+    shown = expressions.gather(lwr)
+    for row in shown["grouped"]:
+        coefficients = base.coefficients()[row["name"]]
+        said = {term["name"]: (-1 if term["sign"] == "\u2212" else 1) * float(term["factor"] or 1.0)
+                for term in row["terms"]}
+        assert said == pytest.approx(coefficients, rel=1e-5)
+    counted = len(shown["grouped"]) + len(shown["alone"])
+    assert counted == len(base) == shown["count"]
+
+
+def test_ellipsoid_of_a_solid_ellipsoid() -> None:
+    axes, mass, centre = np.array([0.3, 0.2, 0.1]), 4.0, np.array([0.1, -0.2, 0.3])
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    principal = mass / 5 * (np.sum(axes ** 2) - axes ** 2)
+    found, directions = skeleton.half_axes(ten.from_central(mass, centre, turn @ np.diag(principal) @ turn.T))
+    assert np.allclose(found, np.sort(axes))
+    assert np.allclose(np.abs(directions.T @ turn), np.eye(3)[::-1], atol=1e-6)
+
+
+def test_bodies_that_can_exist_are_not_red() -> None:
+    rng = np.random.default_rng(3)
+    bodies = [random_inertia(rng) for _ in range(20)]
+    assert all(map(skeleton.possible, bodies))
+    for body in bodies:
+        wrong = body.copy()
+        wrong[9] = -wrong[9]
+        assert not skeleton.possible(wrong)
+        wrong = body.copy()
+        wrong[0] += 10 * wrong[:6].max()  # one moment larger than the other two together
+        assert not skeleton.possible(wrong)
+
+
+def test_skeleton_has_equal_axes_and_an_ellipsoid_a_link(lwr: ReportData) -> None:
+    figure = skeleton.gather(lwr)["figure"]
+    scene = figure.layout["scene"]
+    lengths = np.array([np.ptp(scene[f"{name}axis"]["range"]) for name in "xyz"])
+    ratio = np.array([scene["aspectratio"][name] for name in "xyz"])
+    assert np.allclose(ratio / lengths, ratio[0] / lengths[0], rtol=1e-2)
+    names = [trace["name"] for trace in figure.data if trace["type"] == "mesh3d" and "visible" not in trace]
+    assert len(names) == 7
+
+
+def test_pieces_of_one_log_are_one_log(emps: ReportData) -> None:
+    piece = emps.logs[0]
+    shown = logs.gather(replace(emps, samples=(piece, piece)))
+    assert len(shown["logs"]) == 1 and shown["logs"][0]["rows"] == 2 * len(piece)
+    low, high = shown["logs"][0]["ranges"][0]["ranges"][0]
+    assert (low, high) == (piece.q.min(), piece.q.max())
+
+
+def test_cut_off_is_drawn_where_it_was_chosen(lwr: ReportData) -> None:
+    chosen = lwr.logs[0].settings["cutoff"]
+    figure = logs.gather(lwr)["logs"][0]["spectrum"]
+    assert [trace["x"] for trace in figure.data if trace["name"] == "cut-off"] == [[chosen, chosen]]
+
+
+def test_numbers_for_figures() -> None:
+    assert numbers([1.23456789, -0.000012, np.nan, np.inf], 5) == [1.2346, -0.0, None, None]
+    assert numbers([0.0, 0.0]) == [0.0, 0.0] and numbers([]) == []
+    assert numbers([1e-300, 2e-310]) is not None
+    assert significant([123456.0, 1.23456e-9, np.nan], 3) == [123000.0, 1.23e-9, None]
+
+
+@given(st.text(max_size=30))
+def test_no_text_leaves_its_script(name: str) -> None:
+    said = str(script_json({"a": name}))
+    assert not re.search(r"[<>&\u2028\u2029]", said)
+    assert json.loads(said) == {"a": name}
+    assert "<" not in text(name) and ">" not in text(name) and "%{" not in text(name)
+
+
+def test_a_number_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Figure([{"y": [float("nan")]}], {}, "bad").__html__()
+
+
+def test_words() -> None:
+    assert number(0.00001234) == "1.234e-5" and number(None) == "\u2013" and number(float("inf")) == "\u2013"
+    assert percent(1.6234) == "1.62\u00a0%" and percent(123.4) == "123\u00a0%" and percent(1e6) == "> 1000\u00a0%"
+    assert whole(1234567) == "1\u202f234\u202f567" and seconds(0.25) == "250 ms" and seconds(300.0) == "5 min"

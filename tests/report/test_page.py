@@ -1,0 +1,212 @@
+"""The page as a whole: complete, self-contained, finite, and safe with any name."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plotly.offline import get_plotlyjs
+
+from dynid.errors import DynidError
+from dynid.report import ReportData, render, write_report
+from dynid.report.sections import SECTIONS
+from dynid.robot import Robot
+from dynid.validate import Finding
+
+REPORTS = ("lwr", "emps", "scara", "still")
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, the JSON of the figures, and the text a reader sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.figures: list[dict[str, Any]] = []
+        self.shown: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._inside = "json" if dict(attrs).get("type") == "application/json" else tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "json":
+            self.figures.append(json.loads(data, parse_constant=_refuse))
+        elif not self._inside:
+            self.shown.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.shown).split())
+
+    def having(self, attribute: str) -> list[str]:
+        return [found[attribute] or "" for _, found in self.elements if attribute in found]
+
+
+def _refuse(name: str) -> None:
+    raise AssertionError(f"{name} in a figure")
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, int | float):
+        yield float(value)
+
+
+@pytest.fixture(params=REPORTS)
+def report(request: pytest.FixtureRequest) -> ReportData:
+    return request.getfixturevalue(request.param)
+
+
+def test_every_report_is_complete_and_self_contained(report: ReportData) -> None:
+    text = render(report)
+    page = Page(text)
+    ids = page.having("id")
+    sections = [section.name for section in SECTIONS if section.name in ids]
+    contents = [link.removeprefix("#") for link in page.having("href")]
+    assert contents == sections and sections[0] == "verdict" and sections[-1] == "making"
+    assert len(ids) == len(set(ids))
+    # Nothing asks for anything outside: no source, no link, no style that loads, and a policy that forbids it.
+    assert not page.having("src") and not any(tag in ("link", "iframe", "img", "object") for tag, _ in page.elements)
+    assert text.count(get_plotlyjs()) == 1
+    own = text.replace(get_plotlyjs(), "")
+    assert not re.search(r"https?://|url\(|@import", own)
+    assert "default-src 'none'" in own
+
+
+def test_all_numbers_of_the_figures_are_finite(report: ReportData) -> None:
+    page = Page(render(report))
+    assert len(page.figures) > 5
+    assert all(math.isfinite(x) for figure in page.figures for x in _numbers(figure))
+    # Words for missing numbers never leak into the text either.
+    assert not re.search(r"\b(nan|inf|None|undefined)\b", page.text)
+
+
+def test_tabs_point_at_panes(report: ReportData) -> None:
+    page = Page(render(report))
+    assert set(page.having("aria-controls")) <= set(page.having("id"))
+
+
+def test_axes_carry_titles(report: ReportData) -> None:
+    for figure in Page(render(report)).figures:
+        if figure["data"][0]["type"] == "heatmap":
+            continue
+        layout = figure["layout"].get("scene", figure["layout"])
+        axes = [value for key, value in layout.items() if re.fullmatch(r"[xyz]axis\d?", key)]
+        assert axes
+        assert all(value["title"]["text"] for value in axes if value.get("visible", True))
+
+
+def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
+    page = Page(render(lwr))
+    assert {section.name for section in SECTIONS} <= set(page.having("id"))
+    total, power = 0.0, 0.0
+    for part in lwr.reconstruction.samples:  # the relative error again, from the model's own inverse dynamics
+        hat = lwr.estimate.model.regressor(part.q, part.dq, part.ddq) @ lwr.estimate.base.expand(lwr.estimate.values)
+        total += float(np.sum(np.where(part.keep, part.tau - hat, 0.0) ** 2))
+        power += float(np.sum(np.where(part.keep, part.tau, 0.0) ** 2))
+    assert f"relative error {100 * math.sqrt(total / power):.3g} % on the data" in page.text
+    assert lwr.command in page.text and 'robot = "test"' in page.text and "a note" in page.text
+
+
+def test_model_of_ones_own_has_no_robot_to_draw(scara: ReportData) -> None:
+    page = Page(render(scara))
+    assert "skeleton" not in page.having("id") and "torques" in page.having("id")
+    assert "axis1" in page.text and "LMX2" in page.text
+
+
+def test_sliding_joint_has_its_own_units(emps: ReportData) -> None:
+    page = Page(render(emps))
+    titles = {figure["layout"].get("yaxis", {}).get("title", {}).get("text") for figure in page.figures}
+    assert {"force, N", "residual, N", "power density, N²/Hz", "power density, m²/Hz"} <= titles
+    assert "m/s²" in page.text and "rad/s²" not in page.text
+
+
+def test_what_is_not_identified_is_named(still: ReportData) -> None:
+    assert not still.estimate.identified.all()
+    page = Page(render(still))
+    names = [name for name, known in zip(still.estimate.names, still.estimate.identified, strict=True) if not known]
+    rows = re.findall(r'<tr class="dim"><td class="mono">([^<]+)</td>', render(still))
+    assert rows == names
+    assert page.text.count("not identified") >= len(names)
+
+
+def test_hostile_names_stay_text(lwr: ReportData) -> None:
+    bad = '<script>alert("x")</script><img src=x onerror=alert(1)>%{y}</style>'
+    robot = lwr.robot
+    assert robot is not None
+    joints = (replace(robot.joints[0], name=bad), *robot.joints[1:])
+    bodies = (replace(robot.bodies[0], name=bad), *robot.bodies[1:])
+    own = lwr.reconstruction
+    fits = (replace(own.joints[0], name=bad), *own.joints[1:])
+    parts = tuple(replace(part, source=f"logs/{bad}.csv", steps=(bad,)) for part in own.samples)
+    series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
+    spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
+    found = replace(lwr.verdict, headline=bad, findings=(Finding("suspicious", bad, bad, bad),))
+    hostile = replace(lwr, title=bad, robot=replace(robot, name=bad, joints=joints, bodies=bodies, source=bad),
+                      estimate=replace(lwr.estimate, method=bad, theta=None), verdict=found, notes=(bad,), command=bad,
+                      settings=bad, problem={bad: bad},
+                      reconstruction=replace(own, joints=fits, samples=parts, series=series),
+                      samples=tuple(replace(part, spectrum=spectrum) for part in parts))
+    plain, page = Page(render(lwr)), Page(render(hostile))
+    count = [tag for tag, _ in page.elements].count
+    assert count("img") == 0 and not any(name.startswith("on") for _, found in page.elements for name in found)
+    # As many scripts as figures, plotly and the page's own.
+    assert count("script") == len(page.figures) + 2 and count("style") == 1
+    assert len(page.figures) >= len(plain.figures) - 1
+    assert bad in "".join(page.shown)
+    # Plotly reads a little HTML in texts and %{...} in hover texts; a name is neither.
+    assert not any("<script" in text or "<img" in text for figure in page.figures for text in _strings(figure))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_without_other_data_there_is_less_to_show(emps: ReportData) -> None:
+    page = Page(render(replace(emps, cross=None, robot=None, command="", settings="", notes=(), seconds=None)))
+    assert "cross" not in page.having("id") and "skeleton" not in page.having("id")
+    assert "run.toml" not in page.text
+
+
+def test_robot_without_inertias_is_drawn_all_the_same(emps: ReportData) -> None:
+    robot = Robot.builtin("emps")
+    bare = replace(robot, bodies=(replace(robot.bodies[0], inertia=None, parts=()),))
+    assert "no inertias to draw" in Page(render(replace(emps, robot=bare))).text
+
+
+def test_written_whole_or_not_at_all(emps: ReportData, tmp_path: Path) -> None:
+    path = write_report(emps, tmp_path / "new" / "report.html")
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DynidError, match="cannot write"):
+        write_report(emps, tmp_path / "file" / "report.html")
+
+
+def test_the_same_data_give_the_same_page(scara: ReportData) -> None:
+    assert render(scara) == render(scara)
