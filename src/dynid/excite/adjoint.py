@@ -141,7 +141,8 @@ def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array
         bu0 = bw0 + d * (s1 * be2 - s2 * be1) + d2 * (v1 * ba2 - v2 * ba1)
         bu1 = bw1 + d * (s2 * be0 - s0 * be2) + d2 * (v2 * ba0 - v0 * ba2)
         bu2 = bw2 + d * (s0 * be1 - s1 * be0) + d2 * (v0 * ba1 - v1 * ba0)
-        B0, B1, B2 = r00 * ba0 + r01 * ba1 + r02 * ba2, r10 * ba0 + r11 * ba1 + r12 * ba2, r20 * ba0 + r21 * ba1 + r22 * ba2
+        B0, B1 = r00 * ba0 + r01 * ba1 + r02 * ba2, r10 * ba0 + r11 * ba1 + r12 * ba2
+        B2 = r20 * ba0 + r21 * ba1 + r22 * ba2
         k0, k1, k2 = B1 * W2 - B2 * W1, B2 * W0 - B0 * W2, B0 * W1 - B1 * W0  # A0- x W
         bp0 = B1 * E2 - B2 * E1 + k1 * W2 - k2 * W1
         bp1 = B2 * E0 - B0 * E2 + k2 * W0 - k0 * W2
@@ -217,8 +218,8 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
             # Pairs that begin at this joint do not feel the joints above it.
             turn_tile(total[i], axes[i], -1.0, turn[i], m)
             add_tile(AXIS, turn[i], turn[above], m)
-            motion_tile(pose[i], axis[i], joints[i], base if above < 0 else bodies[above], motion[i], motion[above], rows,
-                        m)
+            up = base if above < 0 else bodies[above]
+            motion_tile(pose[i], axis[i], joints[i], up, motion[i], motion[above], rows, m)
             for t in range(m):
                 out[0, lo + t, i] += rows[t]
                 out[1, lo + t, i] += rows[TILE + t]

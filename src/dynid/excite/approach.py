@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,6 +13,7 @@ from dynid.excite.check import check
 from dynid.excite.constraints import TorqueLimit
 from dynid.excite.limits import Limits
 from dynid.excite.trajectory import Path, Piecewise, Trajectory, quintic_between
+from dynid.robot.inertia import Array
 
 _TRIES = 40
 _LONGER = 1.25
@@ -20,8 +24,6 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
 
     Each quintic gets the shortest time, in steps of a quarter, in which it respects every limit.
     """
-    from dataclasses import replace
-
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, got shape {posture.shape}")
@@ -33,7 +35,8 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
                  _connect(last, still, free, torque, "from its end back home")))
 
 
-def _connect(first: tuple | list, last: tuple | list, limits: Limits, torque: TorqueLimit | None, what: str) -> Piecewise:
+def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torque: TorqueLimit | None,
+             what: str) -> Piecewise:
     duration, worst = 0.2, ""
     for _ in range(_TRIES):
         part = quintic_between(first, last, duration)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.excite.constraints import TorqueLimit
+from dynid.excite.constraints import UNIT, TorqueLimit
 from dynid.excite.limits import Limits
 from dynid.excite.space import Space
 from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory
@@ -20,7 +20,6 @@ from dynid.robot.inertia import Array
 
 Ints = NDArray[np.int64]
 TOLERANCE = 1e-9
-_SPACE_UNIT = 0.2  # m; an overlap of that much counts as an excess of 1
 _CHUNK = 4096
 
 
@@ -45,7 +44,8 @@ class Usage:
     def __str__(self) -> str:
         if self.kind == "space":
             return f"{self.where}: {self.value * 1000:.1f} mm free at {self.time:.2f} s"
-        return f"{self.kind} of joint '{self.where}' comes to {self.value:.4g} at {self.time:.2f} s, its limit is {self.bound:.4g}"
+        return (f"{self.kind} of joint '{self.where}' comes to {self.value:.4g} at {self.time:.2f} s, "
+                f"its limit is {self.bound:.4g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
     if isinstance(trajectory, Slowed):
         return [(trajectory.stretch * a, trajectory.stretch * b) for a, b in smooth_parts(trajectory.inner)]
     if isinstance(trajectory, Path):
-        return [(float(start + a), float(start + b)) for part, start in zip(trajectory.parts, trajectory.starts, strict=True)
-                for a, b in smooth_parts(part)]
+        parts = zip(trajectory.parts, trajectory.starts, strict=True)
+        return [(float(start + a), float(start + b)) for part, start in parts for a, b in smooth_parts(part)]
     return [(0.0, trajectory.duration)]
 
 
@@ -130,8 +130,8 @@ def _part(trajectory: Trajectory, t: Array, limits: Limits, torque: TorqueLimit 
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage("position", limits.names[j], float(sign * value[j]), float(bound[j]), float(t[rows[j]]),
                         float((value[j] - sign * bound[j]) / unit[j]))
-    for kind, signal, bound in (("velocity", motion.dq, limits.velocity), ("acceleration", motion.ddq, limits.acceleration),
-                                ("jerk", motion.jerk, limits.jerk)):
+    for kind, signal, bound in (("velocity", motion.dq, limits.velocity),
+                                ("acceleration", motion.ddq, limits.acceleration), ("jerk", motion.jerk, limits.jerk)):
         value, rows = _peak(np.abs(signal))
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage(kind, limits.names[j], float(value[j]), float(bound[j]), float(t[rows[j]]),
@@ -172,4 +172,4 @@ def _distances(space: Space, t: Array, q: Array) -> Iterator[Usage]:
         when = np.where(low < best, t[rows][k], when)
         best = np.minimum(best, low)
     for name, value, at in zip(space.names, best, when, strict=True):
-        yield Usage("space", name, float(value), 0.0, float(at), float(-value / _SPACE_UNIT))
+        yield Usage("space", name, float(value), 0.0, float(at), float(-value / UNIT))

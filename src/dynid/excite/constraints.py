@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,10 +14,19 @@ from dynid.excite.space import Space
 from dynid.robot.inertia import Array
 
 Ints = NDArray[np.int64]
+UNIT = 0.2  # m; an overlap of that much counts as an excess of 1
 
 
 class Constraint(Protocol):
-    """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row."""
+    """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row.
+
+    fine: how many times more samples than the criterion it must be looked at. with_room(excess): the same, stricter.
+    """
+
+    @property
+    def fine(self) -> int: ...
+
+    def with_room(self, excess: float) -> Constraint: ...
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array: ...
 
@@ -28,23 +37,28 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit:
-    """|tau_j| / limit_j - 1, both directions, of a model with base values beta."""
+    """|tau_j| / limit_j - 1, both directions, of a model with base values beta. room: share of each limit kept free."""
 
     information: Information
     beta: Array
     limit: Array
     names: tuple[str, ...]
+    room: float = 0.0
+    fine = 1
+
+    def with_room(self, excess: float) -> TorqueLimit:
+        return replace(self, room=min(self.room + excess, 0.5))
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array:
         share = self.torques(q, dq, ddq) / self.limit
-        return np.hstack([share, -share]) - 1.0
+        return np.hstack([share, -share]) - 1.0 + self.room
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
         """(m, dof), N m."""
         layout = self.information.layout
         entries = self.information.entries(q, dq, ddq)
-        return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1] for j, columns in enumerate(layout.columns)],
-                        axis=1)
+        return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1]
+                         for j, columns in enumerate(layout.columns)], axis=1)
 
     def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
         layout, n = self.information.layout, q.shape[1]
@@ -57,8 +71,8 @@ class TorqueLimit:
             sign = np.where(columns[rows] < n, 1.0, -1.0) / self.limit[j]
             own = layout.joint(j)
             weights[own.start:own.stop - 1] = np.outer(self.beta[layout.columns[j]], sign)
-            part = [np.ascontiguousarray(x[rows]) for x in (q, dq, ddq)]
-            out[rows] = np.swapaxes(sensitivity(layout, self.information.places, *part, weights), 0, 1)
+            q_, dq_, ddq_ = (np.ascontiguousarray(x[rows]) for x in (q, dq, ddq))
+            out[rows] = np.swapaxes(sensitivity(layout, self.information.places, q_, dq_, ddq_, weights), 0, 1)
         return out
 
     def describe(self, column: int) -> str:
@@ -68,17 +82,21 @@ class TorqueLimit:
 
 @dataclass(frozen=True, eq=False)
 class SpaceLimit:
-    """Minus the metres left of every contact, in units of `unit` metres."""
+    """Minus the metres left of every contact, in units of UNIT. room: in the same units, kept free."""
 
     space: Space
-    unit: float = 0.2
+    room: float = 0.02
+    fine = 3  # bodies move far between two samples of a slow criterion
+
+    def with_room(self, excess: float) -> SpaceLimit:
+        return replace(self, room=min(self.room + excess, 1.0))
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array:
-        return -self.space.slack(q) / self.unit
+        return self.room - self.space.slack(q) / UNIT
 
     def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
         out = np.zeros((len(q), 3, q.shape[1]))
-        out[:, 0] = -self.space.gradient(q, columns) / self.unit
+        out[:, 0] = -self.space.gradient(q, columns) / UNIT
         return out
 
     def describe(self, column: int) -> str:

@@ -46,7 +46,7 @@ class Excitation:
 
     @property
     def relative_deviations(self) -> Array:
-        """Expected deviation of every base parameter in percent of its nominal value; infinite where that is not known."""
+        """Expected deviation of every base parameter in percent of its nominal value, infinite where none is known."""
         nominal = np.array([np.nan if p.nominal is None else p.nominal for p in self.base.parameters])
         beta = np.array([row[row != 0] @ nominal[row != 0] for row in self.base.matrix])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -63,8 +63,8 @@ class Excitation:
 
     def summary(self) -> str:
         """A few lines for people."""
-        lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, condition number "
-                 f"{self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
+        lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, "
+                 f"condition number {self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
                  + (" (interrupted, best so far)" if self.interrupted else "")]
         lines.append(f"expected deviations at {self.rate:g} Hz and noise of "
                      f"{', '.join(f'{x:.3g}' for x in self.noise)} N m:")

@@ -13,7 +13,13 @@ import numpy as np
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.trajectory import (
-    BSpline, FourierQuintic, FourierSeries, Trajectory, fourier_functions, power_functions, spline_functions,
+    BSpline,
+    FourierQuintic,
+    FourierSeries,
+    Trajectory,
+    fourier_functions,
+    power_functions,
+    spline_functions,
 )
 from dynid.robot.inertia import Array
 
@@ -53,7 +59,7 @@ class Family:
 
     def free(self, c: Array) -> Array:
         """The free numbers z (dof, k) nearest to coefficients c (dof, K)."""
-        return np.linalg.lstsq(self.null, (c - self.fixed).T, rcond=None)[0].T
+        return np.asarray(np.linalg.lstsq(self.null, (c - self.fixed).T, rcond=None)[0].T, dtype=float)
 
 
 def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: float | None = None, rest: bool = True,
@@ -62,7 +68,7 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
     """A family by kind.
 
     rest: velocity and acceleration zero at both ends. start, end (dof,): postures there. harmonics, period: of the
-    Fourier series (period: the duration). knots, pieces: of the B-spline of degree 5, inner knots as given or evenly spaced.
+    Fourier series (period: the duration). knots: inner ones of the B-spline of degree 5, or pieces, evenly spaced.
     """
     if kind not in KINDS:
         raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(KINDS)}")
@@ -85,7 +91,8 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
         waves = 2 * harmonics + 1
 
         def series(c: Array) -> FourierSeries:
-            return FourierSeries(c[:, :harmonics], c[:, harmonics:2 * harmonics], c[:, 2 * harmonics], once, duration / once)
+            a, b, q0 = c[:, :harmonics], c[:, harmonics:2 * harmonics], c[:, 2 * harmonics]
+            return FourierSeries(a, b, q0, once, duration / once)
 
         if kind == "fourier":
             functions = lambda t: fourier_functions(t, harmonics, once)  # noqa: E731
@@ -127,9 +134,9 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
         values = functions(grid)[0]
         fixed = fixed + np.linalg.lstsq(values @ null, calm - values @ fixed.T, rcond=None)[0].T @ null.T
     if np.abs(matrix @ fixed.T - target).max() > 1e-6 * (1.0 + np.abs(target).max()):
-        raise NotPossibleError("a Fourier series comes back to where it began, so the first and the last posture must be "
-                               "the same; take the family 'fourier+quintic' or 'bspline' for different ones")
+        raise NotPossibleError("a Fourier series comes back to where it began, so the first and the last posture must "
+                               "be the same; take the family 'fourier+quintic' or 'bspline' for different ones")
     if null.shape[1] == 0:
-        raise NotPossibleError(f"rest and given postures leave nothing free in a motion of {count} coefficients a joint; "
-                               "take more harmonics or pieces")
+        raise NotPossibleError(f"rest and given postures leave nothing free in a motion of {count} coefficients a "
+                               "joint; take more harmonics or pieces")
     return Family(kind, duration, functions, make, fixed, null, centre)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError
 from dynid.excite.space import Space
@@ -17,8 +17,8 @@ from dynid.robot.inertia import Array
 class Limits:
     """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
 
-    space: where bodies may be (`dynid.excite.space.Space`), or None. start, end (dof,): first and last posture, or None.
-    bandwidth: highest frequency of a Fourier motion, Hz.
+    start, end (dof,): first and last posture, or None. bandwidth: highest frequency of a Fourier motion, Hz.
+    space: where bodies may be, or None.
     """
 
     lower: Array
@@ -38,15 +38,16 @@ class Limits:
         for name in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
             values = np.array(np.broadcast_to(np.asarray(getattr(self, name), dtype=float), (n,)))
             if np.isnan(values).any():
-                raise DynidError(f"the {name} limit of joint '{self.names[int(np.argmax(np.isnan(values)))]}' is not a number")
+                j = int(np.argmax(np.isnan(values)))
+                raise DynidError(f"the {name} limit of joint '{self.names[j]}' is not a number")
             if name not in ("lower", "upper") and (values <= 0).any():
-                raise DynidError(f"the {name} limit of joint '{self.names[int(np.argmax(values <= 0))]}' must be above zero, "
-                                 f"got {values.min():g}")
+                j = int(np.argmax(values <= 0))
+                raise DynidError(f"the {name} limit of joint '{self.names[j]}' must be above zero, got {values[j]:g}")
             object.__setattr__(self, name, values)
         if (self.lower >= self.upper).any():
             j = int(np.argmax(self.lower >= self.upper))
-            raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; its lower "
-                             "limit must be below its upper one")
+            raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; "
+                             "its lower limit must be below its upper one")
         if not self.bandwidth > 0:
             raise DynidError(f"the bandwidth must be above zero, got {self.bandwidth:g} Hz")
         for name in ("start", "end"):
@@ -59,16 +60,16 @@ class Limits:
             outside = (posture < self.lower) | (posture > self.upper)
             if outside.any():
                 j = int(np.argmax(outside))
-                raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its limits "
-                                 f"{self.lower[j]:g} to {self.upper[j]:g}")
+                raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its "
+                                 f"limits {self.lower[j]:g} to {self.upper[j]:g}")
             object.__setattr__(self, name, posture)
 
     @staticmethod
-    def of(robot: Robot, *, margin: float = 0.0, **given: ArrayLike | None) -> Limits:
-        """The robot's own limits, with any of them given otherwise; margin: share of the range kept free at each end."""
+    def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
+        """The robot's own limits, or others by name; margin: share of the range kept free at each end."""
         lower, upper = robot.limit("lower"), robot.limit("upper")
         room = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
-        own: dict[str, object] = {
+        own: dict[str, Any] = {
             "lower": lower + room, "upper": upper - room, "velocity": robot.limit("velocity"),
             "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
             "torque": robot.limit("effort"), "names": robot.joint_names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,11 +37,11 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     """
     rows = _points(points, limits)
     if not 0 < share <= 1 or pause < 0:
-        raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share} and {pause}")
+        raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share}, {pause}")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
-        raise DynidError(f"trapezoids need a velocity and an acceleration limit of every joint; joint '{limits.names[j]}' "
-                         "lacks one")
+        raise DynidError(f"trapezoids need a velocity and an acceleration limit of every joint; joint "
+                         f"'{limits.names[j]}' lacks one")
     lengths: list[float] = []
     blocks: list[Array] = []
 
@@ -51,7 +52,7 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
             lengths.append(length)
             blocks.append(block)
 
-    for first, last in zip(rows[:-1], rows[1:], strict=True):
+    for first, last in pairwise(rows):
         way = last - first
         far = np.abs(way)
         if pause > 0:
@@ -78,7 +79,7 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
     """Quintics through way-points (rows, dof) at the times `when` (rows,), from rest to rest.
 
-    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero everywhere with stop.
+    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with stop.
     """
     rows, t = _points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
@@ -90,28 +91,28 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
         spline = CubicSpline(t, rows, bc_type="clamped")
         speed, push = spline(t, 1), spline(t, 2)
         push[0] = push[-1] = speed[0] = speed[-1] = 0.0
-    return Piecewise(t, np.concatenate([
-        quintic_between((rows[k], speed[k], push[k]), (rows[k + 1], speed[k + 1], push[k + 1]), t[k + 1] - t[k]).coefficients
-        for k in range(len(rows) - 1)]))
+    states = list(zip(rows, speed, push, strict=True))
+    return Piecewise(t, np.concatenate([quintic_between(states[k], states[k + 1], t[k + 1] - t[k]).coefficients
+                                        for k in range(len(rows) - 1)]))
 
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
     """Quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
     rows = _points(points, limits)
     lengths = []
-    for first, last in zip(rows[:-1], rows[1:], strict=True):
+    for first, last in pairwise(rows):
         far = np.abs(last - first)
         # Peaks of the rest-to-rest quintic: 15/8 d/T, 10/sqrt(3) d/T^2, 60 d/T^3.
         need = np.maximum.reduce([15.0 / 8.0 * far / limits.velocity,
                                   np.sqrt(10.0 / np.sqrt(3.0) * far / limits.acceleration),
                                   np.cbrt(60.0 * far / limits.jerk)])
         if not need.max() > 0:
-            raise DynidError("a quintic between two points needs different points and a limit on velocity, acceleration "
-                             "or jerk")
+            raise DynidError("a quintic between two points needs different points and a limit on velocity, "
+                             "acceleration or jerk")
         lengths.append(float(need.max()) * (1.0 + 1e-9))
     return quintics(rows, np.concatenate([[0.0], np.cumsum(lengths)]), stop=True)
 
 
 def joint_speeds(limits: Limits, count: int, slowest: float) -> Sequence[Array]:
-    """For each joint `count` speeds from `slowest` (a share of its top speed) to nearly the top, evenly in logarithm."""
+    """For each joint `count` speeds from `slowest` (share of its top speed) to nearly the top, evenly in logarithm."""
     return [float(v) * np.geomspace(slowest, 0.9, count) for v in limits.velocity]

@@ -31,6 +31,7 @@ _ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth stand-in, one after the other
 _ENOUGH = 2e-4  # relative gain a step; a few smaller ones in a row end an order
 _PATIENCE = 5
 _STEPS = 150  # at most, for each order
+_MOST_ROWS = 150  # of each curved limit in one step; the worst ones decide
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,21 +114,39 @@ class Problem:
         return score, np.asarray(gradient if score == value else gradient / value)
 
     # -- torques and space -----------------------------------------------------------------------
-    def curved_values(self, signals: Array) -> list[Array]:
-        return [constraint.values(*signals[:3]) for constraint in self.curved]
+    @cached_property
+    def fine(self) -> dict[int, tuple[Array, Array]]:
+        """For each fineness that a curved limit asks for: functions (4, m', k) and the fixed part (4, m', dof)."""
+        found = {}
+        for count in {constraint.fine for constraint in self.curved}:
+            values = self.family.functions(np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1))
+            found[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
+        return found
 
-    def curved_rows(self, signals: Array, values: list[Array]) -> tuple[Array, Array]:
+    def motions(self, z: Array) -> list[Array]:
+        """q, dq, ddq (3, m', dof) on the grid of each curved limit."""
+        grids = {count: np.ascontiguousarray(given[:3] + functions[:3] @ z.T)
+                 for count, (functions, given) in self.fine.items()}
+        return [grids[constraint.fine] for constraint in self.curved]
+
+    def curved_values(self, z: Array) -> list[Array]:
+        """Values (m', K) of each curved limit, above zero where it is overstepped."""
+        return [constraint.values(q, dq, ddq)
+                for constraint, (q, dq, ddq) in zip(self.curved, self.motions(z), strict=True)]
+
+    def curved_rows(self, z: Array, values: list[Array]) -> tuple[Array, Array]:
         """Rows (r, dof k) and their present values (r,) of the curved limits that are near or beyond."""
         rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
-        for constraint, value in zip(self.curved, values, strict=True):
+        for constraint, signals, value in zip(self.curved, self.motions(z), values, strict=True):
             i, column = np.nonzero(_peaks(value) & (value > -_NEAR_CURVED))
             if not len(i):
                 continue
-            if len(i) > 200:  # the worst ones decide
-                keep = np.argsort(-value[i, column])[:200]
+            if len(i) > _MOST_ROWS:
+                keep = np.argsort(-value[i, column])[:_MOST_ROWS]
                 i, column = i[keep], column[keep]
-            slope = constraint.gradient(*(np.ascontiguousarray(x[i]) for x in signals[:3]), column)  # (r, 3, dof)
-            rows.append(np.einsum("rsj,srk->rjk", slope, self.functions[:3][:, i]).reshape(len(i), -1))
+            q, dq, ddq = (np.ascontiguousarray(x[i]) for x in signals)
+            slope = constraint.gradient(q, dq, ddq, column)  # (r, 3, dof)
+            rows.append(np.einsum("rsj,srk->rjk", slope, self.fine[constraint.fine][0][:3, i]).reshape(len(i), -1))
             now.append(value[i, column])
         return np.vstack(rows), np.concatenate(now)
 
@@ -144,7 +163,8 @@ class Problem:
         elastic = int(len(curved[1]) > 0)
         size = n + elastic
         H, g = np.zeros((size, size)), np.zeros(size)
-        H[:n, :n], g[:n] = hessian, gradient
+        # A trace of the identity: rounding must not make it indefinite.
+        H[:n, :n], g[:n] = hessian + 1e-9 * np.trace(hessian) / n * np.eye(n), gradient
         fixed = [np.hstack([np.eye(n), np.zeros((n, elastic))]), np.hstack([-np.eye(n), np.zeros((n, elastic))])]
         limit = [np.full(2 * n, radius)]
         if elastic:
@@ -174,7 +194,7 @@ class Problem:
         return d / self.unit * max(share, 0.0)
 
     def _rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
-        """Rows of the linear limits at (signal, time, joint), scaled to the size of the limit, and what is left there."""
+        """Rows of the linear limits at (signal, time, joint), scaled to the limit's size, and what is left there."""
         s, i, j = where.T
         dof, k = self.unit.shape
         rows = np.zeros((len(s), dof, k))
@@ -206,7 +226,8 @@ class Point:
     excess: float
 
 
-def descend(problem: Problem, z: Array, stop: Callable[[], bool], orders: tuple[float, ...] = _ORDERS) -> Iterator[Point]:
+def descend(problem: Problem, z: Array, stop: Callable[[], bool],
+            orders: tuple[float, ...] = _ORDERS, steps: int = _STEPS) -> Iterator[Point]:
     """Better and better motions from z on, until no step helps or stop() says so.
 
     z must respect the linear limits. The score is of the stand-in for the present order, so it may rise between orders.
@@ -218,17 +239,24 @@ def descend(problem: Problem, z: Array, stop: Callable[[], bool], orders: tuple[
     for order in orders if problem.criterion.has_kinks else (None,):
         score, gradient = problem.value_and_gradient(z, order)
         gradient = (gradient * problem.unit).ravel()
-        values = problem.curved_values(signals)
+        values = problem.curved_values(z)
         bored = 0
-        for _ in range(_STEPS if problem.criterion.has_kinks else 3 * _STEPS):
+        for _ in range(steps if problem.criterion.has_kinks else 3 * steps):
             if stop():
                 return
             if fresh:
                 hessian = np.eye(n) * max(float(np.abs(gradient).max()), 1e-6) / radius
-            curved = problem.curved_rows(signals, values)
+            curved = problem.curved_rows(z, values)
             violation = max([0.0, *(float(v.max(initial=0.0)) for v in values)])
-            price = max(price, 2.0 * float(np.abs(gradient).sum()) * radius / max(violation, 0.05)) if violation else price
-            d = problem.step(gradient, hessian, signals, curved, radius, price)
+            if violation:
+                price = max(price, 2.0 * float(np.abs(gradient).sum()) * radius / max(violation, 0.05))
+            try:
+                d = problem.step(gradient, hessian, signals, curved, radius, price)
+            except np.linalg.LinAlgError:  # the curvature learnt so far has lost its sense
+                if fresh:
+                    break
+                fresh = True
+                continue
             slope = float(gradient @ d.ravel()) - price * violation
             if slope > -1e-8:
                 break
@@ -236,7 +264,7 @@ def descend(problem: Problem, z: Array, stop: Callable[[], bool], orders: tuple[
             while True:
                 new = z + share * d * problem.unit
                 new_signals = problem.signals(new)
-                new_values = problem.curved_values(new_signals)
+                new_values = problem.curved_values(new)
                 new_violation = max([0.0, *(float(v.max(initial=0.0)) for v in new_values)])
                 new_score = problem.value(new, order)
                 if new_score + price * new_violation < merit + 1e-4 * share * slope or share < 1e-3:

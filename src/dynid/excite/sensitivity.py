@@ -15,8 +15,21 @@ import numpy as np
 from dynid.dynamics.tree import tree_of
 from dynid.excite.adjoint import adjoint_kernel
 from dynid.model import (
-    AsymmetricCoulomb, AsymmetricViscous, Coulomb, CoupledWrist, LinearModel, Model, MotorSide, Offset, Payload,
-    RigidBodies, RotorInertia, Sign, Spring, Stribeck, Viscous,
+    AsymmetricCoulomb,
+    AsymmetricViscous,
+    Coulomb,
+    CoupledWrist,
+    LinearModel,
+    Model,
+    MotorSide,
+    Offset,
+    Payload,
+    RigidBodies,
+    RotorInertia,
+    Sign,
+    Spring,
+    Stribeck,
+    Viscous,
 )
 from dynid.model.terms import Place, chosen, coupling_matrix, fill_entries
 from dynid.regression.fold import Layout
@@ -54,18 +67,18 @@ def sign_slope(sign: Sign, velocity: Array) -> Array:
 
 @singledispatch
 def rule(term: Any, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array, out: Array) -> None:
-    """out (3, samples, dof) += derivatives by q, dq, ddq of the sum of weights (rows, samples) times the term's entries.
+    """out (3, samples, dof) += derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's entries.
 
     place (dof, the term's parameters): the row of each entry, -1 for none. Without a rule: central differences.
     """
     motion = [q, dq, ddq]
     values = np.zeros((2, len(weights), len(q)))
-    for which, signal in enumerate(motion):
+    for which in range(3):
         for joint in range(robot.dof):
             for side, step in enumerate((_STEP, -_STEP)):
-                moved = signal.copy()
-                moved[:, joint] += step
-                fill_entries(term, robot, *(moved if k == which else x for k, x in enumerate(motion)), place, values[side])
+                moved = [x.copy() if k == which else x for k, x in enumerate(motion)]
+                moved[which][:, joint] += step
+                fill_entries(term, robot, moved[0], moved[1], moved[2], place, values[side])
             rows = place[place >= 0]
             slope = (values[0, rows] - values[1, rows]) / (2.0 * _STEP)
             out[which, :, joint] += np.einsum("rs,rs->s", slope, weights[rows])

@@ -1,4 +1,4 @@
-"""Where the bodies of a robot may be: capsules on its bodies, half-spaces they must stay in, things they must not touch.
+"""Where the bodies of a robot may be: capsules on them, half-spaces they must stay in, things they must not touch.
 
 A capsule is all within `radius` of a segment; a sphere is a capsule whose segment is a point.
 """
@@ -51,7 +51,7 @@ def sphere(body: int, centre: ArrayLike, radius: float, name: str) -> Capsule:
 
 
 def box(lower: ArrayLike, upper: ArrayLike, name: str) -> Capsule:
-    """A box in the room that must not be touched, as the capsule around it; for a table or a wall take a `HalfSpace`."""
+    """A box in the room that must not be touched, as the capsule around it; a table or a wall is a `HalfSpace`."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     pose = np.eye(4)
     pose[:3, 3] = 0.5 * (low + high)
@@ -158,8 +158,8 @@ def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: 
 class Space:
     """Capsules of a robot, and which of them must stay away from which, and inside which half-spaces.
 
-    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs that must hold. margin: metres to keep
-    free. skipped: contacts left out because they hold in every posture, in words.
+    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs that must hold. margin: metres to
+    keep free. skipped: contacts left out because they hold in every posture, in words.
     """
 
     robot: Robot
@@ -183,8 +183,8 @@ class Space:
         own = own or skeleton(robot, radius)
         for capsule in (*own, *obstacles):
             if not BASE <= capsule.body < robot.dof:
-                raise DynidError(f"capsule '{capsule.name}' is on body {capsule.body}, robot '{robot.name}' has bodies 0 "
-                                 f"to {robot.dof - 1} and the base, {BASE}")
+                raise DynidError(f"capsule '{capsule.name}' is on body {capsule.body}, robot '{robot.name}' has bodies "
+                                 f"0 to {robot.dof - 1} and the base, {BASE}")
         capsules, walls = (*own, *obstacles), tuple(planes)
         pairs, parent = [], robot.parents
         for p, one in enumerate(capsules):
@@ -204,7 +204,7 @@ class Space:
         rng = np.random.default_rng(0)
         low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
         high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)
-        touch = (self.slack(rng.uniform(low, high, (_PROBES, self.robot.dof))) < 0).all(axis=0)
+        touch = np.asarray((self.slack(rng.uniform(low, high, (_PROBES, self.robot.dof))) < 0).all(axis=0))
         count = len(self.pairs)
         names = self.names
         return Space(self.robot, self.capsules, self.planes, self.pairs[~touch[:count]], self.sides[~touch[count:]],
@@ -256,32 +256,38 @@ class Space:
         ends, axes = self.ends(q)
         _, where = self._slack(ends)
         _, body, _ = self._arrays
-        out = np.zeros(q.shape)
-        for i, column in enumerate(columns):
-            if column < len(self.pairs):
-                p, r = self.pairs[column]
-                s, t = where[i, column]
-                x = ends[i, p, 0] + s * (ends[i, p, 1] - ends[i, p, 0])
-                y = ends[i, r, 0] + t * (ends[i, r, 1] - ends[i, r, 0])
-                apart = x - y
-                size = np.linalg.norm(apart)
-                if size < 1e-9:  # the segments cross: push along the line between their middles
-                    apart = ends[i, p].mean(axis=0) - ends[i, r].mean(axis=0)
-                    size = max(np.linalg.norm(apart), 1e-9)
-                normal = apart / size
-                out[i] = self._speed(axes[i], x, body[p]) @ normal - self._speed(axes[i], y, body[r]) @ normal
-            else:
-                w, p = self.sides[column - len(self.pairs)]
-                normal = self.planes[w].normal
-                x = ends[i, p, int(np.argmin(ends[i, p] @ normal))]
-                out[i] = self._speed(axes[i], x, body[p]) @ normal
+        rows, count = np.arange(len(q)), len(self.pairs)
+        touching = columns < count
+        p, r = np.zeros(len(q), dtype=np.int64), np.zeros(len(q), dtype=np.int64)
+        x, y, normal = np.zeros((3, len(q), 3))
+        if touching.any():
+            k, pair = rows[touching], self.pairs[columns[touching]]
+            p[k], r[k] = pair[:, 0], pair[:, 1]
+            share = where[k, columns[touching]]
+            one, two = ends[k, p[k]], ends[k, r[k]]
+            x[k] = one[:, 0] + share[:, :1] * (one[:, 1] - one[:, 0])
+            y[k] = two[:, 0] + share[:, 1:] * (two[:, 1] - two[:, 0])
+            apart = x[k] - y[k]
+            size = np.linalg.norm(apart, axis=1, keepdims=True)
+            # Where the segments cross, push along the line between their middles.
+            apart = np.where(size < 1e-9, one.mean(axis=1) - two.mean(axis=1), apart)
+            normal[k] = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+        if not touching.all():
+            k, side = rows[~touching], self.sides[columns[~touching] - count]
+            normal[k] = np.array([self.planes[w].normal for w in side[:, 0]])
+            p[k] = side[:, 1]
+            ends_p = ends[k, p[k]]
+            lower = np.argmin(np.einsum("mkx,mx->mk", ends_p, normal[k]), axis=1)
+            x[k] = ends_p[np.arange(len(k)), lower]
+        out = self._speeds(axes, x, normal, body[p])
+        out[touching] -= self._speeds(axes[touching], y[touching], normal[touching], body[r[touching]])
         return out
 
-    def _speed(self, axes: Array, point: Array, body: int) -> Array:
-        """Velocity (dof, 3) of a point on a body for unit speed of each joint."""
-        if body == BASE:
-            return np.zeros((self.robot.dof, 3))
-        return np.where(self.robot.supports[:, body, None], axes[:, 3:] + np.cross(axes[:, :3], point), 0.0)
+    def _speeds(self, axes: Array, points: Array, normals: Array, bodies: Ints) -> Array:
+        """Speed (m, dof) along a normal of a point on a body, a row each, for unit speed of each joint."""
+        speed = axes[:, :, 3:] + np.cross(axes[:, :, :3], points[:, None])
+        carried = self.robot.supports[:, bodies].T & (bodies != BASE)[:, None]
+        return np.where(carried, np.einsum("mjx,mx->mj", speed, normals), 0.0)
 
 
 def _neighbours(a: int, b: int, parent: Array) -> bool:

@@ -14,21 +14,25 @@ _DRAWS = 30
 _SHRINK = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
 
 
-def wide(limits_low: Array, limits_high: Array) -> tuple[Array, Array]:
+def wide(lower: Array, upper: Array) -> tuple[Array, Array]:
     """Ranges to draw postures from: half a turn either way where there is no limit."""
-    low = np.where(np.isfinite(limits_low), limits_low, np.where(np.isfinite(limits_high), limits_high - 2 * np.pi, -np.pi))
-    high = np.where(np.isfinite(limits_high), limits_high, low + 2 * np.pi)
-    return low, high
+    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * np.pi, -np.pi))
+    return low, np.where(np.isfinite(upper), upper, low + 2 * np.pi)
 
 
-def worst(problem: Problem, signals: Array) -> tuple[float, str]:
-    """Largest value of the curved limits over a motion (4, m, dof), and which one it is."""
-    value, text = -np.inf, ""
-    for constraint, values in zip(problem.curved, problem.curved_values(signals), strict=True):
-        if values.size and values.max() > value:
-            value = float(values.max())
-            text = constraint.describe(int(np.argmax(values.max(axis=0))))
-    return value, text
+def worst(problem: Problem, z: Array) -> float:
+    """Largest value of the curved limits over a motion."""
+    return max((float(values.max(initial=-np.inf)) for values in problem.curved_values(z)), default=-np.inf)
+
+
+def _trouble(problem: Problem, posture: Array) -> str:
+    """Which of the curved limits is overstepped most in a posture (dof,), in words."""
+    value, text, still = -np.inf, "", np.zeros((1, len(posture)))
+    for constraint in problem.curved:
+        values = constraint.values(posture[None], still, still)[0]
+        if len(values) and values.max() > value:
+            value, text = float(values.max()), constraint.describe(int(np.argmax(values)))
+    return text
 
 
 def at_rest(problem: Problem, q: Array) -> Array:
@@ -44,8 +48,8 @@ def safe_posture(problem: Problem, seed: int) -> Array:
     low, high = wide(limits.lower, limits.upper)
     for what, posture in (("first", limits.start), ("last", limits.end)):
         if posture is not None and at_rest(problem, posture[None])[0] > 0:
-            _, text = worst(problem, np.stack([posture[None], *np.zeros((3, 1, limits.dof))]))
-            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; choose another posture or limit")
+            text = _trouble(problem, posture)
+            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; choose another of either")
     if limits.start is not None:
         return limits.start
     if limits.end is not None:
@@ -65,9 +69,9 @@ def safe_posture(problem: Problem, seed: int) -> Array:
         q, value = np.vstack([best, more]), np.concatenate([np.sort(value)[:10], at_rest(problem, more)])
     k = int(np.argmin(value))
     if value[k] > 0:
-        _, text = worst(problem, np.stack([q[k:k + 1], *np.zeros((3, 1, limits.dof))]))
-        raise NotPossibleError(f"no posture inside the joints' ranges was found that respects all limits of torque and space; "
-                               f"in the best one the trouble is {text}, so relax that limit or the joints' ranges")
+        text = _trouble(problem, q[k])
+        raise NotPossibleError(f"no posture inside the joints' ranges was found that respects all limits of torque and "
+                               f"space; in the best one the trouble is {text}, so relax that limit or the ranges")
     return np.asarray(q[k])
 
 
@@ -84,7 +88,8 @@ def calm(problem: Problem) -> Array:
                     left.append((sign * bound - sign * problem.given[s, :, j]) / problem.half[s, j])
         if not rows:
             continue
-        x, solved = solve_qp(np.eye(family.size), np.zeros(family.size), np.vstack(rows), np.concatenate(left), 1e-9, 2000)
+        k = family.size
+        x, solved = solve_qp(np.eye(k), np.zeros(k), np.vstack(rows), np.concatenate(left), 1e-9, 2000)
         z[j] = x * problem.unit[j]
         moved = problem.given[:, :, j] + problem.functions @ z[j]
         over = np.maximum(moved - high[:, j, None], low[:, j, None] - moved).max(axis=1) / problem.half[:, j]
@@ -97,11 +102,12 @@ def _too_short(problem: Problem, j: int, over: Array) -> str:
     limits, name = problem.limits, problem.limits.names[j]
     kind = ("position", "velocity", "acceleration", "jerk")[int(np.argmax(over))]
     bound = {"velocity": limits.velocity, "acceleration": limits.acceleration, "jerk": limits.jerk}
-    which = f"its {kind} limit" + (f" {bound[kind][j]:g}" if kind in bound else f"s {limits.lower[j]:g} to {limits.upper[j]:g}")
+    which = f"s {limits.lower[j]:g} to {limits.upper[j]:g}" if kind == "position" else f" {bound[kind][j]:g}"
     if limits.start is not None and limits.end is not None:
-        return (f"joint '{name}' cannot go from {limits.start[j]:g} to {limits.end[j]:g} in {problem.family.duration:g} s inside "
-                f"{which}: allow more time or a higher limit")
-    return f"no motion of joint '{name}' that begins or ends at the given posture stays inside {which}; change one of them"
+        return (f"joint '{name}' cannot go from {limits.start[j]:g} to {limits.end[j]:g} in "
+                f"{problem.family.duration:g} s inside its {kind} limit{which}: allow more time or a higher limit")
+    return (f"no motion of joint '{name}' that begins or ends at the given posture stays inside its {kind} "
+            f"limit{which}; change one of them")
 
 
 def random_motion(problem: Problem, rng: np.random.Generator, safe: Array, base: Array | None) -> Array:
@@ -132,7 +138,7 @@ def random_motion(problem: Problem, rng: np.random.Generator, safe: Array, base:
     tries = [still + share * (z - still) for share in _SHRINK]
     values = []
     for one in tries:
-        values.append(worst(problem, problem.signals(one))[0])
+        values.append(worst(problem, one))
         if values[-1] <= 0:
             return one
     return tries[int(np.argmin(values))]
@@ -150,9 +156,9 @@ def _room(problem: Problem, z: Array, d: Array) -> Array:
 
 def good_start(problem: Problem, rng: np.random.Generator, safe: Array, base: Array | None) -> Array:
     """The best of several random motions."""
-    found = []
+    found: list[tuple[float, int, Array]] = []
     for _ in range(_DRAWS if not problem.curved else _DRAWS // 3):
         z = random_motion(problem, rng, safe, base)
-        excess = max(0.0, worst(problem, problem.signals(z))[0])
+        excess = max(0.0, worst(problem, z))
         found.append((problem.value(z, 2.0) + 10.0 * excess, len(found), z))
     return min(found)[2]

@@ -1,4 +1,4 @@
-"""Motions that show one thing at a time: friction at constant speeds, gravity in slow sweeps, a payload by difference."""
+"""Motions that show one thing at a time: friction at constant speeds, gravity in slow sweeps, payload by difference."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
                    reach: float = 0.8, longest: float = 20.0) -> Path:
     """One joint after the other, there and back at constant speeds, the others at home (Ardiani, s. 2.4.2).
 
-    speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use. longest: seconds
-    for one way; slow speeds then use less of the range. Quintics bring the joint to its speed and back to rest.
+    speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use.
+    longest: seconds for one way; slow speeds then use less of the range. Quintics lead to the speed and from it.
     """
     posture = _home(home, limits)
     if not np.isfinite(limits.velocity).all():
@@ -43,7 +43,8 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
     return Path(tuple(parts))
 
 
-def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: float, longest: float) -> Iterator[Piecewise]:
+def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: float,
+                    longest: float) -> Iterator[Piecewise]:
     low, high = limits.lower[j], limits.upper[j]
     low = low if np.isfinite(low) else home[j] - np.pi
     high = high if np.isfinite(high) else home[j] + np.pi
@@ -53,8 +54,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     room = reach * (high - low)
     half = 0.5 * min(room, speed * longest + 2 * run_up)
     if half <= run_up:
-        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} inside its range and acceleration limit; "
-                               "take slower speeds")
+        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} inside its range and acceleration "
+                               "limit; take slower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
     at = home.copy()
     yield from _go(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
@@ -83,8 +84,9 @@ def _go(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
     far = np.abs(last - first)
     if far.max() > 1e-12:
         zero = np.zeros(limits.dof)
-        need = np.maximum.reduce([15.0 / 8.0 * far / (0.5 * limits.velocity), np.sqrt(5.774 * far / (0.5 * limits.acceleration)),
-                                  np.cbrt(60.0 * far / (0.5 * limits.jerk))])
+        # Peaks of the quintic are 15/8 d/T, 10/sqrt(3) d/T^2 and 60 d/T^3; half of each limit will do.
+        need = np.maximum.reduce([3.75 * far / limits.velocity, np.sqrt(11.55 * far / limits.acceleration),
+                                  np.cbrt(120.0 * far / limits.jerk)])
         yield quintic_between((first, zero, zero), (last, zero, zero), max(float(need.max()), 0.1))
 
 
@@ -100,18 +102,18 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
     middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
     # Spread evenly in every joint, in random order (a Latin square), rather than by pure chance.
-    strata = (np.stack([rng.permutation(postures) for _ in range(limits.dof)], axis=1) + rng.random((postures, limits.dof)))
-    rows = middle + (2.0 * strata / postures - 1.0) * half
+    strata = np.stack([rng.permutation(postures) for _ in range(limits.dof)], axis=1)
+    rows = middle + (2.0 * (strata + rng.random(strata.shape)) / postures - 1.0) * half
     offset = 0.02 * half * rng.choice([-1.0, 1.0], rows.shape)
-    pairs = np.clip(np.stack([rows + offset, rows - offset], axis=1).reshape(-1, limits.dof), middle - half, middle + half)
-    return trapezoids(pairs, limits, pause=pause, share=share)
+    pairs = np.stack([rows + offset, rows - offset], axis=1).reshape(-1, limits.dof)
+    return trapezoids(np.clip(pairs, middle - half, middle + half), limits, pause=pause, share=share)
 
 
 @dataclass(frozen=True, eq=False)
 class PayloadPair:
-    """The same way twice, first without and then with a payload, so that all but the payload cancels (Ardiani, s. 1.2.5).
+    """The same way twice, first without and then with a payload, so that all but the payload cancels.
 
-    The loaded run takes longer where its torques need it.
+    Ardiani, s. 1.2.5. The loaded run takes longer where its torques need it.
     """
 
     without: Trajectory
@@ -119,7 +121,7 @@ class PayloadPair:
 
 
 def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
-    """A pair of motions; torque: the model with the payload on, whose limits the second run respects by going slower."""
+    """A pair of motions; torque: of the model with the payload, for whose limits the second run may be slower."""
     stretch = 1.0
     for _ in range(20):
         loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
@@ -127,4 +129,5 @@ def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
         if report.ok:
             return PayloadPair(trajectory, loaded)
         stretch *= 1.15
-    raise NotPossibleError(f"the motion cannot be run with the payload even at a tenth of its speed: {report.violated[0]}")
+    raise NotPossibleError("the motion cannot be run with the payload even at a tenth of its speed: "
+                           f"{report.violated[0]}")

@@ -54,7 +54,7 @@ def _matrix(what: str, values: ArrayLike) -> Array:
 
 
 def fourier_functions(t: ArrayLike, harmonics: int, period: float) -> Array:
-    """(4, m, 2 harmonics + 1): sin(lwt)/lw, then -cos(lwt)/lw, then 1, with their three derivatives (Ardiani, eq. 1.39)."""
+    """(4, m, 2 harmonics + 1): sin(lwt)/lw, -cos(lwt)/lw and 1 with their three derivatives (Ardiani, eq. 1.39)."""
     w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.multiply.outer(np.atleast_1d(np.asarray(t, dtype=float)), w)
     s, c = np.sin(angle), np.cos(angle)
@@ -126,7 +126,8 @@ class FourierQuintic:
     def __post_init__(self) -> None:
         quintic = _matrix("the quintic", self.quintic)
         if quintic.shape != (self.series.dof, 6):
-            raise DynidError(f"the quintic needs six coefficients for each of {self.series.dof} joints, got {quintic.shape}")
+            raise DynidError(f"the quintic needs six coefficients for each of {self.series.dof} joints, "
+                             f"got {quintic.shape}")
         object.__setattr__(self, "quintic", quintic)
 
     @property
@@ -165,7 +166,7 @@ class BSpline:
     def __post_init__(self) -> None:
         knots, coefficients = np.array(self.knots, dtype=float), _matrix("the coefficients", self.coefficients)
         if self.degree < 3:
-            raise DynidError(f"a B-spline of degree {self.degree} has no jerk; take degree 3 or more, 5 for a smooth one")
+            raise DynidError(f"a B-spline of degree {self.degree} has no jerk; take 3 or more, 5 for a smooth one")
         if knots.ndim != 1 or len(knots) != coefficients.shape[1] + self.degree + 1:
             raise DynidError(f"{coefficients.shape[1]} coefficients of degree {self.degree} need "
                              f"{coefficients.shape[1] + self.degree + 1} knots, got {knots.size}")
@@ -199,8 +200,8 @@ class Piecewise:
     def __post_init__(self) -> None:
         breaks, coefficients = np.array(self.breaks, dtype=float), np.array(self.coefficients, dtype=float)
         if coefficients.ndim != 3 or coefficients.shape[2] != 6 or breaks.shape != (len(coefficients) + 1,):
-            raise DynidError(f"a piecewise motion needs (pieces, joints, 6) coefficients and one more break than pieces, "
-                             f"got {coefficients.shape} and {breaks.shape}")
+            raise DynidError(f"a piecewise motion needs (pieces, joints, 6) coefficients and one more break than "
+                             f"pieces, got {coefficients.shape} and {breaks.shape}")
         if breaks[0] != 0.0 or not (np.diff(breaks) > 0).all() or not np.isfinite(coefficients).all():
             raise DynidError("the breaks of a piecewise motion must rise from 0 and its numbers be finite")
         object.__setattr__(self, "breaks", breaks)

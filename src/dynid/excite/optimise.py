@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.dynamics.threads import thread_count
+from dynid.dynamics.threads import side_by_side, thread_count
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.approach import approach
 from dynid.excite.check import LimitReport, check
@@ -53,21 +52,21 @@ class _Found:
 def excite(model: LinearModel | Robot, limits: Limits | None = None, *, duration: float = 20.0, harmonics: int = 5,
            kind: str = "fourier", period: float | None = None, rest: bool = True, knots: Array | None = None,
            pieces: int = 12, home: ArrayLike | None = None, criterion: str | Criterion = "condition",
-           noise: ArrayLike | None = None, scale: Literal["prior"] | Array | None = None,
+           noise: Array | float | None = None, scale: Literal["prior"] | Array | None = None,
            known: Regression | None = None, nominal: ArrayLike | None = None, base: BaseParameters | None = None,
            budget: float | None = 30.0, rounds: int | None = None, seed: int = 0, rate: float = 100.0,
            start: Trajectory | None = None, threads: int | None = None, progress: Progress | None = None) -> Excitation:
     """The motion of a family that tells most about a model's base parameters and respects every limit.
 
     model: or a robot, with the terms its file lists. limits: the robot's own unless given. duration: s.
-    kind: 'fourier' (harmonics, period), 'fourier+quintic' or 'bspline' (pieces or inner knots). rest: begins and ends at
-    rest. home: a posture to come from and go back to by quintics, outside the duration.
-    criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'. noise: deviation of each joint's
-    torque (N m). scale: prior magnitudes of the base parameters, 'prior' for those of the nominal model; default 'prior'
-    for 'a' and 'largest', none otherwise. known: earlier logs, to which the motion shall add most.
-    nominal: parameters for the torque limits (default: the model's own, zero where unknown). start: a motion of the family
-    to begin with.
-    budget: seconds. rounds: of four starts each; with rounds and without a budget the result depends on the seed alone.
+    kind: 'fourier' (harmonics, period), 'fourier+quintic' or 'bspline' (pieces or inner knots).
+    rest: begins and ends at rest. home: a posture to come from and go back to by quintics, outside the duration.
+    criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
+    noise: deviation of each joint's torque (N m). scale: prior magnitudes of the base parameters, 'prior' for those of
+    the nominal model; default 'prior' for 'a' and 'largest', none otherwise.
+    known: earlier logs, to which the motion shall add most. nominal: parameters for the torque limits (default: the
+    model's own, zero where unknown). start: a motion of the family to begin with.
+    budget: seconds. rounds: of four starts each; with rounds and no budget the result depends on the seed alone.
     rate: of the log to come (Hz), for the expected deviations. progress(seconds, best value).
     """
     if isinstance(model, Robot):
@@ -95,7 +94,8 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, duration
                      np.inf if budget is None else began + budget, began, progress)
     best = search.run(rounds, thread_count(threads), start)
     whole = best.trajectory if home is None else approach(best.trajectory, home, limits, torque)
-    report = best.report if home is None else check(whole, replace(limits, start=None, end=None), torque, unchecked=unchecked)
+    free = replace(limits, start=None, end=None)
+    report = best.report if home is None else check(whole, free, torque, unchecked=unchecked)
     t = _log_times(best.trajectory, rate)
     motion = best.trajectory.at(t)
     return Excitation(
@@ -109,7 +109,7 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, duration
 def _log_times(trajectory: Trajectory, rate: float) -> Array:
     """Times of the log over one run, the last instant left out because it may be the first again."""
     count = max(2, round(trajectory.duration * rate))
-    return np.arange(count) * (trajectory.duration / count)
+    return np.linspace(0.0, trajectory.duration, count, endpoint=False)
 
 
 def _condition(model: LinearModel, base: BaseParameters, trajectory: Trajectory, rate: float) -> float:
@@ -147,7 +147,8 @@ def _family(kind: str, limits: Limits, duration: float, harmonics: int, period: 
         raise DynidError(f"a motion needs a duration above zero, got {duration}")
     if np.isfinite(limits.bandwidth):
         if kind != "fourier":
-            raise DynidError(f"a bandwidth of {limits.bandwidth:g} Hz can only be kept by the family 'fourier', got '{kind}'")
+            raise DynidError(f"a bandwidth of {limits.bandwidth:g} Hz can only be kept by the family 'fourier', "
+                             f"got '{kind}'")
         most = int(np.floor(limits.bandwidth * (period or duration) + 1e-9))
         if most < 1:
             raise NotPossibleError(f"a bandwidth of {limits.bandwidth:g} Hz leaves no harmonic of a period of "
@@ -156,15 +157,16 @@ def _family(kind: str, limits: Limits, duration: float, harmonics: int, period: 
     for j, name in enumerate(limits.names):
         if not (np.isfinite(limits.upper[j] - limits.lower[j]) or np.isfinite(limits.velocity[j])
                 or np.isfinite(limits.acceleration[j])):
-            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration: nothing bounds its "
-                             "motion, so give one of them")
+            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration: nothing "
+                             "bounds its motion, so give one of them")
     return family(kind, limits.dof, duration, harmonics=harmonics, period=period, rest=rest, start=limits.start,
                   end=limits.end, knots=knots, pieces=pieces)
 
 
 def _problem(motions: Family, sharp: Information, criterion: Criterion, limits: Limits, torque: TorqueLimit | None,
              harmonics: int, period: float | None) -> Problem:
-    waves = motions.null.shape[0] / 2 if motions.kind == "bspline" else harmonics * motions.duration / (period or motions.duration)
+    runs = motions.duration / (period or motions.duration)
+    waves = motions.null.shape[0] / 2 if motions.kind == "bspline" else harmonics * runs
     count = int(np.clip(_SAMPLES_A_WAVE * waves, _FEWEST, _MOST))
     t = np.linspace(0.0, motions.duration, count)
     speed = limits.velocity[np.isfinite(limits.velocity)]
@@ -188,7 +190,7 @@ class _Search:
         self.problem, self.sharp, self.torque, self.unchecked = problem, sharp, torque, unchecked
         self.rate, self.seed, self.deadline, self.began, self.progress = rate, seed, deadline, began, progress
         self.history: list[tuple[float, float]] = []
-        self.starts, self.interrupted = 0, False
+        self.starts, self.running, self.interrupted = 0, 0, False
         self.over = threading.Event()
         self.lock = threading.Lock()
         self.best_value = np.inf
@@ -203,23 +205,32 @@ class _Search:
         base = calm(problem) if problem.limits.start is not None or problem.limits.end is not None else None
         best: _Found | None = None
         number = 0
-        with ThreadPoolExecutor(min(threads, _AT_ONCE), thread_name_prefix="excite") as pool:
-            while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
-                near = None if best is None else best.z
-                jobs = [pool.submit(self._one, number, k, near if k % 2 == 0 else None, safe, base,
-                                    start if number == 0 and k == 0 else None) for k in range(_AT_ONCE)]
-                found = []
-                for job in jobs:
-                    try:
-                        found.append(job.result())
-                    except KeyboardInterrupt:
-                        self.interrupted = True
-                        self.over.set()
-                        found.append(job.result())
-                for one in found:
-                    if one is not None and (best is None or one.value < best.value):
-                        best = one
-                number += 1
+        while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
+            near = None if best is None else best.z
+            found: list[_Found | None] = [None] * _AT_ONCE
+
+            def one(k: int, number: int = number, near: Array | None = near,
+                    found: list[_Found | None] = found) -> None:
+                given = start if number == 0 and k == 0 else None
+                with self.lock:
+                    self.running += 1
+                try:
+                    found[k] = self._one(number, k, near if k % 2 == 0 else None, safe, base, given)
+                finally:
+                    with self.lock:
+                        self.running -= 1
+
+            try:
+                side_by_side(one, range(_AT_ONCE), threads)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self.over.set()
+                while self.running:  # each stops after its present step, and hands over what it has
+                    time.sleep(0.005)
+            for motion in found:
+                if motion is not None and (best is None or motion.value < best.value):
+                    best = motion
+            number += 1
         if best is None:
             raise self._nothing(safe, base)
         return best
@@ -245,7 +256,7 @@ class _Search:
             last = point.z
             if point.excess <= 1e-3:
                 kept = point.z
-        result = self._tighten(last, safe, base)
+        result = self._repaired(last, safe, base)
         if result is None and kept is not last:
             result = self._tighten(kept, safe, base)
         with self.lock:
@@ -256,6 +267,28 @@ class _Search:
                 if self.progress is not None:
                     self.progress(*self.history[-1])
         return result
+
+    def _repaired(self, z: Array, safe: Array, base: Array | None) -> _Found | None:
+        """As `_tighten`, but what oversteps torque or space between the samples is searched again, more strictly."""
+        problem, orders = self.problem, (64.0,)
+        best = self._tighten(z, safe, base)
+        for _ in range(3):
+            report = self._check(problem.family.trajectory(z))
+            curved = [u.excess for u in report.usages if u.kind in ("torque", "space")]
+            if not problem.curved or max(curved, default=0.0) <= 0:
+                break
+            stricter = tuple(c.with_room(1.2 * max(curved) + 0.002) for c in problem.curved)
+            problem = replace(problem, curved=stricter)
+            for point in descend(problem, z, self.stop, orders, 25):
+                z = point.z
+            again = self._tighten(z, safe, base)
+            if again is not None and (best is None or again.value < best.value):
+                best = again
+        return best
+
+    def _check(self, trajectory: Trajectory) -> LimitReport:
+        points = max(10 * len(self.problem.t), 5000)
+        return check(trajectory, self.problem.limits, self.torque, points=points, unchecked=self.unchecked)
 
     def _inside(self, given: Trajectory, safe: Array, base: Array | None) -> Array:
         """A given motion as free numbers, drawn towards a calm one until it respects the linear limits."""
@@ -274,7 +307,7 @@ class _Search:
         return family.free(np.outer(safe, family.centre)) if base is None else base
 
     def _tighten(self, z: Array, safe: Array, base: Array | None) -> _Found | None:
-        """The motion drawn towards a calm one until it respects every limit on the dense grid; None if it never does."""
+        """The motion drawn towards a calm one until every limit holds on the dense grid; None if it never does."""
         problem, family = self.problem, self.problem.family
         anchors = [self._still(safe, base)]
         if base is None:
@@ -287,7 +320,7 @@ class _Search:
             for share in _SHRINK:
                 moved = anchor + share * (z - anchor)
                 trajectory = family.trajectory(moved)
-                report = check(trajectory, problem.limits, self.torque, points=10 * len(problem.t), unchecked=self.unchecked)
+                report = self._check(trajectory)
                 if report.ok:
                     return _Found(moved, trajectory, self.value(trajectory), report)
         return None
@@ -299,10 +332,9 @@ class _Search:
 
     def _nothing(self, safe: Array, base: Array | None) -> NotPossibleError:
         trajectory = self.problem.family.trajectory(self._still(safe, base))
-        report = check(trajectory, self.problem.limits, self.torque, points=10 * len(self.problem.t))
-        wrong = report.violated
+        wrong = self._check(trajectory).violated
         if wrong:
-            return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits: even the calmest one breaks one, "
-                                    f"{wrong[0]}; relax it, or change the postures or the duration")
-        return NotPossibleError("no exciting motion was found inside all limits in the time given; allow more time or relax "
-                                "the limits of torque and space")
+            return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits, even the calmest one "
+                                    f"breaks one: {wrong[0]}; relax it, or change the postures or the duration")
+        return NotPossibleError("no exciting motion was found inside all limits in the time given; allow more time or "
+                                "relax the limits of torque and space")
