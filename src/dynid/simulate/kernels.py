@@ -1,0 +1,301 @@
+"""Closed loops in compiled code: friction, derivative of the state, integrators, controllers, the loop itself."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dynid.dynamics.state import mass_and_bias, solve_state
+from dynid.dynamics.tiles import OPTIONS
+from dynid.robot.inertia import Array
+from dynid.simulate.plant import (
+    ALPHA,
+    ARCTAN,
+    DELTA,
+    DIRECTION,
+    FCN,
+    FCP,
+    FNL,
+    FSC,
+    FVN,
+    FVP,
+    HIGH,
+    KIND,
+    LOW,
+    TANH,
+    WIDTH,
+    Plant,
+)
+
+DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # how a run ended
+
+
+class Law(NamedTuple):
+    """A control law in numbers, all (n,): a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
+
+    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) where there are any; then
+    `feed` (ticks, n) or (0, n) is added and the sum is cut to +-limit. delay: ticks until it reaches the motor.
+    """
+
+    kp: Array
+    ki: Array
+    kd: Array
+    follow: Array
+    ahead: Array
+    rows: Array
+    extra: Array
+    feed: Array
+    limit: Array
+    delay: int
+
+
+class Sensors(NamedTuple):
+    """What the controller sees: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above zero.
+
+    smooth: 0 for the true velocity, else the share of the newest backward difference of the positions seen in the
+    velocity used (1: the plain difference).
+    """
+
+    noise: Array
+    step: Array
+    smooth: float
+
+
+class Space(NamedTuple):
+    """Working space of one run."""
+
+    rows: Array
+    matrix: Array
+    bias: Array
+    net: Array
+    stages: Array
+    trial: Array
+
+
+def space(plant: Plant) -> Space:
+    n, states = plant.dof, plant.states
+    return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states))
+
+
+@njit(**OPTIONS)
+def friction(elements: Array, dq: Array, net: Array) -> None:
+    """net -= w f(v) for every element, v = w.dq, with its sign S:
+
+    f = Fcp max(S, 0) + Fcn min(S, 0) + Fvp max(v, 0) + Fvn min(v, 0) + Fsc arctan(delta v) + Fnl |v|^alpha S.
+    """
+    for e in range(len(elements)):
+        row = elements[e]
+        low, high = int(row[LOW]), int(row[HIGH])
+        v = 0.0
+        for j in range(low, high):
+            v += row[DIRECTION + j] * dq[j]
+        if row[KIND] == TANH:
+            s = math.tanh(v / row[WIDTH])
+        elif row[KIND] == ARCTAN:
+            s = 0.6366197723675814 * math.atan(v / row[WIDTH])
+        else:
+            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+        f = (row[FCP] if s > 0.0 else row[FCN]) * s + (row[FVP] if v > 0.0 else row[FVN]) * v
+        if row[FSC] != 0.0:
+            f += row[FSC] * math.atan(row[DELTA] * v)
+        if row[FNL] != 0.0:
+            f += row[FNL] * abs(v) ** row[ALPHA] * s
+        for j in range(low, high):
+            net[j] -= row[DIRECTION + j] * f
+
+
+@njit(**{**OPTIONS, "inline": "always"})
+def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bool:
+    """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
+    n = len(plant.parent)
+    matrix, bias, net = work.matrix, work.bias, work.net
+    bent, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
+    at = 2 * n + len(plant.lugre)
+    mass_and_bias(plant.parent, plant.gravity, work.rows, y, y[n:], matrix, bias)
+    for i in range(n):
+        drive = tau[i]
+        if len(plant.ripple) > 0:
+            turn = y[at + i] if bent else y[i]
+            drive += plant.ripple[i, 0] * math.sin(plant.ripple[i, 1] * turn + plant.ripple[i, 2])
+        if bent:  # Ardiani, eq. 1.17
+            pull = plant.flexible[i, 0] * (y[at + i] - y[i]) + plant.flexible[i, 1] * (y[at + n + i] - y[n + i])
+            dy[at + i] = y[at + n + i]
+            dy[at + n + i] = (drive - pull) / plant.flexible[i, 2]
+            drive = pull
+        net[i] = drive - bias[i] - plant.constant[i] - plant.spring[i] * y[i]
+        if lugre:
+            v, z = y[n + i], y[2 * n + i]
+            g = plant.lugre[i, 3] + (plant.lugre[i, 4] - plant.lugre[i, 3]) * math.exp(-(v / plant.lugre[i, 5]) ** 2)
+            dz = v - plant.lugre[i, 0] * abs(v) / g * z
+            dy[2 * n + i] = dz
+            net[i] -= plant.lugre[i, 0] * z + plant.lugre[i, 1] * dz + plant.lugre[i, 2] * v
+    for i in range(len(plant.viscous)):
+        for j in range(n):
+            net[i] -= plant.viscous[i, j] * y[n + j]
+    if len(plant.elements) > 0:
+        friction(plant.elements, y[n:], net)
+    for i in range(len(plant.extra)):
+        for j in range(i + 1):
+            matrix[i, j] += plant.extra[i, j]
+    regular = solve_state(matrix, bias, net)
+    for i in range(n):
+        dy[i], dy[n + i] = y[n + i], net[i]
+    return regular
+
+
+@njit(**OPTIONS)
+def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: Space) -> int:
+    """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
+    k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
+    for step in range(steps):
+        for i in range(states):
+            total[i], trial[i] = 0.0, y[i]
+        for stage in range(4):
+            if stage == 0 and step == 0:
+                for i in range(states):
+                    k[i] = first[i]
+            elif not derivative(plant, tau, trial, k, work):
+                return SINGULAR
+            weight = 1.0 if stage == 0 or stage == 3 else 2.0
+            ahead = h if stage == 2 else 0.5 * h
+            for i in range(states):
+                total[i] += weight * k[i]
+                trial[i] = y[i] + ahead * k[i]
+        for i in range(states):
+            y[i] += h / 6.0 * total[i]
+    return DONE
+
+
+_A = np.array([
+    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1 / 5, 0.0, 0.0, 0.0, 0.0, 0.0], [3 / 40, 9 / 40, 0.0, 0.0, 0.0, 0.0],
+    [44 / 45, -56 / 15, 32 / 9, 0.0, 0.0, 0.0], [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0.0, 0.0],
+    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0.0],
+    [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]])
+_E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
+
+
+@njit(**OPTIONS)
+def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float, guess: Array,
+                     work: Space) -> int:
+    """y after `span` seconds by Dormand and Prince's 5(4) pair; guess (1,): first step to try, kept for the next."""
+    k, trial, states = work.stages, work.trial, len(y)
+    k[0] = first
+    done, h = 0.0, min(guess[0], span)
+    for _ in range(100000):
+        if done >= span * (1.0 - 1e-12):
+            return DONE
+        h = min(h, span - done)
+        for stage in range(1, 7):
+            for i in range(states):
+                value = y[i]
+                for s in range(stage):
+                    value += h * _A[stage, s] * k[s, i]
+                trial[i] = value
+            if not derivative(plant, tau, trial, k[stage], work):
+                return SINGULAR
+        worst = 0.0
+        for i in range(states):
+            error = 0.0
+            for s in range(7):
+                error += _E[s] * k[s, i]
+            scale = tolerance * (1.0 + max(abs(y[i]), abs(trial[i])))
+            worst = max(worst, abs(h * error) / scale)
+        if not math.isfinite(worst):
+            return DIVERGED
+        if worst <= 1.0:
+            done += h
+            y[:] = trial
+            k[0] = k[6]
+            guess[0] = h
+        h *= min(5.0, max(0.2, 0.9 * worst ** -0.2 if worst > 0.0 else 5.0))
+    return STIFF
+
+
+@njit(**OPTIONS)
+def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed: Array, qr: Array, dqr: Array,
+            ddqr: Array, integral: Array, out: Array, work: Space) -> None:
+    """The law's torque (n,) at one tick, from the position and speed it sees and the reference; `integral` goes on."""
+    n = len(seen)
+    for i in range(n):
+        e = qr[i] - seen[i]
+        out[i] = law.kp[i] * e + law.kd[i] * (law.follow[i] * dqr[i] - speed[i]) + law.ahead[i] * ddqr[i]
+        if law.ki[i] != 0.0:
+            out[i] += law.ki[i] * (integral[i] + period * e)
+    if len(law.rows) > 0:  # Sousa, eq. 5.8
+        mass_and_bias(plant.parent, plant.gravity, law.rows, seen, speed, work.matrix, work.bias)
+        for i in range(n):
+            total = work.bias[i]
+            for j in range(n):
+                total += ((work.matrix[i, j] if j <= i else work.matrix[j, i]) + law.extra[i, j]) * out[j]
+            work.net[i] = total
+        out[:] = work.net
+    for i in range(n):
+        if len(law.feed) > 0:
+            out[i] += law.feed[tick, i]
+        if abs(out[i]) > law.limit[i]:  # the integral waits while the torque is cut
+            out[i] = math.copysign(law.limit[i], out[i])
+        else:
+            integral[i] += period * (qr[i] - seen[i])
+
+
+@njit(**OPTIONS)
+def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
+        speed: Array) -> None:
+    """What the controller sees of the machine at a tick; `seen` and `speed` hold what it saw before."""
+    for i in range(len(position)):
+        x = position[i]
+        if len(sensors.noise) > 0:
+            x += sensors.noise[tick, i]
+        if sensors.step[i] > 0.0:
+            x = sensors.step[i] * math.floor(x / sensors.step[i] + 0.5)
+        if sensors.smooth > 0.0:
+            if tick == 0:
+                speed[i] = velocity[i]
+            else:
+                speed[i] += sensors.smooth * ((x - seen[i]) / period - speed[i])
+        else:
+            speed[i] = velocity[i]
+        seen[i] = x
+
+
+@njit(**OPTIONS)
+def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
+        steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, work: Space) -> tuple[int, int]:
+    """The closed loop over all ticks of the reference (ticks, n): what happened and at which tick.
+
+    steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
+    acceleration of the links and torque of the motors at each tick, with the torque of that tick already acting.
+    measured (ticks, n): positions as the controller saw them.
+    """
+    n, ticks = len(plant.parent), len(qr)
+    bent = len(plant.flexible) > 0
+    at = 2 * n + len(plant.lugre)
+    seen, speed, integral, tau = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    held = np.zeros((law.delay + 1, n))
+    first, guess = np.zeros(len(y)), np.full(1, 0.1 * period)
+    for tick in range(ticks):
+        if bent:
+            see(sensors, tick, period, y[at:at + n], y[at + n:at + 2 * n], seen, speed)
+        else:
+            see(sensors, tick, period, y[:n], y[n:2 * n], seen, speed)
+        slot = held[tick % (law.delay + 1)]
+        command(law, plant, tick, period, seen, speed, qr[tick], dqr[tick], ddqr[tick], integral, slot, work)
+        tau[:] = held[(tick + 1) % (law.delay + 1)] if tick >= law.delay else held[0]
+        if not derivative(plant, tau, y, first, work):
+            return SINGULAR, tick
+        for i in range(n):
+            out[0, tick, i], out[1, tick, i], out[2, tick, i], out[3, tick, i] = y[i], y[n + i], first[n + i], tau[i]
+            measured[tick, i] = seen[i]
+            if not abs(y[n + i]) < fastest[i] or not math.isfinite(first[n + i]):
+                return DIVERGED, tick
+        if tick + 1 < ticks:
+            if steps > 0:
+                ended = advance_rk4(plant, tau, y, first, period / steps, steps, work)
+            else:
+                ended = advance_adaptive(plant, tau, y, first, period, tolerance, guess, work)
+            if ended != DONE:
+                return ended, tick
+    return DONE, ticks

@@ -1,0 +1,104 @@
+"""Reference: what the controller is asked to follow, one row a tick of the controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from dynid.errors import ModelError, RecordingError
+from dynid.recording import Recording
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Positions, velocities and accelerations (ticks, dof) at `rate` Hz, from `start` seconds on.
+
+    The controller reads one row each tick and holds its torque until the next.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    rate: float
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.q.ndim != 2 or len(self.q) < 2:
+            raise ModelError(f"a reference is (ticks, joints) with at least two ticks, got shape {self.q.shape}")
+        for name in ("q", "dq", "ddq"):
+            array = getattr(self, name)
+            if array.shape != self.q.shape:
+                raise ModelError(f"{name} of the reference has shape {array.shape}, its positions have {self.q.shape}")
+            if not np.isfinite(array).all():
+                row, joint = np.argwhere(~np.isfinite(array))[0]
+                raise ModelError(f"{name} of the reference of joint {joint + 1} is not finite at tick {row}")
+        if not self.rate > 0:
+            raise ModelError(f"the rate of a reference must be above zero, got {self.rate}")
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def t(self) -> Array:
+        return self.start + np.arange(len(self)) / self.rate
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first to the last tick."""
+        return (len(self) - 1) / self.rate
+
+    @property
+    def speed(self) -> Array:
+        """Largest speed of each joint (dof,)."""
+        return np.abs(self.dq).max(axis=0)
+
+    @staticmethod
+    def of(q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, *, rate: float,
+           start: float = 0.0) -> Reference:
+        """From arrays at the controller's rate; velocities and accelerations left out are central differences."""
+        position = np.ascontiguousarray(q, dtype=float)
+        if position.ndim != 2 or len(position) < 3:
+            raise ModelError(f"a reference is (ticks, joints) with at least three ticks, got shape {position.shape}")
+        velocity = np.gradient(position, 1.0 / rate, axis=0) if dq is None else np.ascontiguousarray(dq, dtype=float)
+        if ddq is not None:
+            acceleration = np.ascontiguousarray(ddq, dtype=float)
+        elif dq is not None:
+            acceleration = np.gradient(velocity, 1.0 / rate, axis=0)
+        else:
+            acceleration = np.empty_like(position)
+            acceleration[1:-1] = (position[2:] - 2.0 * position[1:-1] + position[:-2]) * rate ** 2
+            acceleration[0], acceleration[-1] = acceleration[1], acceleration[-2]
+        return Reference(position, velocity, acceleration, float(rate), float(start))
+
+    @staticmethod
+    def from_recording(recording: Recording, rate: float | None = None) -> Reference:
+        """The reference a log holds, on a uniform grid of `rate` Hz (default its own) from first to last sample."""
+        if recording.reference is None:
+            raise RecordingError(f"{recording.source}: the log has no reference; name its columns in the mapping, or "
+                                 "let the method take it from the filtered positions")
+        rate = recording.rate if rate is None else rate
+        start, ticks = float(recording.t[0]), round(recording.duration * rate) + 1
+        grid = start + np.arange(ticks) / rate
+        velocity = recording.reference_velocity
+        if ticks == len(recording) and np.allclose(grid, recording.t, rtol=0.0, atol=1e-3 / rate):
+            return Reference.of(recording.reference, velocity, rate=rate, start=start)
+        q = _resampled(recording.t, recording.reference, grid)
+        dq = None if velocity is None else _resampled(recording.t, velocity, grid)
+        return Reference.of(q, dq, rate=rate, start=start)
+
+    def at(self, rate: float) -> Reference:
+        """The same motion for a controller of another rate: cubic splines through the rows."""
+        if rate == self.rate:
+            return self
+        ticks = int(np.floor(self.duration * rate + 1e-9)) + 1
+        grid = self.start + np.arange(ticks) / rate
+        q, dq, ddq = (_resampled(self.t, x, grid) for x in (self.q, self.dq, self.ddq))
+        return Reference(q, dq, ddq, rate, self.start)
+
+
+def _resampled(t: Array, x: Array, grid: Array) -> Array:
+    return np.ascontiguousarray(CubicSpline(t, x, axis=0)(np.clip(grid, t[0], t[-1])))

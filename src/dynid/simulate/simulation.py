@@ -1,0 +1,253 @@
+"""simulate: the motion of a model under a control law, and of many parameter vectors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.dynamics.threads import pool, thread_count
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import LinearModel, Model, Parameters
+from dynid.recording import Samples
+from dynid.robot.inertia import Array
+from dynid.simulate import kernels, loop
+from dynid.simulate.controllers import (
+    PD,
+    PID,
+    Cascade,
+    ComputedTorque,
+    Controller,
+    Poles,
+    TorqueDriven,
+    check_controller,
+)
+from dynid.simulate.kernels import DIVERGED, DONE, SINGULAR, Sensors
+from dynid.simulate.plant import (
+    HARD,
+    KIND,
+    Flexible,
+    LuGre,
+    Plant,
+    Ripple,
+    can_compile,
+    make_plant,
+    per_joint,
+    sign_widths,
+    smoothed,
+)
+from dynid.simulate.reference import Reference
+
+_FINEST = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated motion, one row a tick of the controller: t (ticks,), q, dq, ddq of the links and tau of the motors
+    (ticks, dof), the torque of a tick already acting. measured: positions as the controller saw them.
+
+    The inverse model of the parameters gives exactly tau for q, dq, ddq (rigid joints, smooth signs).
+    """
+
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+    measured: Array
+    rate: float
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def samples(self, source: str = "simulation") -> Samples:
+        """Ready for regression, nothing filtered, every row kept."""
+        return Samples.of(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What a run needs besides model and controller. step: s, of RK4, a whole part of the controller's period (default
+    one step a period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of the sign in dry
+    friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "none": hard.
+    start: position and velocity (2, dof) at the first tick, default the reference's. lugre, ripple, flexible: see them.
+    """
+
+    step: float | str | None = None
+    tolerance: float = 1e-9
+    smooth: ArrayLike | str | None = None
+    start: ArrayLike | None = None
+    lugre: LuGre | None = None
+    ripple: Ripple | None = None
+    flexible: Flexible | None = None
+    sensors: Sensors | None = None
+
+
+def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference, *,
+             rate: float | None = None, **settings: Any) -> Simulation:
+    """The closed loop of a model with parameters theta, over the whole reference.
+
+    rate: of the controller, Hz, if not the reference's own (which is then interpolated by cubic splines). The torque
+    is held between ticks. settings: see `Settings`. Models and terms that are not built in, and control functions, run
+    in a Python loop with the same results.
+    """
+    reference = reference if rate is None else reference.at(rate)
+    run = Settings(**settings)
+    vector = _vector(model.parameters, theta)
+    return _simulate(model, vector, controller, reference, run, None)
+
+
+def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller | Sequence[Controller],
+                  reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
+    """One simulation for each row of thetas (many, parameters), side by side; all with the sign widths of the first.
+
+    controller: one for all, or one each.
+    """
+    rows = [_vector(model.parameters, theta) for theta in np.atleast_2d(np.asarray(thetas, dtype=float))]
+    run = Settings(**settings)
+    laws = list(controller) if isinstance(controller, Sequence) else [controller] * len(rows)
+    if len(laws) != len(rows):
+        raise ModelError(f"{len(laws)} controllers were given for {len(rows)} parameter vectors")
+    widths = None
+    if can_compile(model) and isinstance(model, Model) and run.smooth is None:
+        widths = _widths(model, make_plant(model, rows[0]), rows[0], reference, run)
+
+    def one(k: int) -> Simulation:
+        return _simulate(model, rows[k], laws[k], reference, run, widths)
+
+    count = min(thread_count(threads), len(rows))
+    if count <= 1 or not can_compile(model):
+        return [one(k) for k in range(len(rows))]
+    return list(pool(count).map(one, range(len(rows))))
+
+
+def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
+    """Largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq. 38."""
+    q = np.asarray(q, dtype=float)
+    few = q[:: max(1, len(q) // 200)]
+    return inertia_matrices(model, theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
+
+
+def inertia_matrices(model: LinearModel, theta: ArrayLike, q: Array) -> Array:
+    """(samples, dof, dof) of any model linear in its parameters."""
+    direct = getattr(model, "inertia_matrix", None)
+    if direct is not None:
+        return np.asarray(direct(theta, q))
+    n = model.dof
+    vector, still = _vector(model.parameters, theta), np.zeros_like(q)
+    bias = model.regressor(q, still, still) @ vector
+    columns = [model.regressor(q, still, np.tile(unit, (len(q), 1))) @ vector - bias for unit in np.eye(n)]
+    return np.stack(columns, axis=2)
+
+
+def _vector(parameters: Parameters, theta: ArrayLike) -> Array:
+    return parameters.vector(theta)
+
+
+def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
+              widths: Array | None) -> Simulation:
+    check_controller(controller)
+    n, ticks = model.dof, len(reference)
+    if reference.q.shape[1] != n:
+        raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}")
+    if isinstance(controller, Poles):
+        controller = controller.tuned(joint_inertia(model, theta, reference.q))
+    if isinstance(controller, TorqueDriven) and len(controller.torque) < ticks:
+        raise ModelError(f"the driving torques end after {len(controller.torque)} ticks "
+                         f"({len(controller.torque) / reference.rate:.4g} s), the reference has {ticks}")
+    steps = _steps(run, reference.rate)
+    sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)
+    plant = _plant(model, theta, reference, run, widths)
+    states = 2 * n if plant is None else plant.states
+    y = _start(run, reference, states, plant)
+    work = kernels.space(loop.NO_PLANT if plant is None else plant)
+    out, measured = np.zeros((4, ticks, n)), np.zeros((ticks, n))
+    # A loop that runs away doubles its speed every few ticks: ten times the reference is far outside any useful motion.
+    fastest = 10.0 * reference.speed + 100.0
+    law = controller.law(n) if isinstance(controller, PD | PID | Cascade | ComputedTorque | TorqueDriven) else None
+    if plant is not None and law is not None:
+        ended, tick = kernels.run(plant, law, sensors, reference.q, reference.dq, reference.ddq, y,
+                                  1.0 / reference.rate, steps, run.tolerance, fastest, out, measured, work)
+    else:
+        body: Any = loop.ModelBody(model, theta, steps) if plant is None else \
+            loop.CompiledBody(plant, work, steps, run.tolerance)
+        command = loop.function_command(controller, reference, n) if law is None else \
+            loop.law_command(law, plant, reference, n, work)
+        first = 0 if plant is None or not len(plant.flexible) else 2 * n + len(plant.lugre)
+        delay = 0 if law is None else law.delay
+        ended, tick = loop.run(body, command, delay, sensors, reference, y, fastest, (first, first + n), out, measured)
+    if ended != DONE:
+        step = 1.0 / (reference.rate * max(steps, 1))
+        raise NotPossibleError(_reason(ended, reference.t[tick], model, out, tick, step))
+    q, dq, ddq, tau = out
+    return Simulation(reference.t, q, dq, ddq, tau, measured, reference.rate)
+
+
+def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings, widths: Array | None) -> Plant | None:
+    """The compiled plant, or None for a model that runs through its own methods."""
+    if not (isinstance(model, Model) and can_compile(model)):
+        if run.lugre is not None or run.ripple is not None or run.flexible is not None:
+            raise ModelError("LuGre friction, ripple and flexible joints need a model whose terms are all built in")
+        return None
+    plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
+    if not np.any(plant.elements[:, KIND] == HARD) or (isinstance(run.smooth, str) and run.smooth == "none"):
+        return plant
+    if widths is None:
+        widths = _widths(model, plant, theta, reference, run) if run.smooth is None else \
+            per_joint(run.smooth, len(plant.elements), "the width of smooth signs")
+    return smoothed(plant, widths)
+
+
+def _widths(model: Model, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Array:
+    few = reference.q[:: max(1, len(reference) // 20)]
+    try:
+        inverses = np.linalg.inv(model.inertia_matrix(theta, few))
+    except np.linalg.LinAlgError:
+        raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
+                               "motion cannot be simulated; use consistent parameters or add rotor inertia") from None
+    step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
+    return np.max([sign_widths(plant, inverse, step, reference.speed) for inverse in inverses], axis=0)
+
+
+def _steps(run: Settings, rate: float) -> int:
+    """RK4 steps a tick; 0 for the adaptive integrator."""
+    if run.step is None:
+        return 1
+    if isinstance(run.step, str):
+        if run.step != "adaptive":
+            raise ModelError(f"the step of a simulation is a time in seconds or 'adaptive', got '{run.step}'")
+        return 0
+    if not run.step >= _FINEST:
+        raise ModelError(f"the step of a simulation must be at least {_FINEST} s, got {run.step}")
+    return max(1, round(1.0 / (rate * run.step)))
+
+
+def _start(run: Settings, reference: Reference, states: int, plant: Plant | None) -> Array:
+    n = reference.q.shape[1]
+    y = np.zeros(states)
+    y[:n], y[n:2 * n] = reference.q[0], reference.dq[0]
+    if run.start is not None:
+        given = np.asarray(run.start, dtype=float)
+        if given.shape != (2, n) or not np.isfinite(given).all():
+            raise ModelError(f"the start of a simulation is position and velocity (2, {n}), got shape {given.shape}")
+        y[:n], y[n:2 * n] = given
+    if plant is not None and len(plant.flexible):
+        at = 2 * n + len(plant.lugre)
+        y[at:at + n], y[at + n:at + 2 * n] = y[:n], y[n:2 * n]
+    return y
+
+
+def _reason(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> str:
+    if ended == SINGULAR:
+        return (f"the inertia matrix became singular at {time:.4g} s of the simulation; use consistent parameters "
+                "(a pc- method) or add rotor inertia")
+    if ended == DIVERGED:
+        joint = int(np.argmax(np.nan_to_num(np.abs(out[1, tick]), nan=np.inf)))
+        names = getattr(getattr(model, "robot", None), "joint_names", ())
+        name = names[joint] if names else f"joint {joint + 1}"
+        return (f"the simulation diverged at {time:.4g} s, first seen in {name}; try a smaller step than {step:.3g} s, "
+                "lower gains, or parameters closer to the machine's")
+    return f"the adaptive integrator stopped making progress at {time:.4g} s; use a wider smooth sign or a fixed step"

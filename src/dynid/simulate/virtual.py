@@ -1,0 +1,107 @@
+"""VirtualRobot: a simulated machine that gives recordings, so that methods can be tried where the truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from dynid.errors import ModelError
+from dynid.model import LinearModel
+from dynid.recording import Recording
+from dynid.robot.inertia import Array
+from dynid.simulate.controllers import Controller
+from dynid.simulate.kernels import Sensors
+from dynid.simulate.plant import Flexible, LuGre, Ripple, per_joint
+from dynid.simulate.reference import Reference
+from dynid.simulate.simulation import Simulation, simulate
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualRobot:
+    """A machine with known parameters. Everything below is one number or one a joint.
+
+    encoder: rad or m a count, 0 for none. position_noise, torque_noise: one-sigma, white, rad or m and N m or N.
+    speed: what the controller takes for velocity: "true", or "difference": backward differences of the encoder,
+    low-passed at speed_cutoff (Hz) if given; then encoder steps travel round the loop into the torques.
+    jitter: one-sigma, s, by which a row is written late or early while its stamp stays on the grid.
+    delay: s by which the torque log lags the positions. thin: one row in so many is logged.
+    lugre, ripple, flexible: see there. step: of the integrator, s, default a quarter of the controller's period.
+    """
+
+    model: LinearModel
+    theta: ArrayLike
+    controller: Controller
+    encoder: ArrayLike = 0.0
+    position_noise: ArrayLike = 0.0
+    torque_noise: ArrayLike = 0.0
+    speed: str = "true"
+    speed_cutoff: float | None = None
+    jitter: float = 0.0
+    delay: float = 0.0
+    thin: int = 1
+    lugre: LuGre | None = None
+    ripple: Ripple | None = None
+    flexible: Flexible | None = None
+    step: float | str | None = None
+    smooth: ArrayLike | str | None = None
+
+    def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
+        """The motion itself, noise in the loop included."""
+        return self._run(reference, np.random.default_rng(seed))
+
+    def record(self, reference: Reference, *, seed: int = 0) -> Recording:
+        """A log of the machine following the reference, the same for the same seed.
+
+        The torque of a row is the mean of what acted before and after its tick, as a current sensor gives it.
+        """
+        n, rng = self.model.dof, np.random.default_rng(seed)
+        motion = self._run(reference, rng)
+        before = np.vstack([motion.tau[:1], motion.tau[:-1]])
+        q, tau = motion.measured, 0.5 * (before + motion.tau)
+        notes = ["simulated"]
+        if self.delay:
+            tau = _at(motion.t, tau, motion.t - self.delay)
+            notes.append(f"torques lag by {1e3 * self.delay:.4g} ms")
+        if self.jitter:
+            when = motion.t + rng.normal(0.0, self.jitter, len(motion))
+            q, tau = _at(motion.t, q, when), _at(motion.t, tau, when)
+            notes.append(f"rows jitter by {1e3 * self.jitter:.4g} ms")
+            q = _counts(q, per_joint(self.encoder, n, "encoder"))
+        tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
+        rows = slice(None, None, self.thin)
+        names = getattr(getattr(self.model, "robot", None), "joint_names", ())
+        names = tuple(names) or tuple(f"joint{j + 1}" for j in range(n))
+        return Recording(motion.t[rows], np.ascontiguousarray(q[rows]), np.ascontiguousarray(tau[rows]),
+                         reference=reference.q[rows].copy(), reference_velocity=reference.dq[rows].copy(),
+                         joints=names, source=f"virtual robot, seed {seed}", notes=("; ".join(notes),))
+
+    def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
+        n = self.model.dof
+        if self.speed not in ("true", "difference"):
+            raise ModelError("the speed a virtual robot's controller sees is 'true' or 'difference', "
+                             f"got '{self.speed}'")
+        if self.thin < 1 or self.jitter < 0:
+            raise ModelError("a virtual robot needs thin of at least 1 and a jitter not below zero")
+        noise = per_joint(self.position_noise, n, "position noise")
+        smooth = 0.0
+        if self.speed == "difference":
+            share = np.inf if self.speed_cutoff is None else self.speed_cutoff / reference.rate
+            smooth = 1.0 - np.exp(-2.0 * np.pi * share)
+        series = rng.normal(size=reference.q.shape) * noise if np.any(noise > 0) else np.zeros((0, n))
+        sensors = Sensors(series, per_joint(self.encoder, n, "encoder"), float(smooth))
+        options: dict[str, Any] = {"lugre": self.lugre, "ripple": self.ripple, "flexible": self.flexible,
+                                   "smooth": self.smooth, "sensors": sensors}
+        step = 0.25 / reference.rate if self.step is None else self.step
+        return simulate(self.model, self.theta, self.controller, reference, step=step, **options)
+
+
+def _at(t: Array, x: Array, when: Array) -> Array:
+    return np.asarray(CubicSpline(t, x, axis=0)(np.clip(when, t[0], t[-1])))
+
+
+def _counts(x: Array, step: Array) -> Array:
+    return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
