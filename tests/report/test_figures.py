@@ -18,7 +18,7 @@ from dynid.report.figure import Figure, numbers, script_json, significant, text
 from dynid.report.sections import covariance, expressions, logs, parameters, residuals, skeleton, torques
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import TURNING
-from dynid.report.words import number, percent, seconds, whole
+from dynid.report.words import number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
 
 
@@ -190,4 +190,12 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
 def test_words() -> None:
     assert number(0.00001234) == "1.234e-5" and number(None) == "\u2013" and number(float("inf")) == "\u2013"
     assert percent(1.6234) == "1.62\u00a0%" and percent(123.4) == "123\u00a0%" and percent(1e6) == "> 1000\u00a0%"
+    assert typeset("M1 = 1 +- 0.1 kg m^2") == "M1 = 1 \u00b1 0.1 kg m²"
     assert whole(1234567) == "1\u202f234\u202f567" and seconds(0.25) == "250 ms" and seconds(300.0) == "5 min"
+
+
+def test_posture_is_one_of_the_log() -> None:
+    q = np.zeros((100, 2))
+    q[40] = 1.0, -0.5
+    assert skeleton.posture(q).tolist() == [1.0, -0.5]
+    assert skeleton.posture(np.ones((3, 2))).tolist() == [1.0, 1.0]

@@ -44,7 +44,7 @@ def _environment() -> Environment:
     environment = Environment(loader=PackageLoader("dynid.report"), autoescape=True, undefined=StrictUndefined,
                               trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(number=words.number, percent=words.percent, whole=words.whole, seconds=words.seconds,
-                               file_name=words.file_name)
+                               file_name=words.file_name, typeset=words.typeset)
     return environment
 
 

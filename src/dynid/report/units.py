@@ -1,4 +1,4 @@
-"""Units of each joint's motion and torque, and units as people write them."""
+"""Units of each joint's motion and torque."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ..
         return tuple(SLIDING if joint.prismatic else TURNING for joint in robot.joints)
     sliding = {item.owner for item in model.parameters if item.unit in ("N", "N s/m")}
     return tuple(SLIDING if j in sliding else TURNING for j in range(model.dof))
-
-
-def pretty(unit: str) -> str:
-    """'kg m^2' as 'kg m²'."""
-    return unit.replace("^2", "²").replace("^3", "³")
 
 
 def squared(unit: str) -> str:

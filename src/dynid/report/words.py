@@ -44,6 +44,11 @@ def seconds(value: float | None) -> str:
     return f"{value / 60:.3g} min"
 
 
+def typeset(sentence: str) -> str:
+    """A plain sentence or unit with the signs a page has: kg m² for kg m^2, and ± for +-."""
+    return sentence.replace("+-", "\u00b1").replace("^2", "\u00b2").replace("^3", "\u00b3")
+
+
 def file_name(source: str) -> str:
     """The last part of a path; what is no path stays as it is."""
     return PurePath(source).name or source

@@ -12,8 +12,7 @@ from dynid.estimate import Estimate, methods
 from dynid.report.data import ReportData
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text
 from dynid.report.section import Section
-from dynid.report.units import pretty
-from dynid.report.words import number, percent
+from dynid.report.words import number, percent, typeset
 from dynid.robot.inertia import NAMES, Array
 from dynid.validate import compare
 
@@ -30,7 +29,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     units, expressions = estimate.base.units, estimate.base.expressions
     rows = [{"name": name, "part": estimate.base.parameters.items[estimate.base.independent[k]].part,
              "value": float(estimate.values[k]), "std": float(std[k]), "relative": float(relative[k]),
-             "known": bool(estimate.identified[k]), "unit": pretty(units[k]), "expression": expressions[k],
+             "known": bool(estimate.identified[k]), "unit": typeset(units[k]), "expression": expressions[k],
              "grade": grade(float(relative[k])),
              "nominal": None if source is None else float(source[k]),
              "others": [{"value": float(other.values[k]), "known": bool(np.isfinite(other.values[k])),
@@ -88,7 +87,7 @@ def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
     """All other parameters, where the method gives them."""
     if estimate.theta is None:
         return []
-    return [{"name": item.name, "part": item.part, "value": float(value), "unit": pretty(item.unit)}
+    return [{"name": item.name, "part": item.part, "value": float(value), "unit": typeset(item.unit)}
             for item, value in zip(estimate.model.parameters, estimate.theta, strict=True) if item.body is None]
 
 
@@ -106,7 +105,7 @@ def chart(estimate: Estimate, others: list[Beside], source: Array | None) -> Fig
     how large the deviations are. What is not identified is left out."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
-    units = [pretty(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
+    units = [typeset(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
     linear = linear_part(estimate.values[shown])
     own = Beside(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
     traces = []

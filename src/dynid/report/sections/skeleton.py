@@ -11,7 +11,7 @@ from dynid import dynamics
 from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, GREY, INK, LIGHT, VERMILION, Figure, numbers, text
 from dynid.report.section import Section
-from dynid.report.units import pretty
+from dynid.report.words import typeset
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 from dynid.robot.check import inertia_problems
@@ -25,7 +25,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     robot = data.robot
     if robot is None or robot.dof != data.estimate.model.dof:
         return None
-    q = np.median(data.logs[0].q, axis=0)
+    q = posture(data.logs[0].q)
     identified, nominal = identified_bodies(data), nominal_bodies(robot)
     bodies = nominal if identified is None else identified
     rows = [] if bodies is None else body_rows(robot, bodies)
@@ -33,6 +33,13 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
             "posture": [(name, float(x), units.position)
                         for name, x, units in zip(robot.joint_names, q, data.units, strict=True)],
             "wrong": [row for row in rows if not row["possible"]]}
+
+
+def posture(q: Array) -> Array:
+    """Of q (samples, dof) the row farthest from the usual one, in shares of each joint's range: an arm that is bent."""
+    wide = np.ptp(q, axis=0)
+    away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
+    return q[int(np.argmax(np.sum(away ** 2, axis=1)))]
 
 
 def identified_bodies(data: ReportData) -> Array | None:
@@ -64,7 +71,7 @@ def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
         moments = np.linalg.eigvalsh(_central(body, centre)) if centre is not None else None
         rows.append({"name": name, "mass": float(body[9]), "centre": None if centre is None else centre.tolist(),
                      "moments": None if moments is None else moments.tolist(), "possible": can,
-                     "reasons": [] if can else [pretty(p.message) for p in problems if p.link == name]})
+                     "reasons": [] if can else [typeset(p.message) for p in problems if p.link == name]})
     return rows
 
 
