@@ -22,7 +22,8 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     except OSError as error:
         raise DynidError(f"cannot write {path}: {error.strerror}") from None
     try:
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
+        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8",
+                       newline=None if "b" in mode else "") as file:
             yield file
         os.chmod(name, 0o644)
         os.replace(name, path)

@@ -95,11 +95,14 @@ def test_settings_of_one_log_serve_another() -> None:
 
 def test_torques_are_filtered_with_the_positions_unless_decimation_does_it() -> None:
     recording = log(noise=1e-4)
-    same = prepare(recording, cutoff=3.0)
+    same = prepare(recording, cutoff=3.0, decimate=1)
     assert same.settings["torque_cutoff"] == "same" and same.tau is not recording.tau
     assert np.abs(same.tau - recording.tau)[same.keep].max() > 1e-3
     apart = prepare(recording, cutoff=3.0, decimate=5)
     assert apart.tau is recording.tau and apart.decimation is not None and apart.decimation.total == 5
+    chosen = prepare(recording, cutoff=3.0).decimation
+    assert chosen is not None and chosen.total > 1
+    assert chosen.share * recording.rate / (2 * chosen.total) == pytest.approx(3.0)
     own = prepare(recording, cutoff=3.0, torque_cutoff=40.0)
     np.testing.assert_allclose(own.tau[own.keep], recording.tau[own.keep], atol=1e-3)
 

@@ -25,14 +25,16 @@ def command(
 ) -> None:
     """Run several methods on the same data and set them side by side."""
     from dynid.cli.identify import mapping_table, settings_of
-    from dynid.run.comparison import compare, comparison_facts, write_comparison
+    from dynid.report import write_report
+    from dynid.run.comparison import compare, comparison_facts, comparison_report
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     settings = settings_of(source, logs or [], {"log": mapping_table(mapping)}, assignments or [])
     with progress("compare") as tell:
         result = compare(settings, names, tell)
         if output is not None:
-            write_comparison(result, output)
+            tell("writing the report")
+            write_report(comparison_report(result), output)
     facts = comparison_facts(result)
     if json:
         print_json({**facts, "outputs": {} if output is None else {"report": str(output)}})

@@ -1,38 +1,42 @@
-"""`dynid demo`: what can be identified on a built-in robot, in words."""
+"""`dynid demo`: the whole job on a built-in robot, ends with a report to open."""
 
 from __future__ import annotations
 
-from dynid.cli.output import Json, console, print_json
+from pathlib import Path
+from typing import Annotated
 
-ROBOT = "kuka-lwr4"
-FRICTION = ("viscous", "coulomb", "offset")
+import typer
+
+from dynid.cli.output import Json, console, print_json, progress, table
 
 
-def command(json: Json = False) -> None:
-    """Show what can be identified on a built-in robot."""
-    from dynid.cli.inspect import look_at, verdict
-    from dynid.robot import Robot
+def command(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for logs, run file and report.")] = Path("dynid-demo"),
+    seed: Annotated[int, typer.Option(help="Another seed makes other motions and other noise.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier demonstration in that folder.")] = False,
+    json: Json = False,
+) -> None:
+    """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
+    import numpy as np
 
-    facts = look_at(Robot.builtin(ROBOT), FRICTION)
+    from dynid.run.comparison import comparison_facts
+    from dynid.run.demo import METHODS, ROBOT, demo
+
+    with progress("demo") as tell:
+        found = demo(output, tell, seed=seed, force=force)
+    estimates = {estimate.method: estimate for estimate in found.compared.estimates}
+    inside = {name: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
+              for name, one in estimates.items()}
+    facts = comparison_facts(found.compared)
     if json:
-        print_json(facts)
+        print_json({**facts, "within_three_deviations": inside, "outputs": {"report": str(found.report)}})
         return
-    seen = {how: [one["name"] for one in facts["parameters"] if one["seen"] == how]
-            for how in ("alone", "combined", "never")}
-    longest = max(facts["base_parameters"], key=lambda one: len(one["expression"]))
     to = console()
-    for sentence in (
-        f"The built-in robot {ROBOT} has {facts['dof']} joints. Its masses, moments, inertias and friction "
-        f"({', '.join(FRICTION)}) are {len(facts['parameters'])} parameters.",
-        f"Its torques can tell {facts['base_count']} combinations of them, the base parameters:",
-        f"  - {len(seen['alone'])} parameters can be identified alone: {_some(seen['alone'])}",
-        f"  - {len(seen['combined'])} only in sums with others, such as {longest['name']} = {longest['expression']}",
-        f"  - {len(seen['never'])} never show in the torques, whatever the motion: {_some(seen['never'])}",
-        *verdict(facts),
-        f"See all of it with: dynid inspect {ROBOT} --friction {','.join(FRICTION)}",
-    ):
-        to.print(sentence, markup=False)
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+    to.print(f"{ROBOT} moved for {found.compared.run.samples[0].t[-1]:.0f} s, its torques and encoder noisy; "
+             f"{len(found.truth)} base parameters identified, validated on another motion.", markup=False)
+    head = ["method", "fit, %", "validation, %", "truth within 3 deviations", "s"]
+    to.print(table(head, [(name, f"{facts['methods'][name]['relative_error']:.2f}",
+                           f"{facts['methods'][name]['validation'][0]:.2f}", f"{100 * inside[name]:.0f} %",
+                           f"{facts['methods'][name]['elapsed_s']:.2f}") for name in METHODS], numbers=head[1:]))
+    to.print(found.compared.run.verdict.headline, markup=False)
+    to.print(f"Report: {found.report}", markup=False)

@@ -14,13 +14,16 @@ from dynid.recording.preparation import Method, Preparation
 from dynid.recording.smoother import EQUIVALENT_ORDER
 
 _BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
+_ROWS_LEFT = 400  # at least, where decimation is ours to choose
 _COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """cutoff: Hz, of position and velocity; with method "none" only what the velocity is judged by. torque:
-    its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows."""
+    its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows.
+    decimate, share: parallel decimation of one stage, one row in so many, and its cut-off as a share of the Nyquist
+    frequency that is left."""
 
     method: Method
     cutoff: float
@@ -28,6 +31,8 @@ class Plan:
     order: int
     window: int
     border: int
+    decimate: int
+    share: float
     rate: float
     steps: tuple[str, ...]
 
@@ -49,8 +54,8 @@ class Plan:
         return max(2 * self.border + 1, self.window, 5)
 
 
-def make_plan(chosen: Preparation, rate: float, spectrum: Spectrum | None, source: str) -> Plan:
-    """Every None of `chosen` decided, for a log at `rate` Hz with this spectrum."""
+def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
+    """Every None of `chosen` decided, for a log of so many rows at `rate` Hz with this spectrum."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:
@@ -71,7 +76,8 @@ def make_plan(chosen: Preparation, rate: float, spectrum: Spectrum | None, sourc
     if method == "savitzky-golay" and not window:
         window = savitzky_golay_window(cutoff, rate, chosen.order)
 
-    torque = chosen.torque_cutoff or ("none" if chosen.decimate > 1 else "same")
+    decimate, share = _decimation(chosen, cutoff, rate, rows)
+    torque = chosen.torque_cutoff or ("none" if decimate > 1 else "same")
     if method == "none" and torque == "same":
         torque = "none"
     if not isinstance(torque, str):
@@ -82,7 +88,18 @@ def make_plan(chosen: Preparation, rate: float, spectrum: Spectrum | None, sourc
         border = 1
     else:
         border = (window + 1) // 2 if window else int(np.ceil(_BORDER_PERIODS * rate / cutoff))
-    return Plan(method, cutoff, torque, chosen.order, window, border, rate, tuple(steps))
+    return Plan(method, cutoff, torque, chosen.order, window, border, decimate, share, rate, tuple(steps))
+
+
+def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> tuple[int, float]:
+    """One row in so many and the share of the low-pass: as asked, or low-passed at the cut-off and thinned as far as
+    that allows and enough rows are left to learn from."""
+    if chosen.decimate is not None:
+        return chosen.decimate, chosen.decimate_share
+    if chosen.method == "none" or chosen.thin > 1 or chosen.torque_cutoff is not None:
+        return 1, chosen.decimate_share
+    factor = max(1, min(int(chosen.decimate_share * rate / (2.0 * cutoff)), rows // _ROWS_LEFT))
+    return factor, 2.0 * cutoff * factor / rate if factor > 1 else chosen.decimate_share
 
 
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:

@@ -35,7 +35,9 @@ class Preparation(BaseModel):
     saturated_samples: that many samples in a row at the limit count as saturated.
     stuck: leave out rows that repeat while the robot moves.
     thin: one row in so many is taken after filtering. decimate, stages: parallel decimation, one row in
-    `decimate`, `stages` times; 1 for none. decimate_order: of its Butterworth in one direction.
+    `decimate`, `stages` times; 1 for none. None: torques and regressor are low-passed at the cut-off together, so that it treats
+    the steps of Coulomb friction alike in both, and thinned as far as that allows; not so when torques are given a
+    filter of their own or rows are thinned. decimate_order: of its Butterworth in one direction.
     decimate_share: its cut-off is this share of the Nyquist frequency after one stage.
     """
 
@@ -56,14 +58,14 @@ class Preparation(BaseModel):
     saturated_samples: Annotated[int, Field(ge=1)] = 5
     stuck: bool = True
     thin: Annotated[int, Field(ge=1)] = 1
-    decimate: Annotated[int, Field(ge=1)] = 1
+    decimate: Annotated[int, Field(ge=1)] | None = None
     stages: Annotated[int, Field(ge=1, le=6)] = 1
     decimate_order: Annotated[int, Field(ge=1, le=10)] = 4
     decimate_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
 
     @model_validator(mode="after")
     def _one_way_to_fewer_rows(self) -> Preparation:
-        if self.thin > 1 and self.decimate > 1:
+        if self.thin > 1 and (self.decimate or 1) > 1:
             raise ValueError("give 'thin' or 'decimate', not both")
         return self
 

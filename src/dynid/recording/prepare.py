@@ -40,7 +40,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     moving, remarks = _usable(recording)
     grid = to_uniform(recording, chosen.rate, chosen.gap, chosen.stuck)
     spectrum = _spectrum(grid, moving, chosen, source)
-    plan = make_plan(chosen, grid.rate, spectrum, source)
+    plan = make_plan(chosen, grid.rate, len(grid.q), spectrum, source)
     segments, short = _long_enough(grid, plan, source)
     steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]
 
@@ -56,14 +56,15 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
     decimation = None
-    if chosen.decimate > 1:
-        decimation = Decimation(chosen.decimate, chosen.stages, chosen.decimate_order, chosen.decimate_share)
+    if plan.decimate > 1:
+        decimation = Decimation(plan.decimate, chosen.stages, chosen.decimate_order, plan.share)
         steps.append(f"torques and regressor are to be decimated in parallel, one row in {decimation.total} "
-                     f"({chosen.stages} x {chosen.decimate}), the last low-pass at "
-                     f"{chosen.decimate_share * grid.rate / (2 * decimation.total):.4g} Hz")
+                     f"({chosen.stages} x {plan.decimate}), the last low-pass at "
+                     f"{plan.share * grid.rate / (2 * decimation.total):.4g} Hz")
     resolved = chosen.with_changes(
         cutoff=None if plan.method == "none" else plan.cutoff, window=plan.window / grid.rate if plan.window else None,
-        torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow)
+        torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow,
+        decimate=plan.decimate, decimate_share=plan.share)
     return replace(samples, decimation=decimation, steps=tuple(steps), settings=resolved.as_table(),
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
@@ -227,7 +228,7 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
             upper = _per_joint(chosen.saturation, dof, "saturation", source)
             lower = -upper
         # A clipped torque spoils its neighbours as far as the filter of the torques reaches.
-        room = max(chosen.decimate**chosen.stages if chosen.decimate > 1 else 0,
+        room = max(plan.decimate**chosen.stages if plan.decimate > 1 else 0,
                    round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
         steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, room, segments,
                                           recording.joints)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
-from dynid.errors import RecordingError
+from dynid.files import write_whole
 from dynid.recording.recording import Recording
 
 _COLUMNS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
@@ -33,7 +29,7 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
     if recording.wrench is not None:
         header += [f"wrench_{axis}" for axis in _WRENCH]
         arrays.append(recording.wrench)
-    with _whole(Path(path), "w") as file:
+    with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(np.hstack(arrays).tolist())
@@ -45,20 +41,7 @@ def write_npz(recording: Recording, path: str | Path) -> Path:
     arrays = {key: signal for name, key in _KEYS.items() if (signal := getattr(recording, name)) is not None}
     if recording.joints:
         arrays["joints"] = np.array(recording.joints)
-    with _whole(Path(path), "wb") as file:
+    with write_whole(Path(path), "wb") as file:
         np.savez(file, **arrays)
     return Path(path)
 
-
-@contextmanager
-def _whole(path: Path, mode: str) -> Iterator[IO]:
-    """A file that appears under its name only when it is complete."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open(mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "") as file:
-            yield file
-        part.replace(path)
-    except OSError as problem:
-        raise RecordingError(f"{path}: cannot be written: {problem.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

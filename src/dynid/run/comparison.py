@@ -6,12 +6,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, identify
-from dynid.report import ReportData, write_report
+from dynid.report import ReportData
 from dynid.run.run import Run, Tell, judge, load_problem, make_model
 from dynid.run.settings import RunSettings
 from dynid.validate import Reconstruction, reconstruct
@@ -65,11 +64,11 @@ def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
     return {"value": float(estimate.values[k]), "std": std if math.isfinite(std) else None}
 
 
-def write_comparison(result: ComparedMethods, path: Path) -> None:
+def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     """The report of the first method with the others beside it."""
     run = result.run
-    write_report(ReportData(title=f"{run.robot.name}: {len(result.estimates)} methods", robot=run.robot,
-                            estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
-                            reconstruction=run.reconstruction, validations=run.validations, cross=run.cross,
-                            verdict=run.verdict, notes=run.notes, command="", settings=run.settings.as_toml(),
-                            seconds=sum(result.seconds)), path)
+    return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
+                      robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
+                      reconstruction=run.reconstruction, validations=run.validations, cross=run.cross,
+                      verdict=run.verdict, notes=run.notes, command=command, settings=run.settings.as_toml(),
+                      seconds=sum(result.seconds))

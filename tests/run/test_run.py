@@ -1,0 +1,206 @@
+"""Whole runs: settings in a file, results in a folder, and what bad logs come to."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.write import write_csv, write_npz
+from dynid.robot import Robot
+from dynid.run import ModelSettings, RunSettings, run
+from dynid.run.results import facts, load, save
+from dynid.run.toml import dumps
+
+FRICTION = ("viscous", "coulomb", "offset")
+ROBOT = Robot.builtin("arm3r")
+MODEL = Model(ROBOT, make_terms(ROBOT, friction=FRICTION))
+
+
+def log(seed: int = 0, seconds: float = 12.0, rate: float = 200.0, noise: float = 0.002) -> Recording:
+    """Three joints along random sines, torques by inverse dynamics."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * rate)) / rate
+    w = 2 * np.pi * np.array([0.1, 0.25, 0.4, 0.55])
+    a, phase = rng.uniform(0.1, 0.5, (3, 4)), rng.uniform(0, 6, (3, 4))
+    angle = w * t[:, None, None] + phase
+    q, dq, ddq = ((a * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
+    theta = MODEL.parameters.vector(MODEL.parameters.nominal)
+    tau = MODEL.inverse_dynamics(theta, q, dq, ddq) + noise * rng.normal(size=q.shape)
+    return Recording(t, q, tau, joints=ROBOT.joint_names)
+
+
+@pytest.fixture
+def settings(tmp_path) -> RunSettings:
+    write_csv(log(0), tmp_path / "one.csv")
+    write_csv(log(1), tmp_path / "two.csv")
+    return RunSettings(robot="arm3r", logs=(str(tmp_path / "one.csv"),), validate_on=(str(tmp_path / "two.csv"),),
+                       model=ModelSettings(friction=FRICTION), prepare={"cutoff": 20.0})
+
+
+def test_a_run_finds_the_truth_and_predicts_another_log(settings):
+    found = run(settings)
+    truth = found.problem.base.reduce(MODEL.parameters.nominal)
+    assert np.all(np.abs(found.estimate.values - truth) < 4 * found.estimate.std)
+    assert found.validations[0].total.relative_error < 2.0
+    assert found.cross is not None and len(found.verdict.findings) > 0
+
+
+def test_a_run_file_repeats_to_the_byte(settings, tmp_path):
+    first = save(run(settings), tmp_path / "first")
+    again = run(RunSettings.load(first["settings"]))
+    second = save(again, tmp_path / "second")
+    assert Path(first["parameters"]).read_bytes() == Path(second["parameters"]).read_bytes()
+    assert {p.name for p in (tmp_path / "first").iterdir()} == {"parameters.toml", "regression.npz", "report.html", "run.toml"}
+
+
+def test_a_folder_can_move_with_its_logs(settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    relative = settings.model_copy(update={"logs": ("one.csv",), "validate_on": ("two.csv",)})
+    save(run(relative), "out")
+    assert tomllib.loads(Path("out/run.toml").read_text())["logs"] == ["../one.csv"]
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("out", "one.csv", "two.csv"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    assert run(RunSettings.load("elsewhere/out/run.toml")).estimate.method == "wls"
+
+
+def test_a_saved_result_predicts_like_the_run_that_made_it(settings, tmp_path):
+    found = run(settings)
+    save(found, tmp_path / "out")
+    estimate, again = load(tmp_path / "out")
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 5, 3))
+    assert np.array_equal(estimate.predict(q, dq, ddq), found.estimate.predict(q, dq, ddq))
+    assert again.robot == "arm3r" and again.model.friction == FRICTION
+
+
+def test_an_earlier_result_is_not_overwritten(settings, tmp_path):
+    found = run(settings)
+    save(found, tmp_path / "out", report=False)
+    with pytest.raises(DynidError, match="already holds a result"):
+        save(found, tmp_path / "out")
+    save(found, tmp_path / "out", force=True, report=False)
+
+
+def test_facts_are_plain_json_with_the_promised_keys(settings):
+    said = facts(run(settings))
+    json.dumps(said, allow_nan=False)
+    assert {"method", "robot", "parameters", "relative_error", "relative_error_per_joint", "rank", "condition",
+            "consistent", "validation", "elapsed_s"} <= set(said)
+    assert {"value", "std", "rel_std"} <= set(said["parameters"]["Fc1"])
+    assert {"relative_error", "relative_error_per_joint"} <= set(said["validation"][0])
+
+
+def test_a_streamed_log_gives_the_same_parameters(settings):
+    whole = run(settings)
+    pieces = run(settings.model_copy(update={"stream_rows": 1000, "prepare": dict(whole.samples[0].settings)}))
+    # The borders of pieces overlap, so that filters see the same neighbours; only the cut-off tails differ.
+    assert np.all(np.abs(pieces.estimate.values - whole.estimate.values) < 0.05 * whole.estimate.std)
+
+
+# -- bad logs ----------------------------------------------------------------------------------------
+def text(tmp_path: Path) -> list[str]:
+    return (tmp_path / "one.csv").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("spoil", "message"), [
+    (lambda lines: [*lines[:99], lines[99].replace(lines[99].split(",")[1], "1e282"), *lines[100:]], "row 100"),
+    (lambda lines: [*lines[:99], lines[99].replace(lines[99].split(",")[2], "nan"), *lines[100:]], "row 100"),
+    (lambda lines: [*lines[:-1], lines[-1][:20]], f"row {12 * 200 + 1}"),
+    (lambda lines: [*lines[:50], *lines[40:]], "row 51"),
+    (lambda lines: [lines[0].replace("position_joint2", "temperature"), *lines[1:]], "joint2"),
+])
+def test_a_bad_row_is_named_with_its_file(settings, tmp_path, spoil, message):
+    (tmp_path / "one.csv").write_text("\n".join(spoil(text(tmp_path))) + "\n")
+    with pytest.raises(RecordingError, match="one.csv") as problem:
+        run(settings)
+    assert message in str(problem.value)
+
+
+def test_duplicated_stamps_are_dropped_and_counted(settings, tmp_path):
+    lines = text(tmp_path)
+    lines = [*lines[:50], lines[49], lines[49], *lines[50:]]
+    (tmp_path / "one.csv").write_text("\n".join(lines) + "\n")
+    found = run(settings)
+    assert any("2 " in note and "repeat" in note for note in found.notes), found.notes
+
+
+def test_degrees_given_as_radians_are_noticed(settings, tmp_path):
+    one = log(0)
+    write_csv(replace(one, q=np.degrees(one.q)), tmp_path / "one.csv")
+    with pytest.raises(RecordingError, match="deg"):
+        run(settings)
+
+
+def test_torque_all_zero_is_said(settings, tmp_path):
+    one = log(0)
+    write_csv(replace(one, tau=0 * one.tau), tmp_path / "one.csv")
+    with pytest.raises(NotPossibleError, match="one.csv: the torque of every joint is zero"):
+        run(settings)
+    write_csv(replace(one, tau=one.tau * [1, 0, 1]), tmp_path / "one.csv")
+    assert "joint 2" in run(settings).verdict.text()
+
+
+def test_ten_samples_are_too_few(settings, tmp_path):
+    one = log(0)
+    write_csv(one.between(0.0, 0.0499), tmp_path / "one.csv")
+    with pytest.raises((NotPossibleError, RecordingError), match="one.csv"):
+        run(settings)
+
+
+def test_a_motion_of_one_joint_says_what_is_missing(settings, tmp_path):
+    """Joints 1 and 2 stand still: their inertia and friction cannot come out, and the verdict says which."""
+    t = np.arange(2400) / 200
+    q = np.zeros((2400, 3))
+    q[:, 2] = 0.8 * np.sin(2 * np.pi * 0.3 * t) + 0.3 * np.sin(2 * np.pi * 0.7 * t)
+    dq, ddq = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    tau = MODEL.inverse_dynamics(MODEL.parameters.nominal, q, dq, ddq)
+    tau += 0.002 * np.random.default_rng(0).normal(size=q.shape)
+    write_npz(Recording(t, q, tau, joints=ROBOT.joint_names), tmp_path / "one.npz")
+    found = run(settings.model_copy(update={"logs": (str(tmp_path / "one.npz"),), "validate_on": ()}))
+    known = dict(zip(found.estimate.names, found.estimate.identified, strict=True))
+    assert not known["Fv1"] and not known["Fc2"] and known["Fc3"]
+    said = found.verdict.text()
+    assert "joints 1 and 2 never moved" in said and "Fv1" in said
+
+
+# -- settings ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("text", "message"), [
+    ("robot = 'arm3r'", "setting 'logs'"), ("robot = 'arm3r'\nlogs = []", "setting 'logs'"),
+    ("robot = 'arm3r'\nlogs = ['a.csv']\nspeed = 3", "no setting 'speed'"),
+    ("robot = 'arm3r'\nlogs = ['a.csv']\n[model]\nrotors = true", "no setting 'model.rotors'"),
+    ("robot =", "not a TOML file"),
+])
+def test_bad_run_files(tmp_path, text, message):
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(DynidError, match="run.toml") as problem:
+        RunSettings.load(tmp_path / "run.toml")
+    assert message in str(problem.value)
+
+
+def test_missing_files_and_unknown_names(tmp_path):
+    base = {"robot": "arm3r", "logs": [str(tmp_path / "no.csv")]}
+    for change, message in (({}, "there is no log"), ({"robot": "arm3"}, "arm3r"), ({"prepare": {"cutof": 3}}, "cutoff"),
+                            ({"model": {"friction": ["sticky"]}}, "sticky")):
+        with pytest.raises(DynidError, match=message):
+            run(RunSettings.of({**base, **change}))
+
+
+def test_an_unknown_method_or_option_lists_what_there_is(settings):
+    with pytest.raises(DynidError, match="no method 'wsl'; there are ols, wls"):
+        run(settings.model_copy(update={"method": "wsl"}))
+    with pytest.raises(DynidError, match="method 'wls' has no option 'speed'"):
+        run(settings.model_copy(update={"options": {"speed": 1}}))
+
+
+def test_toml_is_read_back_as_written():
+    values = {"name": 'a "quoted" \\ name\n', "x": 0.1 + 0.2, "big": 1e300, "n": 3, "yes": True, "list": [1.5, "b"],
+              "rows": [[1, 2], [3, 4]], "table": {"a b": {"deep": -1e-12}}, "places": [{"file": "x.csv", "width": 7}]}
+    assert tomllib.loads(dumps(values)) == values
