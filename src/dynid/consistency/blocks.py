@@ -1,0 +1,84 @@
+"""Blocks: one named condition each, written as a cone, F theta + g in K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.robot.inertia import Array
+
+Cone = Literal["zero", "nonnegative", "soc", "psd"]
+Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass"]
+
+
+def svec(matrix: Array) -> Array:
+    """Upper triangle of symmetric matrices (..., n, n), column by column, off-diagonals times sqrt 2 (..., n(n+1)/2).
+
+    The scalar product of two such vectors is the trace of the product of the matrices.
+    """
+    row, column = triangle(matrix.shape[-1])
+    return matrix[..., row, column] * np.where(row == column, 1.0, np.sqrt(2.0))
+
+
+def smat(vector: Array) -> Array:
+    """The symmetric matrices (..., n, n) of svec's vectors (..., n(n+1)/2)."""
+    n = int((np.sqrt(8 * vector.shape[-1] + 1) - 1) / 2 + 0.5)
+    row, column = triangle(n)
+    entries = vector / np.where(row == column, 1.0, np.sqrt(2.0))
+    matrix = np.zeros((*vector.shape[:-1], n, n))
+    matrix[..., row, column] = entries
+    matrix[..., column, row] = entries
+    return matrix
+
+
+def triangle(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the upper triangle of an n x n matrix, column by column."""
+    column, row = np.tril_indices(n)
+    return row, column
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """F theta + g lies in a cone. name: said to people. body: the link it is about, if it is about one.
+
+    columns (k,): the parameters it sees. rows (m, k): F on them. offset (m,): g. balance (m,): factors that bring the
+    rows to about one without leaving the cone (for a matrix D a congruence with a diagonal one).
+    """
+
+    name: str
+    kind: Kind
+    cone: Cone
+    columns: NDArray[np.int64]
+    rows: Array
+    offset: Array
+    balance: Array
+    body: str | None = None
+
+    def value(self, theta: Array) -> Array:
+        """F theta + g (m,)."""
+        return self.rows @ theta[self.columns] + self.offset
+
+    def slack(self, theta: Array) -> float:
+        """How far inside: smallest eigenvalue, smallest entry, t - |u|, or minus the largest error of an equality."""
+        return slack(self.cone, self.value(theta))
+
+    @property
+    def unit(self) -> Array:
+        """The middle of the cone (m,): adding it moves every point inside; zeros for an equality."""
+        if self.cone == "psd":
+            return svec(np.eye(len(smat(self.offset))))
+        if self.cone == "soc":
+            return np.eye(1, len(self.offset))[0]
+        return np.full(len(self.offset), 1.0 if self.cone == "nonnegative" else 0.0)
+
+
+def slack(cone: Cone, value: Array) -> float:
+    """How far a vector is inside a cone (negative: outside)."""
+    if cone == "psd":
+        return float(np.linalg.eigvalsh(smat(value))[0])
+    if cone == "soc":
+        return float(value[0] - np.linalg.norm(value[1:]))
+    return float(value.min()) if cone == "nonnegative" else -float(np.abs(value).max())

@@ -1,0 +1,204 @@
+"""Consistency: the set of parameters that a robot of real matter can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.consistency.blocks import Block, Kind, svec, triangle
+from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
+from dynid.errors import ModelError
+from dynid.model import Parameters
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+Form = Literal["pseudo", "spatial"]
+ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit"]
+
+# A body of one kilogram and a decimetre is what numbers are measured against inside the solver.
+LENGTH = 0.1
+# Smallest eigenvalue asked for by default (kg, kg m^2): above the rounding of files, below any link that weighs.
+MARGIN = 1e-8
+# What no robot weighs, kg. Masses that the motion cannot show would otherwise run off to infinity in the solver.
+HEAVIEST = 1e3
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One condition that does not hold. link: the body or parameter. amount: how far, in the unit the message says."""
+
+    link: str
+    kind: ViolationKind
+    message: str
+    amount: float
+
+
+@dataclass(frozen=True, eq=False)
+class Consistency:
+    """The set of full parameter vectors that can exist.
+
+    form: "pseudo", the 4 x 4 pseudo-inertia of every body (Ardiani, eq. 1.47), or "spatial", the 6 x 6 matrix
+    (Sousa, eq. 3.19), which leaves out the triangle inequality. margin: smallest eigenvalue asked of each, kg and
+    kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
+    that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
+    it keeps the set bounded, since motion leaves some masses free.
+    """
+
+    parameters: Parameters
+    form: Form = "pseudo"
+    margin: float = MARGIN
+    centres: Mapping[str, CentreLimit] = field(default_factory=dict)
+    masses: tuple[MassLimit, ...] = ()
+    positive: bool = True
+    heaviest: float = HEAVIEST
+
+    def __post_init__(self) -> None:
+        if self.form not in ("pseudo", "spatial"):
+            raise ModelError(f"the inertia condition has form 'pseudo' (4 x 4) or 'spatial' (6 x 6), not '{self.form}'")
+        if not np.isfinite(self.margin) or self.margin < 0:
+            raise ModelError(f"the margin must be a number not below zero, got {self.margin}")
+        for body in [*self.centres, *(body for limit in self.masses for body in limit.bodies)]:
+            if body not in self.bodies:
+                raise ModelError(f"a limit names link '{body}', which the model does not have; "
+                                 f"it has {', '.join(self.bodies) or 'no bodies'}")
+
+    @cached_property
+    def bodies(self) -> dict[str, NDArray[np.int64]]:
+        """For each body the places of its ten numbers."""
+        bodies = self.parameters.bodies
+        for body, columns in bodies.items():
+            if len(columns) != 10:
+                raise ModelError(f"body '{body}' has {len(columns)} inertial parameters in the model, not ten")
+        return bodies
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The same as one array (bodies, 10)."""
+        return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
+
+    @cached_property
+    def basis(self) -> Array:
+        """The matrices (10, n, n) that the ten numbers multiply."""
+        return ten.pseudo_inertia(np.eye(10)) if self.form == "pseudo" else ten.spatial_inertia(np.eye(10))
+
+    def matrices(self, theta: Array) -> Array:
+        """The matrix of every body (bodies, n, n) that must be positive definite."""
+        tens = theta[self.places]
+        return ten.pseudo_inertia(tens) if self.form == "pseudo" else ten.spatial_inertia(tens)
+
+    def smallest_eigenvalue(self, theta: Array) -> float:
+        """The smallest over all bodies, kg or kg m^2; infinite for a model without bodies."""
+        return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Every condition as a cone: the bodies first, in order."""
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        n = self.basis.shape[1]
+        size = np.where(np.arange(n) < 3, 1.0 / LENGTH, 1.0)
+        row, column = triangle(n)
+        rows, balance = svec(self.basis).T, size[row] * size[column]
+        kind: Kind = "pseudo-inertia" if self.form == "pseudo" else "spatial-inertia"
+        below = -self.margin * svec(np.eye(n))
+        for body, columns in self.bodies.items():
+            yield Block(f"{kind} of link '{body}'", kind, "psd", columns, rows, below, balance, body)
+        if self.positive:
+            for k in np.flatnonzero(self.parameters.positive):
+                item = self.parameters.items[k]
+                yield Block(f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
+                            np.ones((1, 1)), np.zeros(1), np.ones(1))
+        for body, limit in self.centres.items():
+            yield _centre_block(body, self.bodies[body][6:], limit)
+        for mass in self.masses:
+            yield from self._mass_blocks(mass)
+        if self.bodies:
+            yield from self._mass_blocks(MassLimit(high=self.heaviest))
+
+    def _mass_blocks(self, limit: MassLimit) -> Iterator[Block]:
+        columns = np.array([self.bodies[body][9] for body in limit.bodies or self.bodies], dtype=np.int64)
+        body = limit.bodies[0] if len(limit.bodies) == 1 else None
+        one = np.ones((1, len(columns)))
+        balance = np.array([1.0 / max(1.0, abs(limit.low or 0.0), abs(limit.high or 0.0))])
+        if limit.equal:
+            yield Block(limit.text, "mass", "zero", columns, one, np.array([-float(limit.low or 0.0)]), balance, body)
+            return
+        if limit.low is not None:
+            yield Block(MassLimit(low=limit.low, bodies=limit.bodies).text, "mass", "nonnegative", columns, one,
+                        np.array([-limit.low]), balance, body)
+        if limit.high is not None:
+            yield Block(MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
+                        np.array([limit.high]), balance, body)
+
+    # -- one full vector -------------------------------------------------------------------------
+    def slack(self, theta: Array) -> float:
+        """How far inside the set, over all conditions and in their own units (negative: outside)."""
+        return min((block.slack(theta) for block in self.blocks), default=np.inf)
+
+    def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
+        """Every condition that theta (parameters,) breaks by more than the tolerance, named by link and kind."""
+        theta = self.parameters.vector(theta)
+        return tuple(v for v in self._violations(theta) if v.amount > tolerance)
+
+    def _violations(self, theta: Array) -> Iterator[Violation]:
+        for body, columns in self.bodies.items():
+            yield from body_violations(body, theta[columns], self.centres.get(body), triangle_too=self.form == "pseudo")
+        for k in np.flatnonzero(self.parameters.positive) if self.positive else ():
+            item = self.parameters.items[k]
+            if theta[k] < 0:
+                message = f"{item.name} of '{item.part}' is negative: {theta[k]:.4g} {item.unit}"
+                yield Violation(item.name, "positive", message, float(-theta[k]))
+        for limit in self.masses:
+            mass = float(sum(theta[self.bodies[body][9]] for body in limit.bodies or self.bodies))
+            over = max(0.0 if limit.low is None else limit.low - mass, 0.0 if limit.high is None else mass - limit.high)
+            if over > 1e-9 * max(1.0, abs(mass)):
+                yield Violation(limit.whose, "mass-limit", f"{limit.text} does not hold: it is {mass:.6g} kg", over)
+
+
+def _centre_block(body: str, columns: NDArray[np.int64], limit: CentreLimit) -> Block:
+    """Limits on c = (MX MY MZ) / M become linear or conic in the moments and the mass."""
+    name = f"limit on the centre of mass of link '{body}'"
+    if isinstance(limit, Ellipsoid):
+        # |inverse (h - m centre)| <= m
+        rows = np.vstack([[0.0, 0.0, 0.0, 1.0], np.column_stack([limit.inverse, -limit.inverse @ limit.centre])])
+        return Block(name, "centre-of-mass", "soc", columns, rows, np.zeros(4), np.ones(4), body)
+    normals, offsets = limit.planes
+    rows = np.column_stack([normals, offsets])
+    return Block(name, "centre-of-mass", "nonnegative", columns, rows, np.zeros(len(rows)),
+                 1.0 / np.maximum(np.linalg.norm(rows, axis=1), 1e-3), body)
+
+
+def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
+                    triangle_too: bool = True) -> Iterator[Violation]:
+    """What is wrong with the ten numbers of one link: mass, inertia, triangle inequality, centre of mass."""
+    mass = float(numbers[9])
+    if mass <= 0:
+        yield Violation(link, "mass", f"link '{link}' has the mass {mass:.4g} kg", max(-mass, np.finfo(float).tiny))
+        if mass == 0 and not np.any(numbers):
+            return
+        # Without a mass there is no centre of mass: the inertia about the frame's origin is what is left to judge.
+        moments = np.linalg.eigvalsh(ten.symmetric(numbers[:6]))
+        where = "about its frame"
+    else:
+        _, com, central = ten.to_central(numbers)
+        moments, where = np.linalg.eigvalsh(central), "about its centre of mass"
+        outside = 0.0 if centre is None else centre.outside(com)
+        if outside > 0:
+            inside = "box" if isinstance(centre, Box) else "ellipsoid" if isinstance(centre, Ellipsoid) else "hull"
+            at = ", ".join(f"{x:.4g}" for x in com)
+            yield Violation(link, "centre-of-mass", f"the centre of mass of link '{link}' at ({at}) m stands "
+                            f"{outside:.4g} m outside its {inside}", outside)
+    small, middle, large = (float(m) for m in moments)
+    text = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
+    if small <= 0:
+        message = f"the inertia of link '{link}' {where} is not positive definite: {text}"
+        yield Violation(link, "not-positive-definite", message, max(-small, np.finfo(float).tiny))
+    elif triangle_too and large > small + middle:
+        yield Violation(link, "triangle", f"link '{link}' breaks the triangle inequality {where}: {text}",
+                        large - small - middle)

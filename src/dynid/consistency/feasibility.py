@@ -1,0 +1,165 @@
+"""Can these parameters exist, how far are they from it, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.consistency.blocks import slack
+from dynid.consistency.consistency import Consistency, Violation
+from dynid.consistency.interior import interior_point, pulled_inside, scales
+from dynid.consistency.program import Answer, solve_program
+from dynid.errors import ModelError, NotPossibleError
+from dynid.regression import BaseParameters
+from dynid.robot.inertia import Array
+
+TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector counts as possible
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proof that no consistent theta has matrix @ theta == values: a hyperplane between the two.
+
+    normal (k,) and for each condition a vector of its cone, with matrix' normal = sum_i F_i' z_i. Every consistent
+    theta then has normal . (matrix theta) >= -sum_i g_i . z_i, but the values fall short of that by `gap`.
+    """
+
+    consistency: Consistency
+    matrix: Array
+    values: Array
+    normal: Array
+    duals: tuple[Array, ...]
+
+    @property
+    def gap(self) -> float:
+        """How far the values are on the wrong side, for a normal of length one: at most their distance from the set."""
+        reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
+        return -(float(self.normal @ self.values) + reach) / float(np.linalg.norm(self.normal))
+
+    def error(self, size: float = 100.0) -> float:
+        """How large a gap rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""
+        blocks = self.consistency.blocks
+        balance = self.matrix.T @ self.normal
+        for block, z in zip(blocks, self.duals, strict=True):
+            balance[block.columns] -= block.rows.T @ z
+        scale = scales(self.consistency)
+        slip = float(np.abs(balance * scale).sum())
+        # A multiplier outside its cone by its own rounding.
+        for block, z in zip(blocks, self.duals, strict=True):
+            if block.cone != "zero":
+                slip += max(0.0, -slack(block.cone, z / block.balance)) * len(z)
+        return slip * size / float(np.linalg.norm(self.normal))
+
+    def verify(self, size: float = 100.0) -> bool:
+        """Whether the proof holds by arithmetic alone: the gap is larger than rounding could fake for robots up to
+        `size` (times 1 kg, 0.1 m: moments 0.1, inertias 0.01)."""
+        return bool(np.isfinite(self.gap) and self.gap > self.error(size))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The conditions that take part in the proof, the strongest first."""
+        sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
+                 for block, z in zip(self.consistency.blocks, self.duals, strict=True)]
+        largest = max(size for size, _ in sizes)
+        return tuple(name for size, name in sorted(sizes, reverse=True) if size > 1e-3 * largest)
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """The answer to "can this exist?".
+
+    distance: from the values given to the nearest possible ones, Euclidean. nearest (like the values given), theta
+    (parameters,): the nearest possible vector in full. certificate: the proof where not possible. violations: for a
+    full vector, what is wrong with it as it stands. virtual: the full vector is not possible itself, but another one
+    with the same torques is (Sousa, s. 3.6).
+    """
+
+    possible: bool
+    distance: float
+    nearest: Array
+    theta: Array
+    certificate: Certificate | None
+    violations: tuple[Violation, ...] = ()
+    virtual: bool = False
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why not, in words: the violations of a full vector, or the conditions of the certificate."""
+        if self.possible:
+            return ()
+        if self.violations:
+            return tuple(violation.message for violation in self.violations)
+        return self.certificate.reasons if self.certificate else ()
+
+
+def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
+            tolerance: float = TOLERANCE) -> Feasibility:
+    """The possible vector nearest to the one given, in base space (Sousa, eq. 3.40) or, without a base, in full space
+    (eq. 3.56)."""
+    matrix, given = _space(consistency, values, base)
+    answer = _closest(consistency, matrix, given)
+    theta = answer.theta
+    distance = float(np.linalg.norm(matrix @ theta - given))
+    violations: tuple[Violation, ...] = ()
+    if base is None:
+        violations = consistency.violations(given)
+    possible = distance <= tolerance
+    certificate = None if possible else Certificate(consistency, matrix, given, matrix @ theta - given, answer.duals)
+    return Feasibility(possible, distance, matrix @ theta, theta, certificate, () if possible else violations)
+
+
+def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
+         tolerance: float = TOLERANCE) -> Feasibility:
+    """Is this base vector possible (Sousa, eq. 3.35), or without a base this full vector?
+
+    With a base, a full vector is welcome too: what is asked then is whether any possible robot has the same torques
+    (eq. 3.55), and `virtual` says that it does though the vector itself is not possible.
+    """
+    vector = np.asarray(values, dtype=float)
+    if base is not None and vector.shape == (len(consistency.parameters),) != (len(base),):
+        theta = consistency.parameters.vector(vector)
+        found = nearest(consistency, base.reduce(theta), base, tolerance=tolerance)
+        wrong = consistency.violations(theta, tolerance)
+        return Feasibility(found.possible, found.distance, found.nearest, found.theta, found.certificate, wrong,
+                           virtual=found.possible and bool(wrong))
+    return nearest(consistency, values, base, tolerance=tolerance)
+
+
+def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | None) -> tuple[Array, Array]:
+    if base is None:
+        return np.eye(len(consistency.parameters)), consistency.parameters.vector(values)
+    given = np.ascontiguousarray(values, dtype=float)
+    if given.shape != (len(base),) or not np.isfinite(given).all():
+        raise ModelError(f"there are {len(base)} base parameters, got values of shape {given.shape}"
+                         + ("" if np.isfinite(given).all() else " that are not all finite"))
+    return base.matrix, given
+
+
+def _closest(consistency: Consistency, matrix: Array, given: Array) -> Answer:
+    """Solved again and again, each time measured against the distance found, since a distance is a square root."""
+    scale = scales(consistency)
+    floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))
+    size = max(0.1, 0.01 * float(np.linalg.norm(given)))
+    best: Answer | None = None
+    for _ in range(8):
+        answer = solve_program(consistency.blocks, matrix, given, scale, size=size)
+        if not answer.solved:
+            if best is None:
+                interior_point(consistency)  # says which conditions contradict each other, if they do
+            break
+        theta, _ = pulled_inside(consistency, answer.theta)
+        objective = float(np.sum((matrix @ theta - given) ** 2))
+        if best is None or objective < best.objective:
+            # Multipliers of an answer that is only almost solved prove nothing: keep the earlier ones.
+            duals = answer.duals if best is None or answer.status == "Solved" else best.duals
+            best = replace(answer, theta=theta, objective=objective, duals=duals)
+        distance = float(np.sqrt(best.objective))
+        if distance >= 0.5 * size or distance <= floor:
+            break
+        size = max(distance, size / 30.0)
+    if best is None:
+        raise NotPossibleError("the nearest possible parameters could not be found; look for limits or values in other "
+                               "units than kilograms and metres")
+    return best

@@ -1,0 +1,107 @@
+"""The best fit among the parameters that can exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.consistency.blocks import Block, smat
+from dynid.consistency.consistency import Consistency
+from dynid.consistency.interior import interior_point, pulled_inside, scales
+from dynid.consistency.program import Answer, solve_program
+from dynid.errors import NotPossibleError
+from dynid.regression import BaseParameters, Stacked
+from dynid.robot.inertia import Array
+
+_HOLDS_BACK = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Best consistent parameters: theta (parameters,), beta (base,) = K theta.
+
+    misfit: weighted sum of squares with them. unconstrained: the least any parameters reach. active: the conditions
+    that hold the fit back. smallest_eigenvalue: over all bodies, kg and kg m^2. shift: how far
+    the solver's answer was moved to be truly inside (largest change of a parameter; 0: not at all).
+    """
+
+    theta: Array
+    beta: Array
+    misfit: float
+    unconstrained: float
+    active: tuple[Block, ...]
+    duals: tuple[Array, ...]
+    smallest_eigenvalue: float
+    shift: float
+    iterations: int
+
+    @property
+    def excess(self) -> float:
+        """What consistency costs, as a share of the unconstrained misfit."""
+        return (self.misfit - self.unconstrained) / self.unconstrained if self.unconstrained > 0 else 0.0
+
+
+def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
+        prior: tuple[Array, Array] | None = None) -> Fit:
+    """Minimise |R K theta - rho|^2 inside the set (Sousa, eq. 3.53 and 3.58; the weights are in R and rho).
+
+    prior: (matrix (k, parameters), values (k,)) adds |matrix theta - values|^2.
+    """
+    matrix, rho = stacked.r @ base.matrix, stacked.rho
+    least = _least(stacked)
+    if prior is not None:
+        matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
+        matrix, rho = _triangular(matrix, rho)
+    # A unit of misfit is what is left over anyway; for noise-free data a millionth of the torques' own size.
+    size = float(np.sqrt(max(least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)))
+    answer = _solve(consistency, matrix, rho, size)
+    theta, shift = pulled_inside(consistency, answer.theta)
+    beta = base.matrix @ theta
+    misfit = stacked.misfit(beta)
+    unit = _HOLDS_BACK * size ** 2
+    active = tuple(block for block, z in zip(consistency.blocks, answer.duals, strict=True) if _price(block, z) > unit)
+    return Fit(theta, beta, misfit, least, active, answer.duals, consistency.smallest_eigenvalue(theta), shift,
+               answer.iterations)
+
+
+def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> Answer:
+    scale = scales(consistency, matrix)
+    answer = None
+    for factor in (1.0, 1e-2, 1e2):  # grams, kilograms, tonnes
+        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size)
+        if answer.status == "Solved":
+            return answer
+        if answer.impossible:
+            break
+    interior_point(consistency)  # says which conditions contradict each other, if they do
+    if answer is not None and answer.solved:
+        return answer
+    status = "nothing" if answer is None else answer.status
+    raise NotPossibleError(f"the constrained fit did not converge (the solver says {status}); look for torques or "
+                           "limits that are not in newton metres, kilograms and metres")
+
+
+def _least(stacked: Stacked) -> float:
+    """What no parameters can explain, whatever they are."""
+    diagonal = np.abs(np.diag(stacked.r))
+    if diagonal.min() > 1e-9 * diagonal.max():
+        return stacked.rest
+    solution, *_ = np.linalg.lstsq(stacked.r, stacked.rho, rcond=None)
+    return stacked.misfit(np.asarray(solution, dtype=float))
+
+
+def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
+    """The same sum of squares, up to a constant, with no more rows than parameters."""
+    if len(matrix) <= matrix.shape[1]:
+        return matrix, rho
+    q, r = np.linalg.qr(matrix)
+    return r, q.T @ rho
+
+
+def _price(block: Block, z: Array) -> float:
+    """What one unit (1 kg, 0.1 m) of room in a condition would gain, to first order."""
+    scaled = z / block.balance
+    if block.cone == "psd":
+        return float(np.linalg.eigvalsh(smat(scaled))[-1])
+    return float(np.abs(scaled).max())

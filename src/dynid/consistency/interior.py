@@ -1,0 +1,98 @@
+"""Is there room in the set at all? An interior point, or the conditions that contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.consistency.blocks import Block
+from dynid.consistency.consistency import LENGTH, Consistency
+from dynid.consistency.program import Answer, solve_program
+from dynid.errors import NotPossibleError
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+_NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
+_TAKES_PART = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
+
+
+def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
+    """What counts as one of each parameter (parameters,): for bodies a kilogram and a decimetre.
+
+    matrix (k, parameters): of the fit, to measure friction and the like by what it does to torques.
+    """
+    scale = np.ones(len(consistency.parameters))
+    if matrix is not None:
+        norms = np.linalg.norm(matrix, axis=0)
+        scale = np.where(norms > 0, norms.max() / np.where(norms > 0, norms, 1.0), 1.0) * 1e-2
+        scale = np.clip(scale, 1e-4, 1e2)
+    for columns in consistency.bodies.values():
+        scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
+    return scale
+
+
+def interior_point(consistency: Consistency) -> Array:
+    """A full vector (parameters,) well inside the set; if there is none, a refusal that names the conditions."""
+    width = len(consistency.parameters)
+    blocks = [_widened(block, width) for block in consistency.blocks]
+    # F theta + g - t unit in K with t as near to one as can be: t > 0 is room, t < 0 a contradiction.
+    target = np.zeros((1, width + 1))
+    target[0, width] = 1.0
+    answer = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
+    if answer.impossible or (answer.solved and answer.theta[width] < -_NO_ROOM):
+        names = taking_part(consistency, answer)
+        raise NotPossibleError(f"no robot satisfies all of these together: {'; '.join(names)}")
+    if not answer.solved:
+        raise NotPossibleError(f"the conditions could not be checked against each other (the solver says "
+                               f"{answer.status}); look for limits in other units than kilograms and metres")
+    if answer.theta[width] < _NO_ROOM:
+        names = taking_part(consistency, answer)
+        raise NotPossibleError(f"these conditions leave no room between them, loosen one: {'; '.join(names)}")
+    return answer.theta[:width]
+
+
+def taking_part(consistency: Consistency, answer: Answer) -> list[str]:
+    """Names of the conditions whose multipliers are not zero."""
+    sizes = [float(np.linalg.norm(z / block.balance))
+             for z, block in zip(answer.duals, consistency.blocks, strict=True)]
+    largest = max(sizes, default=0.0)
+    return [block.name for size, block in zip(sizes, consistency.blocks, strict=True)
+            if largest > 0 and size > _TAKES_PART * largest]
+
+
+def _widened(block: Block, width: int) -> Block:
+    """The same condition with its distance from the border as one more variable."""
+    rows = np.column_stack([block.rows, -block.unit / block.balance])
+    return replace(block, columns=np.append(block.columns, width), rows=rows)
+
+
+def pulled_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
+    """A point truly inside the set right beside theta, and how far it was moved (largest change, parameters' units).
+
+    Solvers call points optimal that are outside by their tolerance. First each body that needs it gets the little mass
+    and inertia that lifts its eigenvalues; where other limits forbid that, theta moves toward an interior point.
+    """
+    outside = [block for block in consistency.blocks if block.cone != "zero" and block.slack(theta) < 0.0]
+    if not outside:
+        return theta, 0.0
+    lifted = theta.copy()
+    round_body = ten.from_pseudo_inertia(np.eye(4)) if consistency.form == "pseudo" else np.array(
+        [1.0, 0, 0, 1, 0, 1, 0, 0, 0, 1])  # its matrix is the identity
+    for block in outside:
+        lift = -block.slack(theta)
+        if block.cone == "psd":
+            lifted[block.columns] += (lift * (1 + 1e-6) + 1e-15) * round_body
+        elif block.kind == "positive":
+            lifted[block.columns] = 0.0
+    least = [0.0 if block.cone != "zero" else block.slack(theta) - 1e-9 for block in consistency.blocks]
+    if all(block.slack(lifted) >= low for block, low in zip(consistency.blocks, least, strict=True)):
+        return lifted, float(np.abs(lifted - theta).max())
+    middle = interior_point(consistency)
+    share = 1e-12
+    while share < 1e-2:
+        moved = theta + share * (middle - theta)
+        if all(block.slack(moved) >= 0.0 for block in outside):
+            return moved, float(np.abs(moved - theta).max())
+        share *= 2.0
+    raise NotPossibleError(f"the solver's answer stands outside the set by more than rounding: {outside[0].name}")

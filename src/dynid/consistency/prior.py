@@ -1,0 +1,168 @@
+"""A nominal model as prior: how far from it, in which metric, and how strongly, chosen by the evidence in the data.
+
+The entropic prior gives the matrix P_i of body i the density of a Wishart distribution whose mode is the nominal one,
+    p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
+so that its logarithm is the log-det divergence and its integral is known. The Euclidean one is normal in the ten
+numbers, each measured by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
+deviation of the true robot from the nominal one. The strength that makes the measured torques most probable, all
+robots considered (the evidence, MacKay 1992), needs the torques' noise, and that is where data are usually trusted too
+much: rows of a log are worth as many independent ones as their residuals' correlation leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import multigammaln
+
+from dynid.consistency.central import Barrier, minimise
+from dynid.consistency.consistency import Consistency
+from dynid.consistency.interior import interior_point
+from dynid.errors import ModelError
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+Metric = Literal["entropic", "euclidean"]
+STRENGTHS = tuple(10.0 ** np.arange(5.0, -2.01, -0.5))  # from iron to hardly any
+_THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
+_POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Nominal:
+    """A nominal model to pull to: matrices (bodies, 4, 4), theta (parameters,) with zeros for what it does not give.
+
+    thickened: links that were flatter than half a centimetre and were made that thick, so as not to pin the estimate.
+    """
+
+    matrices: Array
+    theta: Array
+    thickened: tuple[str, ...] = ()
+
+
+def nominal_model(consistency: Consistency, values: Array | None = None) -> Nominal:
+    """The nominal model from the parameters' own values, or from others (parameters,)."""
+    if consistency.form != "pseudo":
+        raise ModelError("a nominal model is compared by 4 x 4 pseudo-inertias; use form 'pseudo'")
+    items = consistency.parameters.items
+    given = np.array([np.nan if item.nominal is None else item.nominal for item in items]) if values is None else values
+    theta = np.zeros(len(items))
+    matrices, thickened = [], []
+    for body, columns in consistency.bodies.items():
+        numbers = given[columns]
+        if not np.isfinite(numbers).all():
+            raise ModelError(f"there are no nominal values for link '{body}'; give a robot file with inertias, or use "
+                             "a method without a nominal model")
+        mass = float(numbers[9])
+        if mass <= 0:
+            raise ModelError(f"the nominal mass of link '{body}' is {mass:g} kg; correct the robot file")
+        com = numbers[6:9] / mass
+        spread = ten.pseudo_inertia(numbers)[:3, :3] / mass - np.outer(com, com)
+        values_, vectors = np.linalg.eigh(spread)
+        if values_[0] < _THINNEST ** 2:
+            thickened.append(body)
+            spread = (vectors * np.maximum(values_, _THINNEST ** 2)) @ vectors.T
+        pseudo = np.empty((4, 4))
+        pseudo[:3, :3] = mass * (spread + np.outer(com, com))
+        pseudo[:3, 3] = pseudo[3, :3] = mass * com
+        pseudo[3, 3] = mass
+        matrices.append(pseudo)
+        theta[columns] = ten.from_pseudo_inertia(pseudo)
+    return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
+
+
+@dataclass(frozen=True, eq=False)
+class PriorFit:
+    """Best parameters with a prior of some strength. information (parameters, parameters): Hessian of half the
+    misfit and of the prior there. evidence: log of the probability of the data, up to a constant of the data alone."""
+
+    theta: Array
+    strength: float
+    information: Array
+    evidence: float
+
+
+def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
+                  strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
+    """Fits along strengths that fall: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the set.
+
+    The rows must be weighted so that each is one independent unit of noise.
+    """
+    p0 = nominal.matrices
+    pull = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
+    theta = inside_start(consistency, nominal)
+    found = []
+    for strength in sorted(strengths, reverse=True):
+        barrier = Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE)
+        theta = minimise(matrix, rho, barrier, theta)
+        _, hessian = barrier.derivatives(theta)
+        information = hessian + matrix.T @ matrix
+        error = matrix @ theta - rho
+        value = barrier.value(theta)
+        evidence = -0.5 * float(error @ error) - value - 0.5 * log_determinant(information) - sum(
+            _log_integral(strength, p) for p in p0)
+        found.append(PriorFit(theta, float(strength), information, evidence))
+    return found
+
+
+def best_strength(fits: Sequence[PriorFit]) -> PriorFit:
+    """The fit of greatest evidence."""
+    return max(fits, key=lambda fit: fit.evidence)
+
+
+def _log_integral(strength: float, pseudo: Array) -> float:
+    """log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for Wishart."""
+    n = len(pseudo)
+    shape = strength + 0.5 * (n + 1)
+    return float(multigammaln(shape, n) + shape * (np.linalg.slogdet(pseudo)[1] - n * np.log(strength)))
+
+
+def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
+    """W (k, parameters) and W theta0 (k,) of the prior strength |W theta - W theta0|^2, W by each body's size."""
+    rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
+    for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
+        mass = pseudo[3, 3]
+        size = np.sqrt(np.trace(pseudo[:3, :3]) / (3.0 * mass))
+        scale = np.concatenate([np.full(6, mass * size ** 2), np.full(3, mass * size), [mass]])
+        rows[10 * b + np.arange(10), columns] = 1.0 / scale
+    return rows, rows @ nominal.theta
+
+
+def euclidean_fits(matrix: Array, rho: Array, rows: Array, values: Array,
+                   strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
+    """The same for the normal prior, without the set (the evidence is then exact); what has no prior is free."""
+    found = []
+    for strength in sorted(strengths, reverse=True):
+        information = matrix.T @ matrix + strength * rows.T @ rows
+        theta, *_ = np.linalg.lstsq(np.vstack([matrix, np.sqrt(strength) * rows]),
+                                    np.concatenate([rho, np.sqrt(strength) * values]), rcond=None)
+        misfit = float(np.sum((matrix @ theta - rho) ** 2) + strength * np.sum((rows @ theta - values) ** 2))
+        evidence = 0.5 * len(rows) * np.log(strength) - 0.5 * misfit - 0.5 * log_determinant(information)
+        found.append(PriorFit(theta, float(strength), information, evidence))
+    return found
+
+
+def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
+    """A strictly interior point at or near the nominal model; positive parameters start at a tenth."""
+    theta = nominal.theta.copy()
+    flagged = consistency.parameters.positive
+    theta[flagged] = np.maximum(theta[flagged], 0.1)
+    equal = [block for block in consistency.blocks if block.cone == "zero"]
+    if consistency.slack(theta) > 0 and not equal:
+        return theta
+    middle = interior_point(consistency)
+    for share in (0.1, 0.3, 0.6, 0.9):
+        moved = theta + share * (middle - theta)
+        if not equal and consistency.slack(moved) > 0:
+            return moved
+    return middle
+
+
+def log_determinant(matrix: Array) -> float:
+    """log |det| of a symmetric matrix whose rows differ by many orders."""
+    diagonal = np.maximum(np.diag(matrix), 1e-300)
+    size = 1.0 / np.sqrt(diagonal)
+    return float(np.linalg.slogdet(matrix * size * size[:, None])[1] + np.log(diagonal).sum())

@@ -1,0 +1,148 @@
+"""Constrained regression against cvxpy and known optima; filling of what motion leaves open."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from consistency.problems import arm_problem
+
+from dynid.consistency import Box, Consistency, MassLimit, fit
+from dynid.consistency.central import Barrier, fill
+from dynid.consistency.fit import Fit
+from dynid.errors import NotPossibleError
+from dynid.regression import Stacked
+from dynid.robot import inertia as ten
+
+
+def oracle(consistency: Consistency, matrix: np.ndarray, rho: np.ndarray) -> float:
+    """The least |matrix theta - rho|^2 over the set, by cvxpy."""
+    scale = np.ones(matrix.shape[1])  # kilograms and decimetres: cvxpy passes numbers on as they are
+    for columns in consistency.bodies.values():
+        scale[columns] = [1e-2] * 6 + [1e-1] * 3 + [1.0]
+    theta = cp.multiply(scale, cp.Variable(matrix.shape[1]))
+    size = max(float(np.linalg.norm(rho)) * 1e-2, 1e-12)
+    conditions = []
+    for columns in consistency.bodies.values():
+        p = sum(theta[int(c)] * consistency.basis[k] for k, c in enumerate(columns))
+        conditions.append(p - consistency.margin * np.eye(len(consistency.basis[0])) >> 0)
+    conditions += [theta[int(k)] >= 0 for k in np.flatnonzero(consistency.parameters.positive)]
+    conditions.append(sum(theta[int(c[9])] for c in consistency.bodies.values()) <= consistency.heaviest)
+    for body, limit in consistency.centres.items():
+        c = consistency.bodies[body]
+        for axis in range(3):
+            conditions += [theta[int(c[6 + axis])] >= limit.low[axis] * theta[int(c[9])],
+                           theta[int(c[6 + axis])] <= limit.high[axis] * theta[int(c[9])]]
+    for limit in consistency.masses:
+        mass = sum(theta[int(consistency.bodies[body][9])] for body in limit.bodies or consistency.bodies)
+        conditions += [mass == limit.low] if limit.equal else [mass <= limit.high]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares((matrix @ theta - rho) / size)), conditions)
+    problem.solve(solver=cp.CLARABEL, static_regularization_constant=1e-12, tol_gap_abs=1e-9, tol_gap_rel=1e-9,
+                  tol_feas=1e-9)
+    return float(problem.value) * size ** 2
+
+
+def solved(links: int, seed: int, **options) -> tuple[Fit, Consistency, Stacked, np.ndarray]:
+    model, _, base, regression = arm_problem(links, seed)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters, **options)
+    return fit(consistency, base, stacked), consistency, stacked, stacked.r @ base.matrix
+
+
+@pytest.mark.parametrize("links, seed", [(1, 0), (2, 1), (4, 2), (7, 3)])
+@pytest.mark.parametrize("form", ["pseudo", "spatial"])
+def test_the_optimum_is_cvxpys(links: int, seed: int, form: str) -> None:
+    best, consistency, stacked, matrix = solved(links, seed, form=form)
+    least = oracle(consistency, matrix, stacked.rho) + stacked.rest
+    assert best.misfit == pytest.approx(least, rel=1e-6)
+    assert consistency.smallest_eigenvalue(best.theta) >= consistency.margin * (1 - 1e-9)
+    assert consistency.slack(best.theta) >= 0
+    assert best.misfit >= stacked.rest * (1 - 1e-12)
+
+
+def test_limits_hold_and_cost_what_cvxpy_says() -> None:
+    model, theta, base, regression = arm_problem(4, 5)
+    stacked = regression.stack()
+    names = list(model.parameters.bodies)
+    com = ten.to_central(theta[model.parameters.bodies[names[1]]])[1]
+    consistency = Consistency(model.parameters, centres={names[1]: Box(com - 0.01, com + 0.02)},
+                              masses=(MassLimit(4.0, 4.0, (names[2],)), MassLimit(high=12.0)))
+    best = fit(consistency, base, stacked)
+    least = oracle(consistency, stacked.r @ base.matrix, stacked.rho) + stacked.rest
+    assert best.misfit == pytest.approx(least, rel=1e-6)
+    assert best.theta[consistency.bodies[names[2]][9]] == pytest.approx(4.0, abs=1e-6)
+    assert consistency.violations(best.theta, 1e-6) == ()
+    free = fit(Consistency(model.parameters), base, stacked)
+    assert best.misfit >= free.misfit * (1 - 1e-9)
+
+
+def test_feasible_data_cost_nothing_and_nothing_is_active() -> None:
+    model, _, base, regression = arm_problem(3, 0, samples=500, noise=1e-4)
+    stacked = regression.stack()
+    best = fit(Consistency(model.parameters), base, stacked)
+    assert best.excess < 1e-6 and best.active == ()
+    np.testing.assert_allclose(best.beta, np.linalg.solve(stacked.r, stacked.rho), atol=1e-4)
+
+
+def test_grams_and_newton_millimetres_give_the_same_robot() -> None:
+    """Torques a thousand times larger and masses in grams: the same fit, scaled."""
+    model, _, base, regression = arm_problem(3, 1)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters, margin=0.0)
+    best = fit(consistency, base, stacked)
+    scaled = Stacked(stacked.r, stacked.rho * 1e-3, stacked.rest * 1e-6, stacked.rows)
+    small = fit(consistency, base, scaled)
+    assert small.misfit * 1e6 == pytest.approx(best.misfit, rel=1e-5)
+
+
+def test_contradictions_are_named_by_the_fit() -> None:
+    model, _, base, regression = arm_problem(2)
+    consistency = Consistency(model.parameters, masses=(MassLimit(low=9.0), MassLimit(high=2.0)))
+    with pytest.raises(NotPossibleError, match="robot >= 9 kg.*robot <= 2 kg"):
+        fit(consistency, base, regression.stack())
+
+
+@pytest.mark.parametrize("with_nominal", [False, True])
+def test_filling_keeps_the_fit_and_moves_inside(with_nominal: bool) -> None:
+    model, theta, base, regression = arm_problem(5, 7)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters)
+    best = fit(consistency, base, stacked)
+    nominal = consistency.matrices(theta) if with_nominal else None
+    full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-4 * best.misfit,
+                nominal=nominal)
+    assert stacked.misfit(base.reduce(full)) <= best.misfit * (1 + 1.01e-4)
+    assert consistency.smallest_eigenvalue(full) > consistency.margin
+    mass = [full[c[9]] for c in consistency.bodies.values()]
+    assert 0 < min(mass) and max(mass) < 200
+
+
+def test_filling_with_the_truth_gives_the_truth_back() -> None:
+    """Without noise and with the true robot as nominal model, filling must find it."""
+    model, theta, base, regression = arm_problem(3, 2, samples=300, noise=1e-6)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters)
+    best = fit(consistency, base, stacked)
+    full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-3 * best.misfit,
+                nominal=consistency.matrices(theta))
+    np.testing.assert_allclose(full, theta, rtol=1e-2, atol=3e-3)  # the limit on the whole mass pulls a little
+
+
+def test_barrier_derivatives_are_those_of_its_value() -> None:
+    model, theta, _, _ = arm_problem(2, 3)
+    name = next(iter(model.parameters.bodies))
+    com = ten.to_central(theta[model.parameters.bodies[name]])[1]
+    from dynid.consistency import Ellipsoid
+    consistency = Consistency(model.parameters, centres={name: Ellipsoid(com + 0.01, [0.1, 0.2, 0.3])})
+    rng = np.random.default_rng(0)
+    pull = np.array([a @ a.T for a in rng.normal(size=(2, 4, 4))])
+    barrier = Barrier(consistency, pull, np.array([0.7, 1.3]), 0.4)
+    gradient, hessian = barrier.derivatives(theta)
+    step = 1e-6
+    for k in range(len(theta)):
+        move = np.zeros(len(theta))
+        move[k] = step
+        slope = (barrier.value(theta + move) - barrier.value(theta - move)) / (2 * step)
+        assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+        bend = (barrier.derivatives(theta + move)[0] - barrier.derivatives(theta - move)[0]) / (2 * step)
+        np.testing.assert_allclose(hessian[k], bend, rtol=1e-4, atol=1e-4 * np.abs(bend).max())
