@@ -62,15 +62,16 @@ def arm_model(name: str) -> tuple[Model, Array]:
 def lwr() -> ReportData:
     """Seven joints, two methods, all parameters given, one other log."""
     model, theta = arm_model("kuka-lwr4")
-    data = report_of(model, [prepare(simulated(model, theta, 0, 10.0))], [prepare(simulated(model, theta, 1, 5.0))])
+    logs = [prepare(simulated(model, theta, seed, seconds), decimate=1) for seed, seconds in ((0, 10.0), (1, 5.0))]
+    data = report_of(model, logs[:1], logs[1:])
     return replace(data, estimate=replace(data.estimate, theta=theta))
 
 
 @pytest.fixture(scope="session")
 def emps() -> ReportData:
-    """One sliding joint, one method, no other log."""
+    """One sliding joint, one method, no other log, decimated in parallel."""
     model, theta = arm_model("emps")
-    return report_of(model, [prepare(simulated(model, theta, 2, 10.0))], [], ("wls",))
+    return report_of(model, [prepare(simulated(model, theta, 2, 20.0), decimate=4)], [], ("wls",))
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,10 @@ def looks(found: JointTests) -> str:
 
 def _cutoff(data: ReportData) -> float | None:
     """Of the torques' filter, Hz."""
-    settings = data.logs[0].settings
+    samples = data.logs[0]
+    if samples.decimation is not None:
+        return 0.5 * samples.decimation.share * samples.rate / samples.decimation.total
+    settings = samples.settings
     wanted = settings.get("torque_cutoff")
     cutoff = settings.get("cutoff") if wanted == "same" else wanted
     return float(cutoff) if isinstance(cutoff, int | float) else None
