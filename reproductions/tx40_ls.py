@@ -43,7 +43,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 def _reference() -> dict[str, dict[str, float]]:
     """Values of the parameters we check, from the reference table, by method."""
     found: dict[str, dict[str, float]] = {"ols": {}, "wls": {}}
-    starts = {"ZZ1R": "Izz1", "XX2R": "Ixx2", "ZZ2R": "Izz2", "MX2R": "mx2", **{f"Fv{j}": f"fv{j}" for j in range(1, 6)}}
+    starts = {"ZZ1R": "Izz1", "XX2R": "Ixx2", "ZZ2R": "Izz2", "MX2R": "mx2"}
+    starts |= {f"Fv{j}": f"fv{j}" for j in range(1, 6)}
     with open(data("tx40", "TX40_bp_5.csv"), newline="", encoding="utf-8") as file:
         for row in csv.reader(file):
             for ours, theirs in starts.items():

@@ -118,7 +118,7 @@ def test_forward_dynamics_against_mujoco(data, path):
 @given(st.integers(0, 10**6), st.integers(1, 7))
 @settings(max_examples=20, deadline=None)
 def test_laws(seed, dof):
-    """tau = Y theta, T = dq' M dq / 2, power is the rate of energy, wrenches hold the torques, forward undoes inverse."""
+    """tau = Y theta, T = dq' M dq / 2, power is the rate of energy, wrenches hold torques, forward undoes inverse."""
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, dof)
     q, dq, ddq = rng.normal(size=(3, 4, dof))

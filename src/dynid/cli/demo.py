@@ -11,7 +11,8 @@ from dynid.cli.output import Json, console, print_json, progress, table
 
 
 def command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for logs, run file and report.")] = Path("dynid-demo"),
+    output: Annotated[Path, typer.Option("-o", "--output",
+                                         help="Folder for logs, run file and report.")] = Path("dynid-demo"),
     seed: Annotated[int, typer.Option(help="Another seed makes other motions and other noise.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier demonstration in that folder.")] = False,
     json: Json = False,

@@ -195,7 +195,7 @@ class Model:
         for term in self.terms:
             reshape = getattr(term, "with_shape", None)
             if reshape is not None:
-                count = len(getattr(term, "shape")(self.robot))
+                count = len(term.shape(self.robot))
                 term = reshape(self.robot, values[at:at + count])
                 at += count
             terms.append(term)

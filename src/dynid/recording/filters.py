@@ -97,7 +97,7 @@ def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Arr
     """Coefficients from window values (degree + 1, window), and values of the derivative from coefficients
     (window, degree + 1); rows run from -1 to 1."""
     x = np.linspace(-1.0, 1.0, window)
-    fit = np.linalg.pinv(legendre.legvander(x, degree))
+    fit = np.asarray(np.linalg.pinv(legendre.legvander(x, degree)), dtype=float)
     value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])
     return fit, value
 

@@ -35,9 +35,9 @@ class Preparation(BaseModel):
     saturated_samples: that many samples in a row at the limit count as saturated.
     stuck: leave out rows that repeat while the robot moves.
     thin: one row in so many is taken after filtering. decimate, stages: parallel decimation, one row in
-    `decimate`, `stages` times; 1 for none. None: torques and regressor are low-passed at the cut-off together, so that it treats
-    the steps of Coulomb friction alike in both, and thinned as far as that allows; not so when torques are given a
-    filter of their own or rows are thinned. decimate_order: of its Butterworth in one direction.
+    `decimate`, `stages` times; 1 for none. None: torques and regressor are low-passed at the cut-off together, so
+    that it treats the steps of Coulomb friction alike in both, and thinned as far as that allows; not so when torques
+    are given a filter of their own or rows are thinned. decimate_order: of its Butterworth in one direction.
     decimate_share: its cut-off is this share of the Nyquist frequency after one stage.
     """
 

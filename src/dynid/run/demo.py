@@ -1,4 +1,4 @@
-"""The whole job on a built-in robot whose truth is known: logs, identification by several methods, validation, report."""
+"""The whole job on a built-in robot whose truth is known: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 
@@ -59,8 +59,14 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
     tell("writing the report")
     report = folder / "report.html"
     write_report(comparison_report(compared, f"dynid identify {folder / 'run.toml'}"), report)
-    nominal = model.parameters.vector(model.parameters.nominal)
-    return Demo(compared, compared.run.problem.base.reduce(nominal), report)
+    return Demo(compared, compared.run.problem.base.reduce(_truth(model)), report)
+
+
+def _truth(model: Model) -> Array:
+    """The parameters the logs are made with."""
+    nominal = model.parameters.nominal
+    assert nominal is not None  # the built-in robot gives all of them
+    return nominal
 
 
 def _other_motion(robot: Robot, rng: np.random.Generator) -> FourierSeries:
@@ -80,7 +86,6 @@ def _log(model: Model, trajectory: Trajectory, rng: np.random.Generator) -> Reco
     """Torques along the motion by inverse dynamics, with noise; positions in encoder counts."""
     t = times(trajectory, RATE)
     motion = trajectory.at(t)
-    theta = model.parameters.vector(model.parameters.nominal)
-    tau = model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq)
+    tau = model.inverse_dynamics(_truth(model), motion.q, motion.dq, motion.ddq)
     return Recording(t, ENCODER * np.round(motion.q / ENCODER), tau + TORQUE_NOISE * rng.normal(size=tau.shape),
                      reference=motion.q, joints=model.robot.joint_names, source="demonstration")

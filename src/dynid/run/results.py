@@ -51,7 +51,8 @@ def _finite(x: float) -> float | None:
     return float(x) if math.isfinite(x) else None
 
 
-def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False, report: bool = True) -> dict[str, str]:
+def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
+         report: bool = True) -> dict[str, str]:
     """Write a run's results into a folder; an earlier result is only replaced with `force`."""
     folder = Path(folder)
     if (folder / PARAMETERS).exists() and not force:
@@ -118,5 +119,5 @@ def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
         raise DynidError(f"{folder / PARAMETERS} does not fit the robot and terms of {folder / SETTINGS}") from None
     return Estimate(method, model, base, beta, np.diag(std ** 2), known,
                     theta=None if theta is None else model.parameters.vector(theta),
-                    diagnostics={"relative_error": values["result"]["relative_error"], "rank": values["result"]["rank"]},
+                    diagnostics={name: values["result"][name] for name in ("relative_error", "rank")},
                     provenance={"folder": str(folder)}), settings

@@ -98,7 +98,7 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
 
 def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
                  ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem. Streamed logs are folded whole, and so much of them kept as plots and residuals need."""
+    """Logs to a folded problem. Of streamed logs, folded whole, as much is kept as plots and residuals need."""
     chosen = Preparation.of(settings.prepare, "[prepare]")
     if settings.stream_rows is None:
         samples, recordings = [], []
