@@ -1,9 +1,9 @@
 """The methods, one file a family, and Estimate, the one result type."""
 
-from dynid.estimate import least_squares, likelihood, ridge, robust, separable, total
+from dynid.estimate import consistent, least_squares, likelihood, ridge, robust, separable, total
 from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Problem", "Removal", "essential", "identify", "least_squares", "likelihood",
-           "method", "methods", "ridge", "robust", "separable", "total"]
+__all__ = ["Essential", "Estimate", "Problem", "Removal", "consistent", "essential", "identify", "least_squares",
+           "likelihood", "method", "methods", "ridge", "robust", "separable", "total"]
