@@ -3,6 +3,7 @@
 from dynid.excite.approach import approach
 from dynid.excite.check import LimitReport, Usage, check
 from dynid.excite.criteria import CRITERIA, Criterion
+from dynid.excite.design import Design
 from dynid.excite.excitation import Excitation
 from dynid.excite.information import Information, magnitudes
 from dynid.excite.limits import Limits
@@ -14,8 +15,9 @@ from dynid.excite.trajectory import BSpline, FourierQuintic, FourierSeries, Moti
 from dynid.excite.write import write_trajectory
 
 __all__ = [
-    "CRITERIA", "BSpline", "Capsule", "Criterion", "Excitation", "FourierQuintic", "FourierSeries", "HalfSpace",
-    "Information", "LimitReport", "Limits", "Motion", "Path", "PayloadPair", "Piecewise", "Slowed", "Space",
-    "Trajectory", "Usage", "approach", "box", "check", "excite", "friction_sweep", "gravity_sweep", "inside_box",
-    "magnitudes", "payload_pair", "quintics", "quintics_within", "sphere", "trapezoids", "write_trajectory",
+    "CRITERIA", "BSpline", "Capsule", "Criterion", "Design", "Excitation", "FourierQuintic", "FourierSeries",
+    "HalfSpace", "Information", "LimitReport", "Limits", "Motion", "Path", "PayloadPair", "Piecewise", "Slowed",
+    "Space", "Trajectory", "Usage", "approach", "box", "check", "excite", "friction_sweep", "gravity_sweep",
+    "inside_box", "magnitudes", "payload_pair", "quintics", "quintics_within", "sphere", "trapezoids",
+    "write_trajectory",
 ]

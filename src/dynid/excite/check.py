@@ -100,7 +100,7 @@ def check(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = N
     """The worst use of every limit over a whole motion; torque: the nominal model, if there is one."""
     worst: dict[tuple[str, str, float], Usage] = {}
     for first, last in smooth_parts(trajectory):
-        count = max(21, int(np.ceil(points * (last - first) / trajectory.duration)))
+        count = max(101, int(np.ceil(points * (last - first) / trajectory.duration)))
         # The last instant of a piece belongs to the next one, so stop a hair before it.
         t = np.linspace(first, last - 1e-12 * trajectory.duration, count)
         for usage in _part(trajectory, t, limits, torque):

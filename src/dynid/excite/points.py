@@ -109,7 +109,7 @@ def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
         if not need.max() > 0:
             raise DynidError("a quintic between two points needs different points and a limit on velocity, "
                              "acceleration or jerk")
-        lengths.append(float(need.max()) * (1.0 + 1e-9))
+        lengths.append(float(need.max()) * 1.001)  # room for what a check adds between its points
     return quintics(rows, np.concatenate([[0.0], np.cumsum(lengths)]), stop=True)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+
 import numpy as np
 
 from dynid.errors import NotPossibleError
@@ -75,39 +78,51 @@ def safe_posture(problem: Problem, seed: int) -> Array:
     return np.asarray(q[k])
 
 
+_SIGNALS = ("position", "velocity", "acceleration", "jerk")
+
+
 def calm(problem: Problem) -> Array:
     """Free numbers z (dof, k) of a motion that respects the linear limits, for a family with given postures."""
-    family, (low, high) = problem.family, problem.bounds
-    z = np.zeros((family.dof, family.size))
-    for j in range(family.dof):
-        rows, left = [], []
-        for s in range(4):
-            for sign, bound in ((1.0, high[s, j]), (-1.0, low[s, j])):
-                if np.isfinite(bound):
-                    rows.append(sign * problem.functions[s] * problem.unit[j] / problem.half[s, j])
-                    left.append((sign * bound - sign * problem.given[s, :, j]) / problem.half[s, j])
-        if not rows:
-            continue
-        k = family.size
-        x, solved = solve_qp(np.eye(k), np.zeros(k), np.vstack(rows), np.concatenate(left), 1e-9, 2000)
-        z[j] = x * problem.unit[j]
-        moved = problem.given[:, :, j] + problem.functions @ z[j]
-        over = np.maximum(moved - high[:, j, None], low[:, j, None] - moved).max(axis=1) / problem.half[:, j]
-        if not solved or over.max() > 1e-6:
-            raise NotPossibleError(_too_short(problem, j, over))
+    z = np.zeros((problem.family.dof, problem.family.size))
+    for j in range(problem.family.dof):
+        found = _calm_joint(problem, j, range(4))
+        if found is None:
+            raise NotPossibleError(_conflict(problem, j))
+        z[j] = found
     return z
 
 
-def _too_short(problem: Problem, j: int, over: Array) -> str:
+def _calm_joint(problem: Problem, j: int, signals: Iterable[int]) -> Array | None:
+    """Free numbers (k,) of one joint inside the limits of some of its signals; None where there are none."""
+    (low, high), k = problem.bounds, problem.family.size
+    rows, left = [np.zeros((1, k))], [np.zeros(1)]
+    for s in signals:
+        for sign, bound in ((1.0, high[s, j]), (-1.0, low[s, j])):
+            if np.isfinite(bound):
+                rows.append(sign * problem.functions[s] * problem.unit[j] / problem.half[s, j])
+                left.append((sign * bound - sign * problem.given[s, :, j]) / problem.half[s, j])
+    # A hair of room, so that the step lengths to the limits are not zero from the beginning.
+    bounds = np.concatenate(left)
+    for room in (1e-3, 0.0):
+        stricter = np.maximum(bounds - room, np.minimum(bounds, 0.0))
+        x, solved = solve_qp(np.eye(k), np.zeros(k), np.vstack(rows), stricter, 1e-10, 2000)
+        if solved and (np.vstack(rows) @ x - bounds).max() < 1e-7:
+            return x * problem.unit[j]
+    return None
+
+
+def _conflict(problem: Problem, j: int) -> str:
+    """Which limits of a joint exclude each other: the smallest set that does."""
     limits, name = problem.limits, problem.limits.names[j]
-    kind = ("position", "velocity", "acceleration", "jerk")[int(np.argmax(over))]
-    bound = {"velocity": limits.velocity, "acceleration": limits.acceleration, "jerk": limits.jerk}
-    which = f"s {limits.lower[j]:g} to {limits.upper[j]:g}" if kind == "position" else f" {bound[kind][j]:g}"
-    if limits.start is not None and limits.end is not None:
-        return (f"joint '{name}' cannot go from {limits.start[j]:g} to {limits.end[j]:g} in "
-                f"{problem.family.duration:g} s inside its {kind} limit{which}: allow more time or a higher limit")
-    return (f"no motion of joint '{name}' that begins or ends at the given posture stays inside its {kind} "
-            f"limit{which}; change one of them")
+    sets = [one for size in range(1, 5) for one in combinations(range(4), size)]
+    guilty = next((one for one in sets if _calm_joint(problem, j, one) is None), sets[-1])
+    values = (f"{limits.lower[j]:g} to {limits.upper[j]:g}", *(f"{x[j]:g}" for x in (
+        limits.velocity, limits.acceleration, limits.jerk)))
+    which = " and ".join(f"{_SIGNALS[s]} limit {values[s]}" for s in guilty)
+    ends = (("from", limits.start), ("to", limits.end))
+    way = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
+    return (f"no {problem.family.kind} motion takes joint '{name}' {way} in {problem.family.duration:g} s inside its "
+            f"{which}: allow more time, more coefficients or wider limits")
 
 
 def random_motion(problem: Problem, rng: np.random.Generator, safe: Array, base: Array | None) -> Array:

@@ -49,7 +49,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     low = low if np.isfinite(low) else home[j] - np.pi
     high = high if np.isfinite(high) else home[j] + np.pi
     # Time to reach the speed: peak acceleration 1.5 v/T and jerk 6 v/T^2 of the quintic that reaches it over v T / 2.
-    lead = max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
+    # A little more leaves room for what a check adds between its points.
+    lead = 1.002 * max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
     run_up = 0.5 * speed * lead
     room = reach * (high - low)
     half = 0.5 * min(room, speed * longest + 2 * run_up)
