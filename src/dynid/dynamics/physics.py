@@ -195,7 +195,10 @@ def forward_kinematics(robot: Robot, q: ArrayLike, frame: str | None = None, *, 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Velocity of a frame's origin (3 rows) and its turn (3 rows), base axes, for joint velocities (samples, 6, joints)."""
+    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints).
+
+    In axes of the base.
+    """
     single, (q,) = check_motion(robot, q=q)
     place = robot.frame(frame)
     poses, axes = _kinematics(robot, q, threads)

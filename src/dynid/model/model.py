@@ -26,7 +26,7 @@ from dynid.model.friction import (
 )
 from dynid.model.motion import solve_motion
 from dynid.model.parameters import Parameter, Parameters
-from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, Term, fill_entries
+from dynid.model.terms import Payload, RigidBodies, RotorInertia, Shaped, Spring, Term, fill_entries
 from dynid.robot import Robot
 from dynid.robot.inertia import Array
 
@@ -177,13 +177,12 @@ class Model:
     @property
     def shape_names(self) -> tuple[str, ...]:
         """Names of the free shape parameters of all terms (see `Stribeck`)."""
-        return tuple(name for term in self.terms if hasattr(term, "shape_names")
-                     for name in term.shape_names(self.robot))
+        return tuple(name for term in self.terms if isinstance(term, Shaped) for name in term.shape_names(self.robot))
 
     @property
     def shape(self) -> Array:
         """Their present values."""
-        parts = [term.shape(self.robot) for term in self.terms if hasattr(term, "shape")]
+        parts = [term.shape(self.robot) for term in self.terms if isinstance(term, Shaped)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def with_shape(self, values: ArrayLike) -> Model:
@@ -191,14 +190,12 @@ class Model:
         values = np.asarray(values, dtype=float)
         if values.shape != self.shape.shape:
             raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")
-        terms, at = [], 0
-        for term in self.terms:
-            reshape = getattr(term, "with_shape", None)
-            if reshape is not None:
+        terms, at = list(self.terms), 0
+        for k, term in enumerate(terms):
+            if isinstance(term, Shaped):
                 count = len(term.shape(self.robot))
-                term = reshape(self.robot, values[at:at + count])
+                terms[k] = term.with_shape(self.robot, values[at:at + count])
                 at += count
-            terms.append(term)
         return replace(self, terms=tuple(terms))
 
 

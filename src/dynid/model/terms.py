@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,17 @@ class Term(Protocol):
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries: ...
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """A term that is nonlinear in some parameters of its own, its shape (see `Stribeck`)."""
+
+    def shape_names(self, robot: Robot) -> tuple[str, ...]: ...
+
+    def shape(self, robot: Robot) -> Array: ...
+
+    def with_shape(self, robot: Robot, values: Array) -> Term: ...
 
 
 def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:

@@ -99,7 +99,7 @@ def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Arr
     x = np.linspace(-1.0, 1.0, window)
     fit = np.asarray(np.linalg.pinv(legendre.legvander(x, degree)), dtype=float)
     value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])
-    return fit, value
+    return fit, np.asarray(value, dtype=float)
 
 
 def _gain(window: int, degree: int, f: float) -> float:

@@ -50,7 +50,8 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
         "relative_error": estimate.diagnostics["relative_error"],
         "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
         "validation": [one.total.relative_error for one in validations],
-        "consistent": estimate.diagnostics.get("consistent"), "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
+        "consistent": estimate.diagnostics.get("consistent"),
+        "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
         for estimate, validations, seconds in zip(result.estimates, result.validations, result.seconds, strict=True)}
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
