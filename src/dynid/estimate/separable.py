@@ -48,6 +48,7 @@ _STRETCH = 2000  # rows that are taken together when there are more than enough
 _STEP = 1e-4  # of log s, for derivatives
 _LONGEST = 0.5  # of log s, in one step of Gauss-Newton
 _STILL = 1e-10  # of log s: no smaller step is worth taking
+_SHOWN = 2.0  # deviations from zero at which a friction is there, and has a shape
 _NOTHING_NEW = 1e-8  # share of a column that is left beside the others, below which it is rounding
 
 
@@ -71,7 +72,8 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     span: shape parameters are searched between their present value over span and times span, first on a grid joint by
     joint, then all together with weights as in `wls`, until none moves more than `tolerance` of its deviation. The
     estimate's model has the shape that was found; diagnostics["shape"] has its values and deviations, and deviations of
-    all parameters count that the shape is not known exactly.
+    all parameters count that the shape is not known exactly. Where all that a shape parameter shapes is within two
+    deviations of nothing, it has no value to speak of and its deviation is infinite.
     """
     model: Any = problem.model
     if not getattr(model, "shape_names", ()):
@@ -94,7 +96,9 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
     facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive)
-    known = best.solution.identified[b:]
+    shown = np.abs(solution.beta) > _SHOWN * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
+    shaped = np.array([np.isin(base.independent, form.columns[varies]) for varies in form.varies])
+    known = best.solution.identified[b:] & np.any(shaped & shown & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
     at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
     facts |= {"shape": {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
@@ -328,54 +332,65 @@ def _left(regression: Regression, joint: int, fixed: int, places: Ints) -> Array
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A shape that was tried: the fold on columns and slopes, its solution, and the plain problem without slopes."""
+    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its."""
 
     log_shape: Array
+    plain: Regression
+    plain_solution: Solution
     model: Assembled
     regression: Regression
     solution: Solution
-    plain: Regression
-    plain_solution: Solution
     weights: Array
-    misfit: float
+
+    @property
+    def misfit(self) -> float:
+        return self.plain.stack(self.weights).misfit(self.plain_solution.beta)
+
+    @property
+    def step(self) -> Array:
+        """Where Gauss-Newton would go from here, in log s."""
+        return np.clip(self.solution.beta[len(self.plain.base):], -_LONGEST, _LONGEST)
 
 
 def _descend(problem: Problem, form: Form, base: BaseParameters, log_shape: Array, limits: tuple[Array, Array],
              iterations: int, tolerance: float) -> tuple[Point, int]:
     """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
-    start = form.model.with_shape(np.exp(log_shape))
-    first = fold(start, problem.samples, base=base, blocks=1, threads=problem.threads)
-    beta = solve(first, stack_enough(first, joint_weights(first))).beta
-    best = _point(problem, form, base, log_shape, beta, None)
-    b = len(base)
-    step = np.clip(best.solution.beta[b:], -_LONGEST, _LONGEST)
+    plain = _plain(problem, form, base, log_shape)
+    best = _point(problem, form, log_shape, plain, joint_weights(plain))
+    # The noise of a joint is what is left when its shape may move as well.
+    best = _point(problem, form, log_shape, plain, joint_weights(best.regression))
+    step = best.step
     for count in range(1, iterations + 1):
         target = np.clip(best.log_shape + step, *limits)
         step = target - best.log_shape
-        unit = np.sqrt(np.diag(best.solution.inverse)[b:])
+        unit = np.sqrt(np.diag(best.solution.inverse)[len(base):])
         if np.all(np.abs(step) <= np.maximum(tolerance * unit, _STILL)) or count == iterations:
             return best, count
-        trial = _point(problem, form, base, target, best.solution.beta[:b], best.weights)
-        if trial.misfit < best.misfit:
-            best, step = trial, np.clip(trial.solution.beta[b:], -_LONGEST, _LONGEST)
+        plain = _plain(problem, form, base, target)
+        stacked = plain.stack(best.weights)
+        if stacked.misfit(solve(plain, stacked).beta) < best.misfit:
+            best = _point(problem, form, target, plain, best.weights)
+            step = best.step
         else:
             step = step / 2.0
     raise ModelError(f"method 'sls' needs at least one iteration, got {iterations}")
 
 
-def _point(problem: Problem, form: Form, base: BaseParameters, log_shape: Array, beta: Array,
-           weights: Array | None) -> Point:
-    """The fold at a shape; beta (base,): values the slopes are taken with, weights: None to take them from the fold."""
-    b, count = len(base), len(log_shape)
-    slopes = Slopes(form, log_shape, base.expand(beta)[form.columns])
+def _plain(problem: Problem, form: Form, base: BaseParameters, log_shape: Array) -> Regression:
+    """The fold with a given shape."""
+    return fold(form.model.with_shape(np.exp(log_shape)), problem.samples, base=base, blocks=1, threads=problem.threads)
+
+
+def _point(problem: Problem, form: Form, log_shape: Array, plain: Regression, weights: Array) -> Point:
+    """A shape with its slopes, taken with the parameters that are best for it."""
+    base, count = plain.base, len(log_shape)
+    b = len(base)
+    plain_solution = solve(plain, stack_enough(plain, weights))
+    slopes = Slopes(form, log_shape, base.expand(plain_solution.beta)[form.columns])
     items = [replace(base.parameters.items[c], name=name) for c, name in zip(base.independent, base.names, strict=True)]
     model = Assembled(form.model.dof, Parameters((*items, *slopes.parameters.items)), (
         (form.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
         (slopes, np.arange(count), np.arange(b, b + count))))
     regression = fold(model, problem.samples, base=model.base, blocks=1, threads=problem.threads)
-    weights = joint_weights(regression) if weights is None else weights
-    plain = replace(regression.select(np.arange(b)), base=base)
-    stacked = stack_enough(plain, weights)
-    solution = solve(plain, stacked)
-    return Point(log_shape, model, regression, solve(regression, regression.stack(weights)), plain, solution, weights,
-                 stacked.misfit(solution.beta))
+    return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
+                 weights)

@@ -16,6 +16,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.regression import Stacked
 from dynid.regression.fold import triangular
 
+_TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alone, where the solution runs away
 _OFFSETS = ("Fo", "Fom")  # kinds of parameters whose column is the constant 1
 
 
@@ -75,7 +76,7 @@ def _solve(stacked: Stacked, plain: Solution, known: NDArray[np.bool_], ratio: f
     _, singular, rows = np.linalg.svd(inner)
     smallest = singular[-1]
     gap = np.linalg.svd(inner[:, :-1], compute_uv=False)[-1] if first < len(order) else np.inf
-    if not smallest < gap * (1 - 1e-9):
+    if not smallest < _TOO_CLOSE * gap:
         raise NotPossibleError("the regressor's errors that method 'tls' assumes are as large as what the motion "
                                f"excites least; give a ratio well below {ratio:g}, or use 'wls'")
     scaled = np.zeros(len(order))
@@ -84,9 +85,11 @@ def _solve(stacked: Stacked, plain: Solution, known: NDArray[np.bool_], ratio: f
         scaled[:first] = solve_triangular(r[:first, :first], r[:first, -1] - r[:first, first:-1] @ scaled[first:])
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[order] = scaled * scale[:-1] / scale[-1]
-    bread = r[:, :-1].T @ r[:, :-1]
-    bread[np.arange(first, len(order)), np.arange(first, len(order))] -= smallest ** 2
+    # H - s^2 D^2 with columns of length one, whatever the ratio.
+    unit = np.where(np.arange(len(order)) < first, 1.0, ratio)
+    bread = (r[:, :-1] * unit).T @ (r[:, :-1] * unit)
+    bread[np.arange(first, len(order)), np.arange(first, len(order))] -= (smallest * ratio) ** 2
     values, vectors = np.linalg.eigh(bread)
-    half = (vectors / np.sqrt(values)) * scale[:-1, None]
+    half = (vectors / np.sqrt(values)) * (scale[:-1] * unit)[:, None]
     inverse[np.ix_(order, order)] = half @ half.T
     return replace(plain, beta=beta, inverse=inverse), float(smallest)

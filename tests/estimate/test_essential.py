@@ -1,0 +1,154 @@
+"""Essential parameters: what is left out by deviation and by F-test, against dense fits of the same columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from motions import arm, low_passed, motion
+from scipy import stats
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Problem, essential, identify
+from dynid.estimate.least_squares import joint_weights
+from dynid.model import Parameter, Parameters
+from dynid.recording import Samples
+from dynid.robot.inertia import Array
+
+
+class Ten:
+    """One joint, ten columns made of products of q, dq and ddq."""
+
+    dof = 1
+    parameters = Parameters(tuple(Parameter(f"p{k}", "1", 0, "joint1") for k in range(10)))
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        parts = [q, dq, ddq, q * dq, q * ddq, dq * ddq, q ** 2, dq ** 2, ddq ** 2, np.ones_like(q)]
+        return np.stack(parts, axis=-1)
+
+
+TRUE = np.array([3.0, 0.0, -2.0, 0.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.2])
+
+
+def ten(seed: int = 0, rows: int = 400, noise: float = 1.0) -> Problem:
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.normal(size=(3, rows, 1))
+    tau = Ten().regressor(q, dq, ddq) @ TRUE + noise * rng.normal(size=(rows, 1))
+    return Problem.of(Ten(), Samples.of(q, dq, ddq, tau, rate=100.0))
+
+
+def test_parameters_that_are_not_there_go_and_the_others_stay() -> None:
+    for criterion in ("deviation", "f-test"):
+        found = essential(ten(), criterion=criterion)
+        present = {f"p{k}" for k in np.flatnonzero(TRUE)}
+        assert present <= set(found.kept)
+        assert len(found.kept) <= len(present) + 1
+        assert set(found.kept) | {removal.name for removal in found.removed} == set(Ten().parameters.names)
+        assert found.error_after >= found.error_before
+        assert found.error_after == pytest.approx(found.error_before, rel=0.02)
+        assert found.estimate.names == found.kept
+
+
+def test_the_reduced_estimate_is_a_dense_fit_of_the_kept_columns() -> None:
+    problem = ten()
+    found = essential(problem)
+    samples = problem.samples[0]
+    kept = [int(name[1:]) for name in found.kept]
+    x = Ten().regressor(samples.q, samples.dq, samples.ddq)[:, 0, kept]
+    beta = np.linalg.lstsq(x, samples.tau[:, 0])[0]
+    np.testing.assert_allclose(found.estimate.values, beta, rtol=1e-9)
+    error = 100 * np.linalg.norm(samples.tau[:, 0] - x @ beta) / np.linalg.norm(samples.tau)
+    assert found.error_after == pytest.approx(error, rel=1e-9)
+    assert found.error_before == pytest.approx(identify(problem, "wls").diagnostics["relative_error"], rel=1e-9)
+    np.testing.assert_allclose(found.estimate.predict(samples.q, samples.dq, samples.ddq)[:, 0], x @ beta, atol=1e-9)
+
+
+def test_statistics_are_those_of_the_document() -> None:
+    """Ardiani, eq. 1.35 by hand, with all rows."""
+    problem = ten()
+    found = essential(problem, criterion="f-test", alpha=0.01, rows="all")
+    samples = problem.samples[0]
+    x, tau = Ten().regressor(samples.q, samples.dq, samples.ddq)[:, 0], samples.tau[:, 0]
+
+    def misfit(columns: list[int]) -> float:
+        return float(np.sum((tau - x[:, columns] @ np.linalg.lstsq(x[:, columns], tau)[0]) ** 2))
+
+    whole, left = misfit(list(range(10))), list(range(10))
+    for removal in found.removed:
+        left.remove(int(removal.name[1:]))
+        f = (misfit(left) - whole) / whole * (len(tau) - 10) / (10 - len(left))
+        assert removal.statistic == pytest.approx(f, rel=1e-6)
+        assert f < stats.f.ppf(0.99, 10 - len(left), len(tau) - 10)
+    assert len(left) == len(found.kept)
+
+
+def test_the_largest_relative_deviation_goes_first() -> None:
+    problem = ten()
+    first = essential(problem).removed[0]
+    estimate = identify(problem, "wls")
+    assert first.name == estimate.names[int(np.argmax(estimate.relative_std))]
+    assert first.relative_std == pytest.approx(estimate.relative_std.max(), rel=1e-6)
+    kept = essential(problem, threshold=5.0).kept
+    assert set(kept) < set(essential(problem, threshold=50.0).kept)
+
+
+def test_correlated_rows_count_for_what_they_are_worth() -> None:
+    """Filtered noise: with all rows as independent the F-test keeps parameters that are noise."""
+    model, theta = arm()
+    theta = theta.copy()
+    base = Problem.of(model, motion(model, theta, seconds=2.0)).base
+    gone = [model.parameters.index(name) for name in ("Fo1", "Fo2", "Fo3", "Fv1", "Fv2", "Fv3")]
+    theta[gone] = 0.0
+    rng = np.random.default_rng(0)
+    wrong = {"effective": 0, "all": 0}
+    for seed in range(10):
+        noise = low_passed(rng, (2000, 3), np.array([0.03, 0.02, 0.005]), 3.0, 200.0)
+        problem = Problem.of(model, motion(model, theta, noise, seconds=10.0, seed=seed), base=base)
+        for rows in wrong:
+            kept = essential(problem, criterion="f-test", rows=rows).kept
+            wrong[rows] += sum(model.parameters.names[k] in kept for k in gone)
+    assert wrong["effective"] < 0.15 * 60
+    assert wrong["all"] > 2 * wrong["effective"] + 6
+
+
+def test_unexcited_parameters_go_before_all_others() -> None:
+    model, theta = arm()
+    clean = motion(model, theta, seconds=10.0)
+    q, dq, ddq = (x.copy() for x in (clean.q, clean.dq, clean.ddq))
+    q[:, 0], dq[:, 0], ddq[:, 0] = 0.3, 0.0, 0.0
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(0).normal(size=q.shape)
+    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
+    known = identify(problem, "wls").identified
+    unknown = [problem.base.names[c] for c in np.flatnonzero(~known)]
+    found = essential(problem)
+    assert [removal.name for removal in found.removed[:len(unknown)]] == unknown
+    assert all(np.isinf(removal.relative_std) for removal in found.removed[:len(unknown)])
+    assert found.estimate.identified.all()
+
+
+def test_without_noise_nothing_goes_and_weights_can_be_given() -> None:
+    problem = ten(noise=0.0)
+    found = essential(problem, threshold=30.0)
+    assert {f"p{k}" for k in np.flatnonzero(TRUE)} <= set(found.kept)
+    noisy = ten()
+    weights = 3.0 * joint_weights(noisy.regression)
+    assert essential(noisy, weights=weights).kept == essential(noisy).kept
+
+
+def test_a_saved_fold_is_enough() -> None:
+    problem = ten()
+    alone = Problem(problem.model, problem.regression)
+    assert set(essential(alone).kept) == set(essential(problem).kept)
+
+
+def test_wrong_calls_are_refused() -> None:
+    problem = ten()
+    with pytest.raises(ModelError, match="not by 'size'"):
+        essential(problem, criterion="size")
+    with pytest.raises(ModelError, match="not 'some'"):
+        essential(problem, rows="some")
+    with pytest.raises(ModelError, match="alpha between 0 and 1"):
+        essential(problem, alpha=1.5)
+    samples = ten(rows=100, noise=0.0).samples[0]
+    drifting = Samples.of(samples.q, samples.dq, samples.ddq, samples.tau + np.linspace(-9.0, 9.0, 100)[:, None])
+    with pytest.raises(NotPossibleError, match="too few for an F-test of 10 base parameters"):
+        essential(Problem.of(Ten(), drifting), criterion="f-test")

@@ -1,0 +1,196 @@
+"""Ordinary and weighted least squares against numpy and closed forms, and deviations against the spread they state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from motions import arm, fourier, low_passed, motion
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Problem, identify, methods
+from dynid.estimate.least_squares import joint_weights, naive_covariance, solve
+from dynid.model import Model, Scara, make_terms
+from dynid.recording import Samples
+from dynid.regression import Regression, base_parameters, fold
+from dynid.robot import Robot
+
+DEVIATIONS = np.array([0.3, 0.2, 0.05])
+
+
+def dense(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Columns (samples, dof, base) and torques of the problem's one log."""
+    samples = problem.samples[0]
+    y = problem.model.regressor(samples.q, samples.dq, samples.ddq)
+    return y[:, :, problem.base.independent], samples.tau
+
+
+def noisy_arm(seed: int = 0, **options: float) -> Problem:
+    model, theta = arm()
+    clean = motion(model, theta, **options)
+    rng = np.random.default_rng(seed)
+    tau = clean.tau + DEVIATIONS * rng.normal(size=clean.tau.shape)
+    return Problem.of(model, Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0))
+
+
+@pytest.mark.parametrize("name", ["ols", "wls", "irls", "ml", "tls"])
+@pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4"])
+def test_exact_without_noise(robot: str, name: str) -> None:
+    machine = Robot.builtin(robot)
+    model = Model(machine, make_terms(machine, ("viscous", "coulomb", "offset")))
+    theta = np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
+    problem = Problem.of(model, motion(model, theta, seconds=10.0))
+    estimate = identify(problem, name)
+    truth = problem.base.reduce(theta)
+    assert len(truth) == {"arm3r": 24, "kuka-lwr4": 64}[robot]
+    assert estimate.identified.all()
+    np.testing.assert_allclose(estimate.values, truth, rtol=1e-9, atol=1e-9 * np.abs(truth).max())
+    assert estimate.diagnostics["relative_error"] < 1e-9
+
+
+def test_ordinary_is_numpys_and_weighted_is_each_joint_over_its_deviation() -> None:
+    problem = noisy_arm()
+    y, tau = dense(problem)
+    expected = np.linalg.lstsq(y.reshape(-1, y.shape[2]), tau.ravel())[0]
+    np.testing.assert_allclose(identify(problem, "ols").values, expected, rtol=1e-9)
+    deviations = []
+    for j, factor in enumerate(problem.regression.factors):
+        own = y[:, j, factor.columns]
+        residual = tau[:, j] - own @ np.linalg.lstsq(own, tau[:, j])[0]
+        deviations.append(np.linalg.norm(residual) / np.sqrt(len(own) - own.shape[1]))
+    np.testing.assert_allclose(1 / joint_weights(problem.regression), deviations, rtol=1e-2)
+    np.testing.assert_allclose(deviations, DEVIATIONS, rtol=0.05)
+    weights = joint_weights(problem.regression)
+    heavy = np.linalg.lstsq((y * weights[:, None]).reshape(-1, y.shape[2]), (tau * weights).ravel())[0]
+    np.testing.assert_allclose(identify(problem, "wls").values, heavy, rtol=1e-9)
+
+
+def test_naive_covariance_is_the_textbook_one() -> None:
+    """One joint, white noise: s^2 (X'X)^-1 with s^2 = |e|^2 / (n - p), as any statistics package has it."""
+    rng = np.random.default_rng(0)
+    robot = Robot.builtin("emps")
+    model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
+    q, dq, ddq = fourier(1, seconds=5.0)
+    theta = np.array([0.0] * 9 + [95.0, 200.0, 20.0, -3.0])
+    problem = Problem.of(model, Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq)
+                                           + 5.0 * rng.normal(size=q.shape)))
+    y, tau = dense(problem)
+    x = y[:, 0]
+    beta = np.linalg.lstsq(x, tau[:, 0])[0]
+    variance = np.sum((tau[:, 0] - x @ beta) ** 2) / (len(x) - x.shape[1])
+    expected = variance * np.linalg.inv(x.T @ x)
+    solution = solve(problem.regression, problem.regression.stack())
+    np.testing.assert_allclose(naive_covariance(problem.regression, solution, np.ones(1)), expected, rtol=1e-9)
+    # White noise: the honest covariance says the same within its own scatter.
+    honest = np.sqrt(np.diag(identify(problem, "ols").covariance))
+    np.testing.assert_allclose(honest, np.sqrt(np.diag(expected)), rtol=0.25)
+    assert identify(problem, "ols").diagnostics["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize(("robot", "name", "seconds", "cutoff"), [
+    ("arm3r", "wls", 10.0, 5.0),
+    pytest.param("arm3r", "wls", 20.0, 20.0, marks=pytest.mark.slow),
+    pytest.param("arm3r", "ols", 20.0, 5.0, marks=pytest.mark.slow),
+    pytest.param("kuka-lwr4", "wls", 20.0, 10.0, marks=pytest.mark.slow),
+])
+def test_deviations_are_right_under_filtered_noise(robot: str, name: str, seconds: float, cutoff: float) -> None:
+    """Over 200 noisy repetitions 99 % of parameters are within three stated deviations, and spread as stated."""
+    machine = Robot.builtin(robot)
+    model = Model(machine, make_terms(machine, ("viscous", "coulomb", "offset")))
+    theta = np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
+    size = DEVIATIONS if robot == "arm3r" else np.array([1.0, 1.0, 0.5, 0.5, 0.2, 0.1, 0.05])
+    clean = motion(model, theta, seconds=seconds)
+    base = base_parameters(model)
+    truth = base.reduce(theta)
+    rng = np.random.default_rng(1)
+    off, inflation = [], []
+    for _ in range(200):
+        noise = low_passed(rng, clean.tau.shape, size, cutoff, 200.0)
+        samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
+        estimate = identify(Problem.of(model, samples, base=base, blocks=1), name)
+        off.append((estimate.values - truth) / estimate.std)
+        inflation.append(estimate.diagnostics["deviation_inflation"])
+    off = np.array(off)
+    assert np.mean(np.abs(off) < 3.0) >= 0.99
+    assert np.sqrt(np.mean(off ** 2)) == pytest.approx(1.0, abs=0.1)
+    # What naive deviations would have been: far off, and the estimate says by how much.
+    assert np.median(inflation) > 2.0
+    assert np.mean(np.abs(off) * np.array(inflation)[:, None] < 3.0) < 0.9
+
+
+def test_diagnostics_are_those_of_the_torques() -> None:
+    problem = noisy_arm()
+    estimate = identify(problem, "wls")
+    y, tau = dense(problem)
+    residual = tau - y @ estimate.values
+    facts = estimate.diagnostics
+    assert facts["relative_error"] == pytest.approx(100 * np.linalg.norm(residual) / np.linalg.norm(tau), rel=1e-9)
+    np.testing.assert_allclose(facts["relative_error_per_joint"],
+                               100 * np.linalg.norm(residual, axis=0) / np.linalg.norm(tau, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(facts["residual_deviation_per_joint"], residual.std(axis=0), rtol=1e-2)
+    assert facts["rank"] == 24 and facts["confounded"] == {}
+    samples = problem.samples[0]
+    np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), y @ estimate.values, atol=1e-9)
+
+
+def test_motion_of_one_joint_says_what_it_does_not_excite() -> None:
+    model, theta = arm()
+    q, dq, ddq = fourier(3, seconds=10.0)
+    q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
+    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq))), "wls")
+    assert estimate.diagnostics["rank"] == estimate.identified.sum() < 24
+    assert {"Fv1", "Fv2", "Fc1"} <= set(estimate.diagnostics["confounded"])
+    assert np.isinf(estimate.std[~estimate.identified]).all()
+    known = dict(zip(estimate.names, estimate.values, strict=True))
+    assert known["Fv3"] == pytest.approx(theta[model.parameters.index("Fv3")], rel=1e-9)
+    assert estimate.diagnostics["relative_error"] < 1e-9
+
+
+def test_a_saved_fold_is_enough_and_gives_the_naive_covariance(tmp_path) -> None:
+    problem = noisy_arm()
+    problem.regression.save(tmp_path / "fold.npz")
+    alone = Problem(problem.model, Regression.load(tmp_path / "fold.npz", problem.model))
+    estimate = identify(alone, "wls")
+    np.testing.assert_allclose(estimate.values, identify(problem, "wls").values, rtol=1e-12)
+    assert estimate.diagnostics["deviation_inflation"] == pytest.approx(1.0)
+    for name in ("irls", "ml", "sls"):
+        with pytest.raises(ModelError, match=name):
+            identify(alone, name)
+
+
+def test_too_few_equations_and_wrong_calls_are_refused_in_one_sentence() -> None:
+    model, theta = arm()
+    samples = motion(model, theta, seconds=0.04)
+    with pytest.raises(NotPossibleError, match="24 equations cannot determine 24 base parameters"):
+        identify(Problem.of(model, samples), "wls")
+    problem = noisy_arm(seconds=2.0)
+    with pytest.raises(ModelError, match="there is no method 'least'"):
+        identify(problem, "least")
+    with pytest.raises(ModelError, match="has no option 'speed'"):
+        identify(problem, "wls", {"speed": 1})
+    still = np.zeros((100, 2))
+    with pytest.raises(NotPossibleError, match="nothing moves"):
+        identify(Problem.of(Scara(), Samples.of(still, still, still, still)), "ols")
+
+
+def test_all_methods_of_this_family_are_there_by_their_names() -> None:
+    assert {"ols", "wls", "irls", "tls", "ml", "ridge", "sls"} <= set(methods())
+
+
+def test_twice_the_same_is_the_same_to_the_last_bit() -> None:
+    for name in ("wls", "irls", "ml", "tls", "ridge"):
+        first, second = (identify(noisy_arm(seconds=5.0), name) for _ in range(2))
+        np.testing.assert_array_equal(first.values, second.values)
+        np.testing.assert_array_equal(first.covariance, second.covariance)
+
+
+def test_two_logs_count_as_one_long_one() -> None:
+    model, theta = arm()
+    rng = np.random.default_rng(2)
+    logs = [motion(model, theta, rng.normal(size=(2000, 3)), seconds=10.0, seed=k) for k in range(2)]
+    both = identify(Problem.of(model, logs), "ols")
+    y = np.concatenate([model.regressor(s.q, s.dq, s.ddq)[:, :, both.base.independent] for s in logs])
+    tau = np.concatenate([s.tau for s in logs])
+    np.testing.assert_allclose(both.values, np.linalg.lstsq(y.reshape(-1, y.shape[2]), tau.ravel())[0], rtol=1e-9)
+    single = identify(Problem.of(model, logs[0]), "ols")
+    assert np.median(both.std / single.std) < 0.95
+    assert fold(model, logs).rows == (4000,) * 3
