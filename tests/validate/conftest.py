@@ -1,4 +1,4 @@
-"""Simulated logs with known truth: a robot follows sums of sines, its torques by inverse dynamics, white noise added."""
+"""Simulated logs with known truth: sums of sines, torques by inverse dynamics, white noise added."""
 
 from __future__ import annotations
 
@@ -70,9 +70,12 @@ def robot_model(name: str, friction: tuple[str, ...] = ("viscous", "coulomb", "o
 
 @pytest.fixture(scope="session")
 def simulate() -> Callable[..., Log]:
-    """simulate("arm3r", ...): a log of a built-in robot with its published parameters; changes={"Fv2": -0.3}."""
-    def make(name: str, *, friction: tuple[str, ...] = ("viscous", "coulomb", "offset"),
-             changes: dict[str, float] | None = None, **how: object) -> Log:
+    """simulate("arm3r", ...): a log of a built-in robot with its published parameters, changes={"Fv2": -0.3} of them;
+    simulate(model, theta=...): of any model."""
+    def make(name: str | LinearModel, *, friction: tuple[str, ...] = ("viscous", "coulomb", "offset"),
+             changes: dict[str, float] | None = None, theta: Array | None = None, **how: object) -> Log:
+        if not isinstance(name, str):
+            return simulated(name, np.asarray(theta, dtype=float), **how)
         model = robot_model(name, friction)
         theta = np.array([0.0 if value.nominal is None else value.nominal for value in model.parameters])
         if name == "kuka-lwr4":  # the document's own Fv6 is below zero

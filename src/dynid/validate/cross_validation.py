@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.threads import side_by_side
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.recording import Samples
@@ -68,23 +69,20 @@ def cross_validate(problem: Problem, name: str = "wls", options: Mapping[str, An
     tested = [k for k, block in enumerate(regression.blocks) if any(factor.rows for factor in block)]
     if len(tested) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
-    fits = [_without(problem, k, name, options) for k in tested]
-    errors, joints, own = [], [], []
-    for k, fit in zip(tested, fits, strict=True):
-        total, each = _errors(problem, fit, k)
-        errors.append(total)
-        joints.append(each)
-        own.append(float(fit.diagnostics.get("relative_error", np.nan)))
+    fits = side_by_side(lambda k: _without(problem, k, name, options), tested, threads=1)
+    found = [_errors(problem, fit, k) for k, fit in zip(tested, fits, strict=True)]
+    errors, joints = np.array([total for total, _ in found]), np.array([each for _, each in found])
+    own = np.array([float(fit.diagnostics.get("relative_error", np.nan)) for fit in fits])
     if estimate is None:
         estimate = identify(problem, name, options)
     values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in fits])
     jackknife, stated, ratio = _spread(values, estimate)
-    known = np.array(errors)[np.isfinite(errors)]
+    known = errors[np.isfinite(errors)]
     if not len(known):
         raise NotPossibleError("no block of time has a torque to test on: all are zero")
-    return CrossValidation(name, fits[0].names, regression.joints, tuple(tested), np.array(errors), np.array(joints),
-                           np.array(own), float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0,
-                           values, jackknife, stated, ratio)
+    return CrossValidation(name, fits[0].names, regression.joints, tuple(tested), errors, joints, own,
+                           float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0, values, jackknife,
+                           stated, ratio)
 
 
 def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, float | None]:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.dynamics.threads import side_by_side
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.least_squares import joint_weights
 from dynid.recording import Samples
@@ -102,7 +103,7 @@ def excitation(problem: Problem, estimate: Estimate) -> Excitation:
     weights = joint_weights(regression)
     r = regression.stack(weights).r
     norms = np.linalg.norm(r, axis=0)
-    now = deviations(r)
+    [now] = side_by_side(deviations, [r], threads=1)
     apart = np.where(norms > 0, 1.0 / np.maximum(norms * now, 1.0), 0.0)
     rows = np.array(regression.rows, dtype=float)
     power, seen, felt = (np.zeros(len(names)) for _ in range(3))
@@ -169,14 +170,15 @@ def _sizes(problem: Problem, values: Array, known: NDArray[np.bool_], std: Array
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: NDArray[np.int64], size: Array) -> dict[int, Remedy]:
     """The motion that helps each wanted parameter most; nothing for one that no motion helps."""
-    rng = np.random.default_rng(0)
     layout = Layout.of(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.samples)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
 
-    def after(joints: Sequence[int], kind: Kind) -> Array:
+    def after(what: tuple[tuple[int, ...], Kind]) -> Array:
         """Deviations (wanted,) with a log as long as this one in which the joints move in that way."""
+        joints, kind = what
+        rng = np.random.default_rng(0)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
         for k in joints:
             for signal, which, limits in ((new_q, "wider", motions[k].room), (new_dq, "faster", motions[k].speeds),
@@ -192,12 +194,16 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
         return deviations(triangular(np.vstack(rows)))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
-    single = {(k, kind): after((k,), kind) for k in range(dof) for kind in kinds}
-    whole = {k: after((k,), "more") for k in range(dof)}
-    everything = after(range(dof), "more")
+    tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")]
+    tried += [(tuple(range(dof)), "more")] if dof > 1 else []
+    results = dict(zip(tried, side_by_side(after, tried, problem.threads), strict=True))
+    single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
+    whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
+    everything = results[tuple(range(dof)), "more"]
     still = tuple(k for k in range(dof) if not motions[k].moves)
     found: dict[int, Remedy] = {}
     for place, i in enumerate(wanted):
+        kind: Kind
         (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1])
         joints: tuple[int, ...] = (k,)
         thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1])

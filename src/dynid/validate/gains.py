@@ -5,7 +5,8 @@ be, its equations want those parameters g times larger than the other joints do.
 
     minimise  sum_{i != j} w_i^2 |tau_i - Y_i beta|^2 + w_j^2 |tau_j - g Y_j beta|^2   over beta and g,
 
-on the triangular factors alone. A nominal model gives a second opinion: tau_j = g Y_j beta_nominal.
+on the triangular factors alone. The gravity of a nominal model gives a second opinion, where there is one: robots'
+files know masses better than friction and rotors.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.dynamics.threads import side_by_side
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.least_squares import joint_weights
 from dynid.regression import Regression
@@ -24,9 +25,9 @@ from dynid.robot.inertia import Array
 from dynid.validate.words import plain
 
 _STEPS = 12  # of Gauss-Newton; it takes four or five
-_EXPLAINED = 0.8  # share of the torque that the nominal model times one number has to explain to be believed
-_BY_GRAVITY = 0.7  # and share of gravity in it
-_ROWS = 300  # of the recorded motion that gravity is computed on
+_EXPLAINED = 0.8  # share of the torque that the nominal model has to explain to be believed
+_BY_GRAVITY = 0.1  # and share that only its gravity explains
+_ROWS = 2000  # recorded rows that the nominal model is held against
 _TOLD = 0.1  # deviation of a gain up to which it counts as known
 _APART = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
 
@@ -36,9 +37,9 @@ class Gain:
     """The scale of one joint's torque: measured over what it should be.
 
     gain and std against the other joints (None where they share too little), improvement: share of the excess
-    misfit (over each joint fitted alone) that this gain removes. nominal: against the nominal model, where there is
-    one, and nominal_share: share of the joint's torque that one scale explains then. gravity: share of gravity in the
-    variation of the nominal torque; with little of it, inertia that the nominal model lacks looks like a gain.
+    misfit (over each joint fitted alone) that this gain removes. nominal: measured torque over the nominal model's
+    gravity, its accelerations scaled by themselves, nominal_share: share of the joint's torque that both explain,
+    gravity: share that gravity alone explains.
     """
 
     joint: str
@@ -64,14 +65,15 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     regression = problem.regression
     inflation = max(1.0, float(estimate.diagnostics.get("deviation_inflation", 1.0)))
     weights = joint_weights(regression)
-    nominal, gravity = _nominal(problem), _gravity(problem)
-    found = []
-    for j, name in enumerate(regression.joints):
+    [nominal] = side_by_side(_nominal, [problem], threads=1)
+
+    def one(j: int) -> Gain:
         gain, std, improvement = _against_others(regression, weights, j)
-        known = std is not None and std * inflation < _TOLD
-        found.append(Gain(name, gain if known else None, std * inflation if known and std is not None else None,
-                          improvement if known else 0.0, *nominal[j], gravity[j]))
-    return tuple(found)
+        if std is None or std * inflation > _TOLD:
+            gain, std, improvement = None, None, 0.0
+        return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
+
+    return tuple(side_by_side(one, range(regression.dof), problem.threads))
 
 
 def corrected(problem: Problem, j: int, gain: float) -> Problem:
@@ -149,56 +151,49 @@ def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float |
     return gain, misfit, 1.0 / left
 
 
-def _nominal(problem: Problem) -> list[tuple[float | None, float | None]]:
-    """For each joint the scale of the nominal torque in the measured one, and how much of the torque it explains.
+def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float | None]]:
+    """For each joint the scale of the nominal gravity in the measured torque, the share of the torque that the nominal
+    gravity and accelerations explain, each with its own scale, and the share of gravity alone.
 
-    Base parameters with a part that is no rigid body's (friction, offsets, rotors) or has no nominal value are left
-    free: they are what a nominal model knows least.
+    What is no rigid body's or has no nominal value is left free, and so are a rotor, usual friction and an offset of
+    the joint, whether the model has them or not.
     """
-    base, regression = problem.base, problem.regression
-    values, missing = _bodies(problem)
-    beta = base.matrix @ values
-    free = (base.matrix[:, missing] != 0).any(axis=1) if missing.any() else np.zeros(len(base), dtype=bool)
-    beta[free] = 0.0
-    found: list[tuple[float | None, float | None]] = []
-    for factor in regression.factors:
-        torque = factor.r[:, :-1] @ beta[factor.columns]
-        open_columns = factor.r[:, :-1][:, free[factor.columns]]
-        if factor.power <= 0 or factor.rows <= open_columns.shape[1] + 1 or not np.any(torque):
-            found.append((None, None))
+    model, unknown = problem.model, (None, None, None)
+    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
+    free = np.array([value is None or p.body is None for value, p in zip(values, model.parameters, strict=True)])
+    if not problem.samples or free.all():
+        return [unknown] * model.dof
+    bodies = np.array([0.0 if out else value for value, out in zip(values, free, strict=True)], dtype=float)
+    part = max(problem.samples, key=len)
+    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    q, still = part.q[rows], np.zeros((len(rows), model.dof))
+    y = model.regressor(q, part.dq[rows], part.ddq[rows])
+    gravity = model.regressor(q, still, still) @ bodies
+    moving = y @ bodies - gravity
+    found: list[tuple[float | None, float | None, float | None]] = []
+    for j in range(model.dof):
+        keep = part.keep[rows, j]
+        dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
+        others = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq, moving[keep, j], y[keep, j][:, free]])
+        others = others[:, np.any(others, axis=0)]
+        tau, own = part.tau[rows[keep], j], gravity[keep, j]
+        whole = own + moving[keep, j]
+        if len(tau) < 3 * (others.shape[1] + 1) or not np.any(tau) or own @ own <= 1e-9 * float(whole @ whole):
+            found.append(unknown)
             continue
-        if open_columns.shape[1]:
-            size = np.maximum(np.linalg.norm(open_columns, axis=0), 1e-300)
-            basis, _ = np.linalg.qr(open_columns / size)
-            torque = torque - basis @ (basis.T @ torque)
-        measured = factor.r[:, -1]
-        power = float(torque @ torque)
-        if power < 1e-4 * factor.power:
-            found.append((None, None))  # the nominal model says next to nothing of this joint
+        basis = _span(others / np.linalg.norm(others, axis=0))
+        alone = own - basis @ (basis.T @ own)
+        power, size = float(alone @ alone), float(tau @ tau)
+        if power < 1e-6 * float(own @ own):
+            found.append(unknown)  # gravity that friction and offset imitate says nothing
             continue
-        gain = float(torque @ measured) / power
-        rest = measured if not open_columns.shape[1] else measured - basis @ (basis.T @ measured)
-        found.append((gain, gain ** 2 * power / float(rest @ rest) if np.any(rest) else None))
+        gain = float(alone @ tau) / power
+        rest = tau - basis @ (basis.T @ tau) - gain * alone
+        found.append((gain, 1.0 - float(rest @ rest) / size, gain ** 2 * power / size))
     return found
 
 
-def _bodies(problem: Problem) -> tuple[Array, NDArray[np.bool_]]:
-    """Nominal values of the rigid bodies (parameters,), zero for the others, and which are those others."""
-    parameters = problem.model.parameters
-    values = [p.nominal for p in parameters] if problem.nominal is None else problem.nominal.tolist()
-    missing = np.array([value is None or p.body is None for value, p in zip(values, parameters, strict=True)])
-    return np.array([0.0 if out else value for value, out in zip(values, missing, strict=True)], dtype=float), missing
-
-
-def _gravity(problem: Problem) -> list[float | None]:
-    """For each joint the share of gravity in the variation of the nominal torque along the recorded motion."""
-    values, missing = _bodies(problem)
-    if not problem.samples or missing.all():
-        return [None] * problem.model.dof
-    part = max(problem.samples, key=len)
-    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
-    q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
-    still = np.zeros_like(q)
-    whole = (problem.model.regressor(q, dq, ddq) @ values).var(axis=0)
-    resting = (problem.model.regressor(q, still, still) @ values).var(axis=0)
-    return [float(min(part / total, 1.0)) if total > 0 else None for part, total in zip(resting, whole, strict=True)]
+def _span(columns: Array) -> Array:
+    """Orthonormal columns that span those given."""
+    u, singular, _ = np.linalg.svd(columns, full_matrices=False)
+    return u[:, singular > 1e-9 * singular[0]]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.dynamics.threads import side_by_side
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.recording import Samples
@@ -90,7 +91,8 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples]) -> Rec
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
         raise NotPossibleError("there is not a single sample to hold the estimate against")
-    series = tuple(residuals(estimate.model, part, estimate.base, estimate.values) for part in parts)
+    series = tuple(side_by_side(lambda part: residuals(estimate.model, part, estimate.base, estimate.values), parts,
+                                threads=1))
     sums = np.sum([_sums(part) for part in series], axis=0)  # (dof, 6)
     names = joint_names(estimate, parts)
     fits = tuple(_fit(name, own, own[0] - _square(own[1], own[5])) for name, own in zip(names, sums, strict=True))

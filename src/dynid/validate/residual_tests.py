@@ -15,6 +15,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import solve_toeplitz
 from scipy.stats import chi2
 
+from dynid.dynamics.threads import side_by_side
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, autocovariance
 from dynid.robot.inertia import Array
@@ -125,23 +126,24 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     probability below `unlikely` and its past predicts more than the share `coloured` of it.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
-    rows = joined([take_rows(estimate, part, series)
-                   for part, series in zip(reconstruction.samples, reconstruction.series, strict=True)])
+    both = list(zip(reconstruction.samples, reconstruction.series, strict=True))
+    rows = joined(side_by_side(lambda pair: take_rows(estimate, *pair), both, threads=1))
     robot = getattr(estimate.model, "robot", None)
     step = max(filter_memory(part) for part in reconstruction.samples)
-    found = []
-    for j, fit in enumerate(reconstruction.joints):
+
+    def test(j: int) -> JointTests:
+        fit = reconstruction.joints[j]
         unit = "" if robot is None else "N" if robot.joints[j].prismatic else "N m"
         enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
         if not enough:
-            found.append(JointTests(fit.name, unit, None, None, (), None))
-            continue
+            return JointTests(fit.name, unit, None, None, (), None)
         follows = follow(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
         strong = bool(follows) and (follows[0].share > _FOLLOWED and follows[0].strength > _STRENGTH
                                     and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0))
-        found.append(JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
-                                normality(reconstruction.series, j), follows, follows[0] if strong else None))
-    return ResidualTests(tuple(found))
+        return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
+                          normality(reconstruction.series, j), follows, follows[0] if strong else None)
+
+    return ResidualTests(tuple(side_by_side(test, range(len(names)))))
 
 
 def filter_memory(samples: Samples) -> int:
@@ -179,7 +181,8 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     diagonal[0] += 1e-6
     predictable = float(np.clip(solve_toeplitz(diagonal, past[1:]) @ past[1:], 0.0, 1.0))
     part = max(series, key=lambda p: int(p.keep[:, j].sum()))
-    c = autocovariance(part.residual[:, j] - part.residual[part.keep[:, j], j].mean(), part.keep[:, j])
+    own = _residual(part, j)
+    c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else float(rows)
     shown = np.unique(np.linspace(0, reach, min(reach + 1, _SHOWN)).round().astype(int))
     return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
@@ -191,10 +194,10 @@ def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | 
     """rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of rows that counted."""
     product, pairs = np.zeros(reach + 1), np.zeros(reach + 1)
     rows = sum(part.keep[:, j].sum() for part in series)
-    mean = sum(part.residual[part.keep[:, j], j].sum() for part in series) / max(rows, 1)
+    mean = sum(_residual(part, j)[part.keep[:, j]].sum() for part in series) / max(rows, 1)
     for part in series:
         keep = part.keep[:, j].astype(float)
-        x = (part.residual[:, j] - mean) * keep
+        x = (_residual(part, j) - mean) * keep
         size = next_fast_len(len(x) + reach + 1)
         count = min(reach + 1, len(x))
         product[:count] += irfft(np.abs(rfft(x, size)) ** 2, size)[:count]
@@ -207,7 +210,7 @@ def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | 
 
 def normality(series: Sequence[Residuals], j: int) -> Normality | None:
     """Moments and tails of joint j's residuals."""
-    x = np.concatenate([part.residual[part.keep[:, j], j] for part in series])
+    x = np.concatenate([_residual(part, j)[part.keep[:, j]] for part in series])
     x = x - x.mean()
     deviation = float(x.std())
     if len(x) < 30 or deviation <= 0:
@@ -221,3 +224,8 @@ def normality(series: Sequence[Residuals], j: int) -> Normality | None:
     elif kurtosis < -1.2:
         hint = "two humps, as a missing sign of velocity leaves"
     return Normality(skewness, kurtosis, beyond, hint)
+
+
+def _residual(part: Residuals, j: int) -> Array:
+    """Of one joint (m,), without forming all joints'."""
+    return part.measured[:, j] - part.predicted[:, j]

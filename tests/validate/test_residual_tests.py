@@ -1,0 +1,212 @@
+"""Residual tests on noise of known colour, and on terms left out of the model on purpose."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.signal import butter, lfilter, sosfiltfilt
+
+from dynid.model import (
+    AsymmetricCoulomb,
+    Coulomb,
+    Model,
+    Offset,
+    RigidBodies,
+    RotorInertia,
+    Spring,
+    Viscous,
+    make_terms,
+)
+from dynid.recording import Decimation
+from dynid.regression.residuals import Residuals
+from dynid.robot import Robot
+from dynid.validate import reconstruct, residual_tests
+from dynid.validate.residual_tests import autocorrelation, filter_memory, normality, whiteness
+
+
+def series(x: np.ndarray, keep: np.ndarray | None = None) -> tuple[Residuals, ...]:
+    """Residuals of one joint that are x."""
+    x = x[:, None]
+    return (Residuals(np.arange(len(x)) / 100.0, x, np.zeros_like(x),
+                      np.ones(x.shape, dtype=bool) if keep is None else keep[:, None], 100.0, "made up"),)
+
+
+def direct_autocorrelation(x: np.ndarray, keep: np.ndarray, reach: int) -> np.ndarray:
+    """By its definition, pair by pair."""
+    centred = np.where(keep, x - x[keep].mean(), 0.0)
+    found = []
+    for k in range(reach + 1):
+        both = keep[:len(x) - k] & keep[k:]
+        found.append(np.sum(centred[:len(x) - k] * centred[k:]) / both.sum())
+    return np.array(found) / found[0]
+
+
+def test_autocorrelation_and_statistic_by_definition():
+    rng = np.random.default_rng(0)
+    x = lfilter([1.0], [1.0, -0.6], rng.normal(size=3000))
+    keep = rng.random(3000) > 0.1
+    rho = direct_autocorrelation(x, keep, 20)
+    np.testing.assert_allclose(autocorrelation(series(x, keep), 0, 20), rho, atol=1e-12)
+    found = whiteness(series(x, keep), 0, step=1)
+    n = keep.sum()
+    assert found.statistic == pytest.approx(n * (n + 2) * np.sum(rho[1:] ** 2 / (n - np.arange(1, 21))), rel=1e-9)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, 20), abs=1e-300)
+    assert found.bound == pytest.approx(1.96 / np.sqrt(n))
+
+
+def test_white_noise_is_called_white():
+    p = [whiteness(series(np.random.default_rng(seed).normal(size=2000)), 0, step=1).p_value for seed in range(60)]
+    # p is uniform for white noise: Kolmogorov's test, and no more than a few below 5 %.
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+    assert np.mean(np.array(p) < 0.05) < 0.15
+
+
+@pytest.mark.parametrize("phi", [0.5, 0.8, 0.95])
+def test_first_order_noise_is_predictable_by_phi_squared(phi):
+    x = lfilter([1.0], [1.0, -phi], np.random.default_rng(1).normal(size=40000))
+    found = whiteness(series(x), 0, step=1)
+    assert found.predictable == pytest.approx(phi ** 2, abs=0.03)
+    assert found.p_value < 1e-12 and found.coloured == (phi ** 2 > 0.5)
+    # n_eff / n = (1 - phi) / (1 + phi) for the mean of a first-order process.
+    assert found.effective / 40000 == pytest.approx((1 - phi) / (1 + phi), rel=0.25)
+
+
+def test_a_filters_own_memory_is_no_colour(simulate):
+    log = simulate("arm3r", rows=6000, noise=0.0)
+    noise = np.random.default_rng(2).normal(size=log.samples.tau.shape)
+    sos = butter(4, 10.0, fs=log.samples.rate, output="sos")
+    samples = replace(log.samples, tau=log.samples.tau + 0.05 * sosfiltfilt(sos, noise, axis=0))
+    told = replace(samples, settings={"cutoff": 10.0, "torque_cutoff": "same"})
+    _, estimate = log.fitted()
+    assert filter_memory(told) == 13 and filter_memory(samples) == 1
+    for joint in residual_tests(reconstruct(estimate, told)).joints:
+        assert joint.whiteness.predictable < 0.15 and not joint.whiteness.coloured
+    for joint in residual_tests(reconstruct(estimate, samples)).joints:  # nobody said there was a filter
+        assert joint.whiteness.coloured
+    assert filter_memory(replace(samples, decimation=Decimation(10))) == 1
+
+
+def test_normality_has_scipys_moments():
+    x = np.random.default_rng(4).standard_t(3, size=5000)
+    found = normality(series(x), 0)
+    assert found.skewness == pytest.approx(stats.skew(x)) and found.kurtosis == pytest.approx(stats.kurtosis(x))
+    assert found.hint.startswith("outliers")
+    assert normality(series(np.random.default_rng(5).normal(size=5000)), 0).hint == "normal"
+    assert "two humps" in normality(series(np.sign(np.sin(np.arange(5000) / 50.0)) + 0.01), 0).hint
+
+
+BIG = {"Fv1": 0.3, "Fv2": 0.8, "Fv3": 0.3, "Fc1": 0.6, "Fc2": 1.5, "Fc3": 0.6}
+
+
+@pytest.mark.parametrize(("friction", "missing", "candidate", "words"), [
+    (("viscous", "offset"), "Fc", "velocity sign", "follows the sign of velocity: friction model too simple"),
+    (("coulomb", "offset"), "Fv", "velocity", "follows the velocity: friction model too simple"),
+])
+def test_a_missing_friction_term_is_named_and_sized(simulate, friction, missing, candidate, words):
+    log = simulate("arm3r", changes=BIG)
+    robot = Robot.builtin("arm3r")
+    _, estimate = log.fitted(model=Model(robot, make_terms(robot, friction=friction)))
+    for joint in residual_tests(reconstruct(estimate, log.samples)).joints:
+        assert joint.finding.candidate == candidate
+        assert words in joint.sentences[0] and joint.sentences[0].startswith(f"Joint {joint.joint[-1]}'s residual ")
+        assert joint.finding.coefficient == pytest.approx(BIG[f"{missing}{joint.joint[-1]}"], rel=0.1)
+
+
+def test_share_and_coefficient_are_those_of_the_added_column(simulate):
+    log = simulate("arm3r", rows=1500, changes=BIG)
+    robot = Robot.builtin("arm3r")
+    _, estimate = log.fitted(model=Model(robot, make_terms(robot, friction=("viscous", "offset"))))
+    joint = residual_tests(reconstruct(estimate, log.samples)).joints[2]
+    s, base = log.samples, estimate.base
+    own = estimate.model.regressor(s.q, s.dq, s.ddq)[:, 2][:, base.independent]
+    residual = s.tau[:, 2] - own @ estimate.values
+    without = np.linalg.lstsq(own, residual, rcond=None)
+    column = np.sign(s.dq[:, 2])
+    full = np.column_stack([own, column])
+    solution = np.linalg.lstsq(full, residual, rcond=None)[0]
+    before = np.sum((residual - own @ without[0]) ** 2)
+    after = np.sum((residual - full @ solution) ** 2)
+    assert joint.finding.share == pytest.approx((before - after) / np.sum(residual ** 2), rel=1e-6)
+    assert joint.finding.coefficient == pytest.approx(solution[-1], rel=1e-6)
+    assert joint.finding.coefficient == pytest.approx(0.6, rel=0.05)
+
+
+def test_missing_offset_rotor_spring_and_coupling(simulate):
+    robot = Robot.builtin("arm3r")
+    usual = make_terms(robot, friction=("viscous", "coulomb", "offset"))
+
+    def first(log, model, joint):
+        return residual_tests(reconstruct(log.fitted(model=model)[1], log.samples)).joints[joint].finding
+
+    log = simulate("arm3r", changes={"Fo1": 0.8})
+    assert first(log, Model(robot, make_terms(robot, friction=("viscous", "coulomb"))), 0).candidate == "offset"
+
+    log = simulate("arm3r", noise=0.005)
+    more = log.with_torque(log.samples.tau + log.samples.ddq * [0.0, 0.0, 0.3])
+    found = first(more, Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset())), 2)
+    assert found.candidate == "acceleration" and "rotor" in found.hint
+    with_rotor = Model(robot, (*usual, RotorInertia()))
+    assert first(more, with_rotor, 2) is None
+
+    spring = log.with_torque(log.samples.tau + 6.0 * log.samples.q * [0.0, 1.0, 0.0])
+    found = first(spring, Model(robot, usual), 1)
+    assert found.candidate == "position" and "spring" in found.hint
+    assert first(spring, Model(robot, (*usual, Spring(2))), 1) is None
+
+    coupled = log.with_torque(log.samples.tau + 0.8 * np.sign(log.samples.dq[:, [1, 0, 0]]) * [1.0, 0.0, 0.0])
+    assert first(coupled, Model(robot, usual), 0).candidate == "motion of joint 2"
+
+
+def test_delay_is_measured_in_milliseconds(simulate):
+    log = simulate("arm3r", noise=0.002, changes={f"Fc{j}": 0.0 for j in (1, 2, 3)})
+    late = log.with_torque(np.roll(log.samples.tau, 4, axis=0))  # 20 ms at 200 Hz
+    inside = replace(late.samples, segments=np.array([[10, len(late.samples)]]))
+    _, estimate = replace(late, samples=inside).fitted("ols")
+    found = residual_tests(reconstruct(estimate, inside)).joints[2].follows
+    delay = next(f for f in found if f.candidate == "delay")
+    # The fit takes up a part of the delay, so the column left over measures it to a few tens of percent.
+    assert delay.coefficient < 0 and "later" in delay.hint
+
+
+def test_load_dependent_friction_is_told_from_coulomb(simulate):
+    log = simulate("arm3r", noise=0.005)
+    tau = log.samples.tau + 0.3 * np.abs(log.samples.tau) * np.sign(log.samples.dq) * [0.0, 1.0, 0.0]
+    _, estimate = log.with_torque(tau).fitted()
+    found = residual_tests(reconstruct(estimate, replace(log.samples, tau=tau))).joints[1].finding
+    assert found.candidate == "load" and found.coefficient == pytest.approx(0.3, rel=0.15)
+
+
+def test_a_complete_model_has_nothing_to_say(simulate):
+    for noise in (0.02, 0.0):
+        log = simulate("kuka-lwr4", noise=noise)
+        tests = residual_tests(reconstruct(log.fitted()[1], log.samples))
+        assert tests.sentences == ()
+        assert all(joint.finding is None for joint in tests.joints)
+    robot = Robot.builtin("arm3r")
+    log = simulate("arm3r")
+    _, estimate = log.fitted(model=Model(robot, (RigidBodies(), Viscous(), AsymmetricCoulomb())))
+    assert residual_tests(reconstruct(estimate, log.samples)).sentences == ()  # Fcp and Fcn span sign and offset
+
+
+def test_decimated_candidates_go_through_the_same_filter(simulate):
+    log = simulate("arm3r", changes=BIG)
+    samples = replace(log.samples, decimation=Decimation(10))
+    robot = Robot.builtin("arm3r")
+    _, estimate = replace(log, samples=samples).fitted(model=Model(robot, make_terms(robot, ("viscous", "offset"))))
+    for joint in residual_tests(reconstruct(estimate, samples)).joints:
+        assert joint.finding.candidate == "velocity sign" and joint.finding.share > 0.5
+
+
+def test_json_is_finite_also_with_hardly_any_rows(simulate):
+    log = simulate("arm3r", rows=400)
+    keep = log.samples.keep.copy()
+    keep[:, 1] = False
+    keep[20:, 2] = False
+    _, estimate = log.fitted()
+    tests = residual_tests(reconstruct(estimate, replace(log.samples, keep=keep)))
+    assert tests.joints[1].whiteness is None and tests.joints[2].normality is None
+    json.dumps(tests.to_dict(), allow_nan=False)
