@@ -146,9 +146,3 @@ def test_robots_lists_every_built_in_robot_with_its_source(dynid):
     assert all(one["source"] and one["dof"] == len(one["joints"]) for one in listed)
     shown = dynid("robots")
     assert shown.code == 0 and all(one["name"] in shown.out for one in listed)
-
-
-def test_demo_says_what_can_be_identified(dynid):
-    shown = dynid("demo")
-    assert (shown.code, shown.err) == (0, "")
-    assert "64 combinations" in shown.out and "91 parameters" in shown.out

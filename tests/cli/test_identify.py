@@ -1,0 +1,116 @@
+"""The main job at the command line: identify, validate, compare, demo, reproduce."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.write import write_csv
+from dynid.robot import Robot
+
+FRICTION = "viscous,coulomb,offset"
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch) -> Path:
+    """Two logs of the 3R arm in the working directory."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, friction=FRICTION.split(",")))
+    t = np.arange(2000) / 200
+    for k, name in enumerate(("one.csv", "two.csv")):
+        rng = np.random.default_rng(k)
+        w = 2 * np.pi * np.array([0.1, 0.3, 0.5])
+        angle, a = w * t[:, None, None] + rng.uniform(0, 6, (3, 3)), rng.uniform(0.2, 0.6, (3, 3))
+        q, dq, ddq = ((a * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
+        tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq) + 0.005 * rng.normal(size=q.shape)
+        write_csv(Recording(t, q, tau, joints=robot.joint_names), tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_one_command_from_robot_and_log_to_results(dynid, logs):
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--validate", "two.csv", "-o", "out", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    assert said["rank"] == 24 and said["relative_error"] < 2 and said["validation"][0]["relative_error"] < 2
+    assert said["parameters"]["Fc1"]["value"] == pytest.approx(0.245, abs=5 * said["parameters"]["Fc1"]["std"])
+    assert set(said["outputs"]) >= {"parameters", "regression", "report", "settings"}
+    assert all(Path(path).is_file() for path in said["outputs"].values())
+
+
+def test_people_see_verdict_parameters_and_errors(dynid, logs):
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15")
+    assert shown.code == 0 and "24 base parameters" in shown.out and "relative error" in shown.out and "Fc3" in shown.out
+
+
+def test_a_run_file_and_what_is_given_on_top(dynid, logs):
+    Path("run.toml").write_text('robot = "arm3r"\nlogs = ["one.csv"]\n[model]\nfriction = ["viscous", "coulomb"]\n')
+    said = json.loads(dynid("identify", "run.toml", "--json").out)
+    assert said["rank"] == 21 and said["method"] == "wls"
+    said = json.loads(dynid("identify", "run.toml", "--method", "ols", "--set", "model.rotor=true", "--json").out)
+    assert said["method"] == "ols" and "Ia2" in " ".join(one["expression"] for one in said["parameters"].values())
+
+
+def test_an_earlier_result_predicts_another_log(dynid, logs):
+    assert dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "-o", "out").code == 0
+    said = json.loads(dynid("validate", "out", "two.csv", "--json").out)
+    assert said["validation"][0]["relative_error"] < 2 and len(said["validation"][0]["relative_error_per_joint"]) == 3
+    assert "two.csv" in dynid("validate", "out", "two.csv").out
+    again = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "-o", "out")
+    assert again.code == 2 and "already holds a result" in again.err and "--force" in again.err
+
+
+def test_methods_side_by_side(dynid, logs):
+    shown = dynid("compare", "arm3r", "one.csv", "--methods", "ols,wls,irls", "--set", 'model.friction=["viscous"]',
+                  "--set", 'validate_on=["two.csv"]', "-o", "all.html", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    assert list(said["methods"]) == ["ols", "wls", "irls"] and Path("all.html").is_file()
+    assert said["methods"]["ols"]["relative_error"] <= said["methods"]["wls"]["relative_error"]
+    assert set(said["parameters"]["Fv1"]) == {"ols", "wls", "irls"}
+    assert "irls" in dynid("compare", "arm3r", "one.csv", "--methods", "ols,irls").out
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("identify", "arm3r"), "give the logs"),
+    (("identify", "arm3r", "three.csv"), "there is no log three.csv"),
+    (("identify", "nowhere.toml"), "cannot read nowhere.toml"),
+    (("identify", "arm3r", "one.csv", "--method", "wlss"), "no method 'wlss'"),
+    (("identify", "arm3r", "one.csv", "--set", "cutoff"), "--set takes KEY=VALUE"),
+    (("identify", "arm3r", "one.csv", "--set", "prepare.cutof=3"), "did you mean 'cutoff'"),
+    (("identify", "arm3r", "one.csv", "--mapping", "no.toml"), "no.toml"),
+    (("validate", ".", "one.csv"), "holds no result"),
+    (("compare", "arm3r", "one.csv", "--methods", ","), "at least one method"),
+    (("reproduce", "nothing"), "no reproduction 'nothing'"),
+])
+def test_wrong_calls_end_with_one_sentence(dynid, logs, arguments, message):
+    shown = dynid(*arguments)
+    assert shown.code == 2 and shown.out == ""
+    assert message in shown.err and shown.err.count("\n") == 1 and "Traceback" not in shown.err
+
+
+def test_methods_are_listed(dynid):
+    said = json.loads(dynid("methods", "--json").out)["methods"]
+    assert {"ols", "wls", "irls", "tls", "ml", "ridge", "sls"} <= set(said)
+
+
+def test_the_demonstration_does_the_whole_job(dynid, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = json.loads(dynid("demo", "--json").out)
+    assert Path(said["outputs"]["report"]).is_file() and Path("dynid-demo/run.toml").is_file()
+    assert all(share > 0.95 for share in said["within_three_deviations"].values())
+    assert all(one["validation"][0] < 0.2 for one in said["methods"].values())
+    assert "already holds a demonstration" in dynid("demo").err
+
+
+@pytest.mark.parametrize("name", ["emps-ls", "tx40-ls", "lwr4-wls", "panda-halves"])
+def test_published_results_on_real_logs(dynid, data, name):
+    data("README.md")
+    shown = dynid("reproduce", name, "--json")
+    checks = json.loads(shown.out)["checks"]
+    assert shown.code == 0 and all(checks.values()), [check for check, holds in checks.items() if not holds]
