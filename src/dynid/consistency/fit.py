@@ -70,13 +70,11 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
     answer = None
     for factor in (1.0, 1e-2, 1e2):  # grams, kilograms, tonnes
         answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size)
-        if answer.status == "Solved":
+        if answer.solved:
             return answer
         if answer.impossible:
             break
     interior_point(consistency)  # says which conditions contradict each other, if they do
-    if answer is not None and answer.solved:
-        return answer
     status = "nothing" if answer is None else answer.status
     raise NotPossibleError(f"the constrained fit did not converge (the solver says {status}); look for torques or "
                            "limits that are not in newton metres, kilograms and metres")

@@ -1,8 +1,8 @@
-"""Least squares inside the set of robots that can exist: pc-ols, pc-wls, pc-ridge."""
+"""Least squares inside the set of robots that can exist: pc-ols, pc-wls, pc-ridge, and others to compare with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_
 from dynid.consistency.blocks import smat, svec
 from dynid.consistency.central import fill
 from dynid.consistency.consistency import MARGIN, Form
+from dynid.consistency.others import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.consistency.prior import (
     STRENGTHS,
     Metric,
@@ -238,3 +239,75 @@ def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
                          "cannot work from a saved fold alone")
     found = correlation(problem.model, problem.samples, problem.base, beta, threads=problem.threads)
     return deviation, found.effective / np.maximum(found.rows, 1.0) * rows
+
+
+# -- other ways, for comparison -------------------------------------------------------------------
+_OTHERS: dict[str, tuple[Callable[..., Fit], str]] = {
+    "pc-points": (fit_points, "point masses in a box by quadratic programming"),
+    "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
+    "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
+    "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
+    "pc-reduce": (fit_reduced, "parameters left out until least squares is possible"),
+    "pc-box": (fit_box, "limits on each parameter alone"),
+}
+
+
+def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
+    """Another way behind the same call, with the weights of wls; its covariance is the unconstrained one."""
+    weights = joint_weights(problem.regression)
+    stacked = stack_enough(problem.regression, weights)
+    solution = solve(problem.regression, stacked)
+    consistency = consistency_of(problem)
+    if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
+        options = {"begin": _inside(consistency, problem.nominal), **options}
+    found = _OTHERS[name][0](consistency, problem.base, stacked, **options)
+    covariance, correlated = honest_covariance(problem, solution, weights)
+    shown = Solution(found.beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
+    facts = diagnostics(problem, shown, weights, covariance, correlated)
+    wrong = consistency.violations(found.theta, 1e-6)
+    facts |= {"consistent": not wrong, "violations": [violation.message for violation in wrong],
+              "smallest_eigenvalue": found.smallest_eigenvalue, "excess_misfit": found.excess,
+              "deviation": "of the unconstrained estimate"}
+    return Estimate(name, problem.model, problem.base, found.beta, covariance, solution.identified, found.theta, facts)
+
+
+def _inside(consistency: Consistency, values: Array) -> Array | None:
+    """Nominal values as the start of a search, where they are strictly possible."""
+    return values if consistency.slack(values) > 0 else None
+
+
+@method("pc-points", _OTHERS["pc-points"][1])
+def points(problem: Problem, *, count: int = 3) -> Estimate:
+    """Sousa, eq. 2.74-2.76. count: points along each edge of a link's box."""
+    return _other("pc-points", problem, {"count": count})
+
+
+@method("pc-sqp", _OTHERS["pc-sqp"][1])
+def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
+               iterations: int = 300) -> Estimate:
+    """Mata et al. 2005 (Sousa, eq. 2.69)."""
+    return _other("pc-sqp", problem, {"constraint": constraint, "iterations": iterations})
+
+
+@method("pc-virtual", _OTHERS["pc-virtual"][1])
+def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
+    """Ting et al. 2006 (Sousa, eq. 2.70-2.73)."""
+    return _other("pc-virtual", problem, {"iterations": iterations})
+
+
+@method("pc-logchol", _OTHERS["pc-logchol"][1])
+def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
+    """Rucker and Wensing 2022."""
+    return _other("pc-logchol", problem, {"iterations": iterations})
+
+
+@method("pc-reduce", _OTHERS["pc-reduce"][1])
+def reduced(problem: Problem, *, every: int = 1) -> Estimate:
+    """Diaz-Rodriguez et al. 2010 (Sousa, s. 6.4). every: possible is asked after each so many removals."""
+    return _other("pc-reduce", problem, {"every": every})
+
+
+@method("pc-box", _OTHERS["pc-box"][1])
+def boxed(problem: Problem) -> Estimate:
+    """Lomakin and Deutscher, s. VI: masses, diagonal inertias and friction not negative."""
+    return _other("pc-box", problem, {})

@@ -1,0 +1,28 @@
+"""What the other ways share: a Fit from a full vector, and a start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.consistency.consistency import Consistency
+from dynid.consistency.fit import Fit
+from dynid.regression import BaseParameters, Stacked
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+
+
+def outcome(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
+    """The full vector as a Fit; nothing is known of what holds it back."""
+    beta = base.matrix @ theta
+    return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
+               iterations)
+
+
+def start(consistency: Consistency, start: Array | None = None) -> Array:
+    """Where nonlinear searches begin: the values given, or balls of a kilogram and a decimetre and friction of 0.1."""
+    if start is not None:
+        return consistency.parameters.vector(start)
+    theta = np.where(consistency.parameters.positive, 0.1, 0.0)
+    for columns in consistency.bodies.values():
+        theta[columns] = ten.from_central(1.0, np.zeros(3), 0.004 * np.eye(3))
+    return theta

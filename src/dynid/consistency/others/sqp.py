@@ -1,0 +1,81 @@
+"""Sequential quadratic programming with eigenvalues or leading minors as limits (Mata et al. 2005; Sousa, eq. 2.69)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dynid.consistency.consistency import LENGTH, Consistency
+from dynid.consistency.fit import Fit
+from dynid.consistency.others.outcome import outcome, start
+from dynid.regression import BaseParameters, Stacked
+from dynid.robot.inertia import Array
+
+
+def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
+            constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300) -> Fit:
+    """|R K theta - rho|^2 minimised by SLSQP with exact gradients of objective and constraints.
+
+    constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+    """
+    scale = np.ones(len(consistency.parameters))
+    for columns in consistency.bodies.values():
+        scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
+    size = np.sqrt(max(stacked.rest, 1e-12))
+    matrix, rho = stacked.r @ base.matrix * scale / size, stacked.rho / size
+    normal, right = matrix.T @ matrix, matrix.T @ rho
+    basis = consistency.basis / np.sqrt(np.outer(_units(consistency), _units(consistency)))
+    numbers = np.array([LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0])
+    basis = basis * numbers[:, None, None]
+    places = consistency.places
+
+    def values(x: Array) -> Array:
+        p = np.einsum("bk,kij->bij", x[places], basis)
+        return (np.linalg.eigvalsh(p) if constraint == "eigenvalues" else _minors(p)).ravel()
+
+    def slopes(x: Array) -> Array:
+        p = np.einsum("bk,kij->bij", x[places], basis)
+        n = p.shape[-1]
+        jacobian = np.zeros((len(p) * n, len(x)))
+        for b, own in enumerate(places):
+            jacobian[b * n:(b + 1) * n, own] = _eigen_slopes(p[b], basis) if constraint == "eigenvalues" else \
+                _minor_slopes(p[b], basis)
+        return jacobian
+
+    positive = np.flatnonzero(consistency.parameters.positive)
+    bounds = [(0.0, None) if k in set(positive) else (None, None) for k in range(len(scale))]
+    found = minimize(lambda x: float(x @ (normal @ x) / 2 - right @ x), start(consistency, begin) / scale,
+                     jac=lambda x: normal @ x - right, bounds=bounds, method="SLSQP",
+                     constraints=[{"type": "ineq", "fun": values, "jac": slopes}],
+                     options={"maxiter": iterations, "ftol": 1e-9})
+    return outcome(consistency, base, stacked, found.x * scale, int(found.nit))
+
+
+def _units(consistency: Consistency) -> Array:
+    n = consistency.basis.shape[1]
+    return np.where(np.arange(n) < 3, LENGTH ** 2, 1.0)
+
+
+def _minors(p: Array) -> Array:
+    """Determinants of the leading k x k blocks, k = 1 .. n (bodies, n)."""
+    return np.stack([np.linalg.det(p[:, :k, :k]) for k in range(1, p.shape[-1] + 1)], axis=1)
+
+
+def _minor_slopes(p: Array, basis: Array) -> Array:
+    """d det(P_k) = tr(adj(P_k) dP_k), (n, 10)."""
+    rows = []
+    for k in range(1, len(p) + 1):
+        u, s, v = np.linalg.svd(p[:k, :k])
+        # The adjugate from the singular values: fine on the border, where the matrix has no inverse.
+        others = np.array([np.prod(np.delete(s, i)) for i in range(k)])
+        adjugate = np.linalg.det(u) * np.linalg.det(v) * (v.T * others) @ u.T
+        rows.append(np.einsum("ij,kji->k", adjugate, basis[:, :k, :k]))
+    return np.array(rows)
+
+
+def _eigen_slopes(p: Array, basis: Array) -> Array:
+    """d lambda_i = v_i' dP v_i, (n, 10)."""
+    _, vectors = np.linalg.eigh(p)
+    return np.einsum("ai,kab,bi->ik", vectors, basis, vectors)
