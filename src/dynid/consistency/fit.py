@@ -68,8 +68,10 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> Answer:
     scale = scales(consistency, matrix)
     answer = None
-    for factor in (1.0, 1e-2, 1e2):  # grams, kilograms, tonnes
-        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size)
+    # Kilograms with little regularisation of the solver's equations, then with more, then tens of grams and tonnes.
+    for factor, regularisation in ((1.0, 1e-12), (1.0, 1e-10), (1.0, 1e-8), (0.1, 1e-10), (1e-2, 1e-9), (1e2, 1e-9)):
+        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size,
+                               settings={"static_regularization_constant": regularisation})
         if answer.solved:
             return answer
         if answer.impossible:
