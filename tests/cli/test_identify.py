@@ -34,7 +34,8 @@ def logs(tmp_path, monkeypatch) -> Path:
 
 
 def test_one_command_from_robot_and_log_to_results(dynid, logs):
-    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--validate", "two.csv", "-o", "out", "--json")
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--validate", "two.csv", "-o", "out",
+                  "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
     assert said["rank"] == 24 and said["relative_error"] < 2 and said["validation"][0]["relative_error"] < 2
@@ -45,7 +46,7 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
 
 def test_people_see_verdict_parameters_and_errors(dynid, logs):
     shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15")
-    assert shown.code == 0 and "24 base parameters" in shown.out and "relative error" in shown.out and "Fc3" in shown.out
+    assert shown.code == 0 and all(part in shown.out for part in ("24 base parameters", "relative error", "Fc3"))
 
 
 def test_a_run_file_and_what_is_given_on_top(dynid, logs):
@@ -106,6 +107,11 @@ def test_the_demonstration_does_the_whole_job(dynid, tmp_path, monkeypatch):
     assert all(share > 0.95 for share in said["within_three_deviations"].values())
     assert all(one["validation"][0] < 0.2 for one in said["methods"].values())
     assert "already holds a demonstration" in dynid("demo").err
+
+
+@pytest.mark.slow
+def test_stated_deviations_are_right(dynid):
+    assert all(json.loads(dynid("reproduce", "simionato-coefficients", "--json").out)["checks"].values())
 
 
 @pytest.mark.parametrize("name", ["emps-ls", "tx40-ls", "lwr4-wls", "panda-halves"])

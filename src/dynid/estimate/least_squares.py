@@ -61,11 +61,19 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 
 def joint_weights(regression: Regression) -> Array:
     """1 / deviation of each joint's own least-squares residual (Janot, Vandanjon, Gautier, eq. 20)."""
-    deviations = np.zeros(regression.dof)
+    deviations, unsure = np.zeros(regression.dof), []
     for j, factor in enumerate(regression.factors):
         free = factor.rows - len(factor.columns)
-        if free > 0:
+        # With hardly more rows than columns a joint fits itself whatever its noise.
+        if 2 * free >= factor.rows and free > 0:
             deviations[j] = abs(factor.r[-1, -1]) / np.sqrt(free)
+        else:
+            unsure.append(j)
+    if unsure:
+        shared = solve(regression, regression.stack()).beta
+        for j in unsure:
+            factor = regression.factors[j]
+            deviations[j] = np.sqrt(factor.misfit(shared) / max(factor.rows, 1))
     if not np.any(deviations > 0):
         return np.ones(regression.dof)  # noise-free data: all joints alike
     # A joint that fits to rounding must not drown the others.
