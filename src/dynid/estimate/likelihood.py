@@ -27,7 +27,7 @@ _CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may n
 
 
 @method("ml", "maximum likelihood with the full covariance between joints")
-def maximum_likelihood(problem: Problem, *, iterations: int = 20, tolerance: float = 1e-3) -> Estimate:
+def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2) -> Estimate:
     """Generalised least squares and the covariance S of the joints' residuals in turn, until neither changes.
 
     Where the noise of joints hangs together, as behind a coupling or with a shared disturbance, one joint's residual
@@ -73,7 +73,7 @@ def _whitener(spread: Array) -> Array:
 
 def _residual_covariance(problem: Problem, beta: Array) -> Array:
     """Covariance S (dof, dof) of the residuals in the rows where all joints are kept."""
-    series = [residuals(problem.model, part, problem.base, beta) for part in problem.samples]
+    series = [residuals(problem.model, part, problem.base, beta, threads=problem.threads) for part in problem.samples]
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
     if len(common) <= problem.model.dof:
         raise NotPossibleError(f"only {len(common)} rows have the equations of all joints, and method 'ml' learns from "

@@ -58,7 +58,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {"tukey": tukey, "huber": huber}
 
 @method("irls", "robust least squares, each row weighted by its own residual")
 def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
-                         tolerance: float = 1e-3) -> Estimate:
+                         tolerance: float = 1e-2) -> Estimate:
     """Iteratively reweighted least squares for torques with outliers.
 
     loss: "tukey" forgets gross outliers, "huber" only bounds them. tuning: in deviations of the noise; by default
@@ -123,7 +123,7 @@ def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solu
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
     """Residuals of each joint in the rows that count."""
-    series = [residuals(problem.model, part, problem.base, beta) for part in problem.samples]
+    series = [residuals(problem.model, part, problem.base, beta, threads=problem.threads) for part in problem.samples]
     return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.model.dof)]
 
 

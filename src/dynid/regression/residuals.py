@@ -28,7 +28,7 @@ from dynid.regression.base import BaseParameters
 from dynid.regression.fold import Layout, Piece, Progress, piece_entries, pieces
 from dynid.robot.inertia import Array
 
-PIECE = 65536  # rows at once: long against any correlation, short against memory
+PIECE = 16384  # rows at once: long against any correlation, short against memory
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
 _MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
 _REACH = 3  # how much longer autocovariances get when what was absorbed is put back
@@ -71,20 +71,26 @@ class Correlation:
 
 
 def residuals(model: LinearModel, samples: Samples, base: BaseParameters, beta: Array, *,
-              mix: Array | None = None) -> Residuals:
+              mix: Array | None = None, threads: int | None = 1) -> Residuals:
     """Measured and predicted torques in the rows that regression uses, decimated as they were; mixed as `fold` does."""
     layout = Layout.of(model, base, mix)
-    measured, predicted, keeps, times = [], [], [], []
-    for piece in pieces(samples, unit=PIECE):
-        entries, keep = piece_entries(layout, samples, piece)
-        measured.append(np.stack([entries[layout.joint(j).stop - 1] for j in range(model.dof)], axis=1))
-        predicted.append(np.stack([beta[layout.columns[j]] @ entries[layout.joint(j)][:-1]
-                                   for j in range(model.dof)], axis=1))
-        keeps.append(keep)
-        times.append(samples.t[piece.rows.start:piece.rows.stop:piece.rows.step])
+    work = pieces(samples, unit=PIECE)
+    ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
+    count = int(ends[-1]) if work else 0
+    t, keep = np.empty(count), np.empty((count, model.dof), dtype=bool)
+    measured, predicted = np.empty((count, model.dof)), np.empty((count, model.dof))
+
+    def one(k: int) -> None:
+        rows, here = work[k].rows, slice(int(ends[k]) - len(work[k].rows), int(ends[k]))
+        entries, keep[here] = piece_entries(layout, samples, work[k])
+        t[here] = samples.t[rows.start:rows.stop:rows.step]
+        for j in range(model.dof):
+            own = entries[layout.joint(j)]
+            measured[here, j], predicted[here, j] = own[-1], beta[layout.columns[j]] @ own[:-1]
+
+    side_by_side(one, range(len(work)), threads)
     step = 1 if samples.decimation is None else samples.decimation.total
-    return Residuals(np.concatenate(times), np.concatenate(measured), np.concatenate(predicted),
-                     np.concatenate(keeps), samples.rate / step, samples.source)
+    return Residuals(t, measured, predicted, keep, samples.rate / step, samples.source)
 
 
 def autocovariance(residual: Array, keep: NDArray[np.bool_], absorbed: Array | None = None) -> Array:
@@ -114,7 +120,10 @@ def autocovariance(residual: Array, keep: NDArray[np.bool_], absorbed: Array | N
     u = np.arange(last) / last
     parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
     shape = raw[:last] * parzen
-    return shape if absorbed is None else _put_back(shape, absorbed[:last] * parzen / count)
+    if absorbed is None:
+        return shape
+    reach = min(last, len(absorbed))
+    return _put_back(shape, absorbed[:reach] * parzen[:reach] / count)
 
 
 def _put_back(shape: Array, absorbed: Array) -> Array:
@@ -145,19 +154,23 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
     estimate feels of them (m, dof).
     """
     layout = Layout.of(model, base, mix)
-    series = [residuals(model, part, base, beta, mix=mix) for part in samples]
-    felt = [r.residual if influence is None else influence(r.residual) for r in series]
-    count = np.sum([r.keep.sum(axis=0) for r in series], axis=0).astype(float)
+    rows, power = np.zeros((2, len(samples), model.dof))
     # The shape in time from the longest log, the size from all of them.
-    most = int(np.argmax([len(r.t) for r in series]))
-    longest = series[most]
+    most = int(np.argmax([sum(len(piece.rows) for piece in pieces(part)) for part in samples]))
+    for k, part in enumerate(samples):
+        r = residuals(model, part, base, beta, mix=mix, threads=threads)
+        felt = r.residual if influence is None else influence(r.residual)
+        rows[k] = r.keep.sum(axis=0)
+        power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(model.dof)]
+        if k == most:
+            longest, keep, rate = felt, r.keep, r.rate
+        del r, felt  # as large as the log itself
+    count = rows.sum(axis=0)
     absorbed: Sequence[Array | None] = [None] * model.dof
     if inverse is not None:
-        absorbed = _absorbed(layout, samples[most], longest.keep.sum(axis=0), inverse, weights, threads)
-    shapes = [autocovariance(felt[most][:, j], longest.keep[:, j], absorbed[j]) for j in range(model.dof)]
-    power = [np.sum(np.where(r.keep, x, 0.0) ** 2, axis=0) for r, x in zip(series, felt, strict=True)]
-    size = np.sum(power, axis=0) / np.maximum(count, 1.0)
-    first = power[most] / np.maximum(longest.keep.sum(axis=0), 1)
+        absorbed = _absorbed(layout, samples[most], rows[most], inverse, weights, threads)
+    shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(model.dof)]
+    size, first = power.sum(axis=0) / np.maximum(count, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
 
     def noise_of(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
@@ -167,7 +180,7 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
                   threads, progress)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(count, shapes, strict=True)])
-    return Correlation(tuple(shapes), tuple(noise), layout.columns, count, np.clip(effective, 1.0, count), longest.rate)
+    return Correlation(tuple(shapes), tuple(noise), layout.columns, count, np.clip(effective, 1.0, count), rate)
 
 
 def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, NDArray[np.bool_]], Array],
@@ -192,7 +205,7 @@ def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int,
 def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, weights: Array | None,
               threads: int | None) -> list[Array]:
     """For each joint the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
-    lags = max(1, len(samples) // 5)  # at least as far as `autocovariance` looks
+    lags = min(PIECE, max(1, len(samples) // 5))  # as far as `autocovariance` looks
     weights = np.ones(layout.model.dof) if weights is None else weights
     halves = []
     for weight, own in zip(weights, layout.columns, strict=True):
@@ -202,7 +215,8 @@ def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, we
     def one(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
         q = halves[j] @ np.where(keep, columns, 0.0)
         size = next_fast_len(2 * q.shape[1])
-        found = irfft(np.sum(np.abs(rfft(q, size)) ** 2, axis=0), size)[:min(lags, q.shape[1])]
+        power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
+        found = irfft(power, size)[:min(lags, q.shape[1])]
         return np.pad(found, (0, lags - len(found)))
 
     return _over(layout, [(samples, piece) for piece in pieces(samples, unit=PIECE)], one, count, threads)
