@@ -1,0 +1,101 @@
+"""Other ways to consistent parameters: exact slopes, what they promise, and the published extraction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from consistency.problems import arm_problem, random_body
+
+from dynid.consistency import Box, Consistency, fit
+from dynid.consistency.others import (
+    extract,
+    fit_box,
+    fit_log_cholesky,
+    fit_points,
+    fit_sqp,
+    fit_virtual,
+    published_bounds,
+)
+from dynid.consistency.others.factors import log_cholesky, virtual
+from dynid.consistency.others.points import point_matrix
+from dynid.consistency.others.reduction import reduction
+from dynid.model import Model
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+
+
+def test_log_cholesky_and_its_slopes() -> None:
+    numbers = random_body(np.random.default_rng(0))
+    z = ten.to_log_cholesky(numbers)
+    value, slopes = log_cholesky(z)
+    np.testing.assert_allclose(value, numbers, rtol=1e-12)
+    step = 1e-6 * np.eye(10)
+    np.testing.assert_allclose(slopes, np.array([(ten.from_log_cholesky(z + h) - ten.from_log_cholesky(z - h)) / 2e-6
+                                                 for h in step]).T, atol=1e-7)
+
+
+def test_virtual_parameters_and_their_slopes() -> None:
+    rng = np.random.default_rng(1)
+    t = rng.normal(size=10)
+    value, slopes = virtual(t)
+    assert value[9] == pytest.approx(t[0] ** 2)
+    assert np.linalg.eigvalsh(ten.spatial_inertia(value)).min() > -1e-12
+    step = 1e-6 * np.eye(10)
+    numeric = np.array([(virtual(t + h)[0] - virtual(t - h)[0]) / 2e-6 for h in step]).T
+    np.testing.assert_allclose(slopes, numeric, atol=1e-7)
+
+
+def test_point_masses_are_bodies_that_can_exist() -> None:
+    box = Box([-0.1, 0.0, 0.0], [0.1, 0.2, 0.3])
+    numbers = point_matrix(box) @ np.random.default_rng(2).uniform(0, 1, 27)
+    mass, com, _ = ten.to_central(numbers)
+    assert mass > 0 and box.outside(com) == 0.0
+    assert np.linalg.eigvalsh(ten.pseudo_inertia(numbers)).min() > 0
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_none_beats_the_optimum(seed: int) -> None:
+    model, theta, base, regression = arm_problem(3, seed, samples=40)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters, margin=0.0)
+    best = fit(consistency, base, stacked)
+    points = fit_points(consistency, base, stacked)
+    factors = fit_log_cholesky(consistency, base, stacked, begin=theta)
+    sequential = fit_sqp(consistency, base, stacked, begin=theta, constraint="eigenvalues")
+    for other in (points, factors, sequential):
+        if other.smallest_eigenvalue >= -1e-12:
+            assert other.misfit >= best.misfit * (1 - 1e-6)
+    assert factors.misfit == pytest.approx(best.misfit, rel=0.05)  # stops early near the border
+    # These ask for less than the pseudo-inertia does, so they may fit better.
+    assert fit_box(consistency, base, stacked).misfit <= best.misfit * (1 + 1e-6)
+    spatial = fit(Consistency(model.parameters, form="spatial", margin=0.0), base, stacked)
+    assert fit_virtual(consistency, base, stacked, begin=theta).misfit >= spatial.misfit * (1 - 1e-6)
+
+
+def test_reduction_goes_on_until_possible() -> None:
+    model, _, base, regression = arm_problem(3, 4, samples=40)
+    stacked = regression.stack()
+    steps = reduction(Consistency(model.parameters), base, stacked)
+    assert steps[-1].distance <= 1e-6 < min([step.distance for step in steps[:-1]], default=1.0)
+    misfits = [step.misfit for step in steps]
+    assert misfits == sorted(misfits)
+
+
+@pytest.mark.slow
+def test_extraction_partial_loss_is_not_feasible_full_loss_is() -> None:
+    """Simionato, table 5.2: with normal bounds p_1 (partial) breaks inertias, p_4 (full) is feasible."""
+    model = Model(Robot.builtin("arm3r"))
+    base = base_parameters(model)
+    beta = base.reduce(model.parameters.nominal)
+    consistency = Consistency(model.parameters)
+    bounds = published_bounds("arm3r", "normal")
+    boxes = {body: Box(low[1:4], high[1:4])
+             for body, low, high in zip(consistency.bodies, bounds.low, bounds.high, strict=True)}
+    settings = {"centres": boxes, "mass": (4.5, 6.5), "runs": 2, "iterations": 5, "evaluations": 3000}
+    partial = extract(consistency, base, beta, bounds, full=False, **settings)
+    full = extract(consistency, base, beta, bounds, full=True, **settings)
+    for found in (partial, full):
+        assert found.distance < 1e-6 * np.linalg.norm(beta)
+    assert not partial.feasible and any("not positive definite" in reason for reason in partial.violations)
+    assert full.feasible
