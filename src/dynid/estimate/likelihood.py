@@ -33,8 +33,9 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     Where the noise of joints hangs together, as behind a coupling or with a shared disturbance, one joint's residual
     tells of another's. Equations are whitened by U with U'U = S^-1, upper triangular so that a row sees hardly more
     than its joint did, and only rows in which every joint is kept can be used. Errors of the model itself look like
-    shared noise too and mislead it: where `wls` predicts other data better, believe that one. Stops when no parameter moves more than
-    `tolerance` of its deviation. The stated covariance counts the whitened residuals' correlation in time.
+    shared noise too and mislead it: where `wls` predicts other data better, believe that one. Stops when no parameter
+    moves more than `tolerance` of its deviation. The stated covariance counts the whitened residuals' correlation in
+    time.
     """
     problem.need_samples("ml")
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
