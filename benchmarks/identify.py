@@ -26,6 +26,7 @@ _MEMORY = """
 import json, re, sys, time
 from pathlib import Path
 import numpy as np
+from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters, fold
@@ -39,8 +40,9 @@ def piece(n):
 fold(model, piece(20_000), base=base)
 parts = [piece(count)] if way == "held" else (piece(50_000) for _ in range(count // 50_000))
 start = time.perf_counter()
-rows = fold(model, parts, base=base).rows[0]
-seconds = time.perf_counter() - start
+regression = fold(model, parts, base=base)
+rows, seconds = regression.rows[0], time.perf_counter() - start
+identify(Problem(model, regression, tuple(parts) if way == "held" else ()), "wls")  # held: with honest deviations
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)) / 1024
 print(json.dumps({"rows": rows, "us": 1e6 * seconds / rows, "peak_mb": peak}))
 """

@@ -148,7 +148,8 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array, covariance
         "joints": list(regression.joints),
     }
     if found is not None:
-        facts["effective_rows_per_joint"] = found.effective.tolist()
+        facts["effective_rows_per_joint"] = (found.effective / np.maximum(found.rows, 1.0)
+                                             * np.array(regression.rows)).tolist()
         facts["autocovariance"] = [c[:200].tolist() for c in found.autocovariance]
         facts["autocovariance_rate"] = found.rate
     return facts

@@ -15,7 +15,7 @@ that is gone at a frequency is the sum of |q_i|^2 there over the number of rows;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +153,7 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
     them residuals are taken for the noise. mix: as `fold` takes it. influence: of residuals (m, dof), what a robust
     estimate feels of them (m, dof).
     """
-    layout = Layout.of(model, base, mix)
+    layout, samples = Layout.of(model, base, mix), _enough(samples)
     rows, power = np.zeros((2, len(samples), model.dof))
     # The shape in time from the longest log, the size from all of them.
     most = int(np.argmax([sum(len(piece.rows) for piece in pieces(part)) for part in samples]))
@@ -168,7 +168,7 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
     count = rows.sum(axis=0)
     absorbed: Sequence[Array | None] = [None] * model.dof
     if inverse is not None:
-        absorbed = _absorbed(layout, samples[most], rows[most], inverse, weights, threads)
+        absorbed = _absorbed(layout, samples[most], inverse, weights, threads)
     shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(model.dof)]
     size, first = power.sum(axis=0) / np.maximum(count, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
@@ -176,33 +176,41 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
     def noise_of(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
         return _noise(columns, keep, shapes[j])
 
-    noise = _over(layout, [(part, piece) for part in samples for piece in pieces(part, unit=PIECE)], noise_of, count,
-                  threads, progress)
+    noise = _over(layout, [(part, piece) for part in samples for piece in pieces(part, unit=PIECE)], noise_of, threads,
+                  progress)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(count, shapes, strict=True)])
     return Correlation(tuple(shapes), tuple(noise), layout.columns, count, np.clip(effective, 1.0, count), rate)
 
 
-def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, NDArray[np.bool_]], Array],
-          count: Array, threads: int | None, progress: Progress | None = None) -> list[Array]:
-    """Sum of one(joint, columns (k, m), keep (m,)) over all pieces, for each joint; a part scaled up when there are
-    more than enough. count (dof,): rows of each joint in all."""
-    joints = range(layout.model.dof)
-    used = work[::max(1, sum(len(piece.rows) for _, piece in work) // _ENOUGH_ROWS)]
+def _enough(samples: Sequence[Samples]) -> list[Samples]:
+    """The samples, or of more than enough of them some whole stretches all along; who asked scales up by the rows."""
+    found = []
+    every = max(1, sum(len(piece.rows) for part in samples for piece in pieces(part)) // _ENOUGH_ROWS)
+    for part in samples:
+        kept = pieces(part, unit=PIECE)[::every]
+        found.append(part if every == 1 else replace(part, segments=np.array(
+            [[piece.rows.start, min(piece.rows.stop, piece.segment[1])] for piece in kept])))
+    return found
 
-    def sums(item: tuple[Samples, Piece]) -> tuple[list[Array], Array]:
+
+def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, NDArray[np.bool_]], Array],
+          threads: int | None, progress: Progress | None = None) -> list[Array]:
+    """Sum of one(joint, columns (k, m), keep (m,)) over all pieces, for each joint."""
+    joints = range(layout.model.dof)
+
+    def sums(item: tuple[Samples, Piece]) -> list[Array]:
         entries, keep = piece_entries(layout, *item)
         found = [one(j, entries[layout.joint(j)][:-1], keep[:, j]) for j in joints]
         if progress is not None:
             progress(len(item[1].rows))
-        return found, keep.sum(axis=0)
+        return found
 
-    results = side_by_side(sums, used, threads)
-    share = count / np.maximum(np.sum([rows for _, rows in results], axis=0), 1)
-    return [share[j] * np.sum([found[j] for found, _ in results], axis=0) for j in joints]
+    results = side_by_side(sums, work, threads)
+    return [np.sum([found[j] for found in results], axis=0) for j in joints]
 
 
-def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, weights: Array | None,
+def _absorbed(layout: Layout, samples: Samples, inverse: Array, weights: Array | None,
               threads: int | None) -> list[Array]:
     """For each joint the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
     lags = min(PIECE, max(1, len(samples) // 5))  # as far as `autocovariance` looks
@@ -219,7 +227,7 @@ def _absorbed(layout: Layout, samples: Samples, count: Array, inverse: Array, we
         found = irfft(power, size)[:min(lags, q.shape[1])]
         return np.pad(found, (0, lags - len(found)))
 
-    return _over(layout, [(samples, piece) for piece in pieces(samples, unit=PIECE)], one, count, threads)
+    return _over(layout, [(samples, piece) for piece in pieces(samples, unit=PIECE)], one, threads)
 
 
 def _noise(columns: Array, keep: NDArray[np.bool_], shape: Array) -> Array:
