@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it. The block below says the same to type checkers.
+# Public name -> module that defines it, in the order that data walks through them; the block below says the same to
+# type checkers. Functions called like their room (`excite`, `run`, `simulate`) are left out: the name is the room's.
 _MODULES = {
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
@@ -29,10 +30,34 @@ _MODULES = {
     "Stribeck": "dynid.model",
     "Viscous": "dynid.model",
     "make_terms": "dynid.model",
-    "BaseParameters": "dynid.regression",
-    "base_parameters": "dynid.regression",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
+    "Mapping": "dynid.recording.mapping",
+    "Preparation": "dynid.recording.preparation",
+    "prepare": "dynid.recording.prepare",
+    "read": "dynid.recording.read",
+    "stream": "dynid.recording.stream",
+    "BaseParameters": "dynid.regression",
+    "Regression": "dynid.regression",
+    "base_parameters": "dynid.regression",
+    "fold": "dynid.regression.fold",
+    "Consistency": "dynid.consistency",
+    "Reference": "dynid.simulate",
+    "VirtualRobot": "dynid.simulate",
+    "Estimate": "dynid.estimate",
+    "Problem": "dynid.estimate",
+    "identify": "dynid.estimate",
+    "methods": "dynid.estimate",
+    "essential": "dynid.estimate.essential",
+    "FourierSeries": "dynid.excite",
+    "Limits": "dynid.excite",
+    "cross_validate": "dynid.validate",
+    "compare": "dynid.validate.compare",
+    "reconstruct": "dynid.validate.reconstruct",
+    "residual_tests": "dynid.validate.residual_tests",
+    "verdict": "dynid.validate.verdict",
+    "write_report": "dynid.report",
+    "RunSettings": "dynid.run",
     "DynidError": "dynid.errors",
     "ModelError": "dynid.errors",
     "NotPossibleError": "dynid.errors",
@@ -41,11 +66,19 @@ _MODULES = {
 }
 
 if TYPE_CHECKING:
+    from dynid.consistency import Consistency as Consistency
     from dynid.errors import DynidError as DynidError
     from dynid.errors import ModelError as ModelError
     from dynid.errors import NotPossibleError as NotPossibleError
     from dynid.errors import RecordingError as RecordingError
     from dynid.errors import RobotError as RobotError
+    from dynid.estimate import Estimate as Estimate
+    from dynid.estimate import Problem as Problem
+    from dynid.estimate import identify as identify
+    from dynid.estimate import methods as methods
+    from dynid.estimate.essential import essential as essential
+    from dynid.excite import FourierSeries as FourierSeries
+    from dynid.excite import Limits as Limits
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
     from dynid.model import Coulomb as Coulomb
@@ -66,9 +99,25 @@ if TYPE_CHECKING:
     from dynid.model import make_terms as make_terms
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
+    from dynid.recording.mapping import Mapping as Mapping
+    from dynid.recording.preparation import Preparation as Preparation
+    from dynid.recording.prepare import prepare as prepare
+    from dynid.recording.read import read as read
+    from dynid.recording.stream import stream as stream
     from dynid.regression import BaseParameters as BaseParameters
+    from dynid.regression import Regression as Regression
     from dynid.regression import base_parameters as base_parameters
+    from dynid.regression.fold import fold as fold
+    from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot
+    from dynid.run import RunSettings as RunSettings
+    from dynid.simulate import Reference as Reference
+    from dynid.simulate import VirtualRobot as VirtualRobot
+    from dynid.validate import cross_validate as cross_validate
+    from dynid.validate.compare import compare as compare
+    from dynid.validate.reconstruct import reconstruct as reconstruct
+    from dynid.validate.residual_tests import residual_tests as residual_tests
+    from dynid.validate.verdict import verdict as verdict
 
 __all__ = ["__version__", *_MODULES]
 
