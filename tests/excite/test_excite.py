@@ -245,3 +245,22 @@ def test_files(tmp_path: Path) -> None:
     plots = found.plots()
     assert plots["q"].shape == (401, 3) and plots["upper"].shape == (3,)
     assert found.base.names[0] in found.summary() or "expected deviations" in found.summary()
+
+
+def test_knots_can_be_searched_for() -> None:
+    found = excite(model("arm3r"), kind="bspline", knots="free", pieces=6, duration=5.0, budget=None, rounds=2, seed=1)
+    assert_inside(found)
+    given = np.array([0.7, 1.1, 2.9, 4.0])
+    fixed = excite(model("arm3r"), kind="bspline", knots=given, duration=5.0, budget=None, rounds=1)
+    np.testing.assert_array_equal(fixed.core.knots[6:-6], given)
+    assert_inside(fixed)
+    with pytest.raises(DynidError, match="knots are an array"):
+        excite(model("arm3r"), kind="fourier", knots="free")
+
+
+def test_preview_shows_where_the_bodies_are() -> None:
+    found = excite(model("arm3r"), duration=4.0, budget=None, rounds=1)
+    seen = found.preview(9)
+    assert seen["places"].shape == (9, 3, 3)
+    # The last body of the 3R arm is 0.15 m from the one before (Simionato, table 3.1).
+    np.testing.assert_allclose(np.linalg.norm(np.diff(seen["places"], axis=1)[:, -1], axis=1), 0.15, atol=1e-9)

@@ -33,7 +33,7 @@ class Design:
     """problem: what the search works on, with smooth signs. sharp: the information of the model as it is.
 
     torque: the nominal model against the torque limits, if it is known; unchecked: what could not be looked at.
-    rate: of the log to come, Hz.
+    rate: of the log to come, Hz. free_knots: whether the knots of a B-spline are searched for too.
     """
 
     problem: Problem
@@ -41,6 +41,7 @@ class Design:
     torque: TorqueLimit | None
     unchecked: tuple[str, ...]
     rate: float
+    free_knots: bool = False
 
     @property
     def model(self) -> LinearModel:
@@ -81,10 +82,11 @@ class Design:
 
 
 def design(model: LinearModel | Robot, limits: Limits | None = None, *, duration: float = 20.0, harmonics: int = 5,
-           kind: str = "fourier", period: float | None = None, rest: bool = True, knots: Array | None = None,
-           pieces: int = 12, criterion: str | Criterion = "condition", noise: Array | float | None = None,
-           scale: Literal["prior"] | Array | None = None, known: Regression | None = None,
-           nominal: ArrayLike | None = None, base: BaseParameters | None = None, rate: float = 100.0) -> Design:
+           kind: str = "fourier", period: float | None = None, rest: bool = True,
+           knots: Array | Literal["free"] | None = None, pieces: int = 12, criterion: str | Criterion = "condition",
+           noise: Array | float | None = None, scale: Literal["prior"] | Array | None = None,
+           known: Regression | None = None, nominal: ArrayLike | None = None, base: BaseParameters | None = None,
+           rate: float = 100.0) -> Design:
     """What is asked of a motion; the arguments are those of `excite`."""
     if isinstance(model, Robot):
         model = Model(model, make_terms(model, defaults=True))
@@ -100,12 +102,17 @@ def design(model: LinearModel | Robot, limits: Limits | None = None, *, duration
     base = base_parameters(model) if base is None else base
     if scale is None and criterion.name in ("a", "largest"):
         scale = "prior"
-    scales = magnitudes(base) if isinstance(scale, str) else scale
+    robot = model.robot if isinstance(model, Model) else None
+    scales = magnitudes(base, robot) if isinstance(scale, str) else scale
     torque, unchecked = _torque_limit(model, base, limits, nominal)
-    motions = _family(kind, limits, duration, harmonics, period, rest, knots, pieces)
+    free_knots = isinstance(knots, str)
+    if free_knots and (knots != "free" or kind != "bspline"):
+        raise DynidError("knots are an array of inner knots, or 'free' for a search, and belong to 'bspline'")
+    inner = None if isinstance(knots, str) else knots
+    motions = _family(kind, limits, duration, harmonics, period, rest, inner, pieces)
     sharp = Information.of(model, base, noise=noise, scale=scales, known=known)
     problem = _problem(motions, sharp, criterion, limits, torque, harmonics, period)
-    return Design(problem, sharp, torque, unchecked, rate)
+    return Design(problem, sharp, torque, unchecked, rate, free_knots)
 
 
 def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.dynamics import forward_kinematics
+from dynid.errors import ModelError
 from dynid.excite.check import LimitReport
 from dynid.excite.limits import Limits
 from dynid.excite.trajectory import Trajectory, times
@@ -60,6 +62,15 @@ class Excitation:
         return {"t": t, **motion._asdict(), "joints": self.limits.names, "lower": self.limits.lower,
                 "upper": self.limits.upper, "velocity": self.limits.velocity, "acceleration": self.limits.acceleration,
                 "jerk_limit": self.limits.jerk, "history": self.history}
+
+    def preview(self, frames: int = 100) -> dict[str, Any]:
+        """To draw the robot in motion: t (frames,) and the places of its bodies (frames, dof, 3), base frame, m."""
+        robot = getattr(self.model, "robot", None)
+        if robot is None:
+            raise ModelError("this model has no robot to draw")
+        t = np.linspace(0.0, self.trajectory.duration, frames)
+        poses = forward_kinematics(robot, self.trajectory.at(t).q)
+        return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
         """A few lines for people."""

@@ -30,7 +30,8 @@ KINDS = ("fourier", "fourier+quintic", "bspline")
 class Family:
     """kind, duration (s), functions(t) -> (4, m, K), make(c) -> trajectory, fixed (dof, K), null (K, k).
 
-    centre (K,): the coefficients of the constant 1.
+    centre (K,): the coefficients of the constant 1. wave (K,): how fast each function swings, 1 for the slowest.
+    rest: whether it begins and ends at rest. knots: inner knots of a B-spline, empty for others.
     """
 
     kind: str
@@ -40,6 +41,9 @@ class Family:
     fixed: Array
     null: Array
     centre: Array
+    wave: Array
+    rest: bool
+    knots: Array
 
     @property
     def dof(self) -> int:
@@ -76,6 +80,7 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
         raise DynidError(f"a motion needs a duration above zero, got {duration}")
     functions: Callable[[Array], Array]
     make: Callable[[Array], Trajectory]
+    inner = np.empty(0)
     if kind == "bspline":
         inner = np.linspace(0.0, duration, pieces + 1)[1:-1] if knots is None else np.asarray(knots, dtype=float)
         if ((inner <= 0) | (inner >= duration)).any() or (np.diff(inner) <= 0).any():
@@ -83,7 +88,7 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
         every = np.concatenate([np.zeros(6), inner, np.full(6, duration)])
         functions = lambda t: spline_functions(t, every, 5)  # noqa: E731
         make = lambda c: BSpline(every, c)  # noqa: E731
-        centre = np.ones(len(inner) + 6)
+        centre = wave = np.ones(len(inner) + 6)
     else:
         if harmonics < 1:
             raise DynidError(f"a Fourier series needs at least one harmonic, got {harmonics}")
@@ -106,6 +111,8 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
                 series(c), np.hstack([np.zeros((len(c), 1)), c[:, waves:]]))
             centre = np.zeros(waves + 5)
         centre[waves - 1] = 1.0
+        wave = np.ones(len(centre))
+        wave[:2 * harmonics] = np.tile(np.arange(1.0, harmonics + 1.0), 2)
     ends = functions(np.array([0.0, duration]))
     rows, targets = [], []
     if rest:
@@ -117,7 +124,8 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
             targets.append(np.asarray(posture, dtype=float))
     count = len(centre)
     if not rows:
-        return Family(kind, duration, functions, make, np.zeros((dof, count)), np.eye(count), centre)
+        return Family(kind, duration, functions, make, np.zeros((dof, count)), np.eye(count), centre, wave, rest,
+                      inner)
     matrix, target = np.array(rows), np.array(targets)
     size = np.linalg.norm(matrix, axis=1)
     matrix, target = matrix / size[:, None], target / size[:, None]
@@ -139,4 +147,13 @@ def family(kind: str, dof: int, duration: float, *, harmonics: int = 5, period: 
     if null.shape[1] == 0:
         raise NotPossibleError(f"rest and given postures leave nothing free in a motion of {count} coefficients a "
                                "joint; take more harmonics or pieces")
-    return Family(kind, duration, functions, make, fixed, null, centre)
+    return Family(kind, duration, functions, make, fixed, null, centre, wave, rest, inner)
+
+
+def with_random_knots(motions: Family, rng: np.random.Generator, start: Array | None, end: Array | None,
+                      share: float) -> Family:
+    """The same B-splines on knots moved at random: each step between knots by up to `share` of itself, in logarithm."""
+    steps = np.diff(np.concatenate([[0.0], motions.knots, [motions.duration]]))
+    steps = steps * (1.0 + share) ** rng.uniform(-1.0, 1.0, len(steps))
+    knots = motions.duration * np.cumsum(steps)[:-1] / steps.sum()
+    return family("bspline", motions.dof, motions.duration, rest=motions.rest, start=start, end=end, knots=knots)

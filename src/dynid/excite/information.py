@@ -13,6 +13,7 @@ from dynid.excite.sensitivity import sensitivity, term_places
 from dynid.model import LinearModel, Model
 from dynid.regression import BaseParameters, Regression
 from dynid.regression.fold import Layout, triangular
+from dynid.robot import Robot
 from dynid.robot.inertia import Array
 
 
@@ -111,10 +112,11 @@ def _positive(what: str, values: Array | float, count: int) -> Array:
     return array
 
 
-def magnitudes(base: BaseParameters) -> Array:
+def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     """Prior magnitude of every base parameter (base,): its nominal value, but not less than a tenth of the typical one.
 
-    Typical is the root mean square of the known base values of the same unit. Where nothing of a unit is known, 1.
+    Typical is the root mean square of the known base values of the same unit. Where nothing of a unit is known,
+    friction is taken for a twentieth of the joint's torque limit, reached at its top speed, and all else for 1.
     """
     nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
     # Grouped values count only where every part of the group is known.
@@ -124,6 +126,24 @@ def magnitudes(base: BaseParameters) -> Array:
     for unit in set(base.units):
         rows = units == unit
         known = beta[rows][np.isfinite(beta[rows])]
-        typical = float(np.sqrt(np.mean(known ** 2))) if len(known) and np.any(known) else 1.0
-        scale[rows] = np.where(np.isfinite(beta[rows]), np.maximum(np.abs(beta[rows]), 0.1 * typical), typical)
+        typical = float(np.sqrt(np.mean(known ** 2))) if len(known) and np.any(known) else np.nan
+        guess = np.full(rows.sum(), typical) if np.isfinite(typical) else _friction(base, robot)[rows]
+        scale[rows] = np.where(np.isfinite(beta[rows]), np.maximum(np.abs(beta[rows]), 0.1 * guess), guess)
     return scale
+
+
+def _friction(base: BaseParameters, robot: Robot | None) -> Array:
+    """A guess of friction (base,) from the limits of the joints, 1 for all that is not friction."""
+    guess = np.ones(len(base))
+    if robot is None:
+        return guess
+    effort, speed = robot.limit("effort"), robot.limit("velocity")
+    for k, column in enumerate(base.independent):
+        parameter = base.parameters.items[column]
+        share = 0.05 * effort[parameter.owner]
+        if parameter.unit in ("N m s/rad", "N s/m"):
+            share = share / speed[parameter.owner]
+        elif parameter.unit not in ("N m", "N"):
+            continue
+        guess[k] = share if 0 < share < np.inf else 1.0
+    return guess

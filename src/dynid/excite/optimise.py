@@ -18,8 +18,9 @@ from dynid.excite.check import LimitReport, check
 from dynid.excite.criteria import Criterion
 from dynid.excite.design import Design, design
 from dynid.excite.excitation import Excitation
+from dynid.excite.family import with_random_knots
 from dynid.excite.limits import Limits
-from dynid.excite.search import descend
+from dynid.excite.search import Problem, descend
 from dynid.excite.starts import at_rest, calm, good_start, random_motion, safe_posture
 from dynid.excite.trajectory import Trajectory
 from dynid.model import LinearModel
@@ -41,19 +42,36 @@ class _Found:
     trajectory: Trajectory
     value: float
     report: LimitReport
+    ground: _Ground
+
+
+@dataclass(frozen=True, eq=False)
+class _Ground:
+    """What a start stands on: the problem, a safe posture (dof,), and the calm motion where postures are given."""
+
+    problem: Problem
+    safe: Array
+    base: Array | None
+
+    @property
+    def still(self) -> Array:
+        """Free numbers of a motion that hardly moves."""
+        family = self.problem.family
+        return family.free(np.outer(self.safe, family.centre)) if self.base is None else self.base
 
 
 def excite(model: LinearModel | Robot, limits: Limits | None = None, *, duration: float = 20.0, harmonics: int = 5,
-           kind: str = "fourier", period: float | None = None, rest: bool = True, knots: Array | None = None,
-           pieces: int = 12, home: ArrayLike | None = None, criterion: str | Criterion = "condition",
-           noise: Array | float | None = None, scale: Literal["prior"] | Array | None = None,
-           known: Regression | None = None, nominal: ArrayLike | None = None, base: BaseParameters | None = None,
-           budget: float | None = 30.0, rounds: int | None = None, seed: int = 0, rate: float = 100.0,
-           start: Trajectory | None = None, threads: int | None = None, progress: Progress | None = None) -> Excitation:
+           kind: str = "fourier", period: float | None = None, rest: bool = True,
+           knots: Array | Literal["free"] | None = None, pieces: int = 12, home: ArrayLike | None = None,
+           criterion: str | Criterion = "condition", noise: Array | float | None = None,
+           scale: Literal["prior"] | Array | None = None, known: Regression | None = None,
+           nominal: ArrayLike | None = None, base: BaseParameters | None = None, budget: float | None = 30.0,
+           rounds: int | None = None, seed: int = 0, rate: float = 100.0, start: Trajectory | None = None,
+           threads: int | None = None, progress: Progress | None = None) -> Excitation:
     """The motion of a family that tells most about a model's base parameters and respects every limit.
 
     model: or a robot, with the terms its file lists. limits: the robot's own unless given. duration: s.
-    kind: 'fourier' (harmonics, period), 'fourier+quintic' or 'bspline' (pieces or inner knots).
+    kind: 'fourier' (harmonics, period), 'fourier+quintic' or 'bspline' (pieces, inner knots, or 'free' knots).
     rest: begins and ends at rest. home: a posture to come from and go back to by quintics, outside the duration.
     criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
     noise: deviation of each joint's torque (N m). scale: prior magnitudes of the base parameters, 'prior' for those of
@@ -84,12 +102,28 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, duration
         elapsed=time.monotonic() - began, interrupted=search.interrupted)
 
 
+def _ground(problem: Problem, safe: Array) -> _Ground:
+    given = problem.limits.start is not None or problem.limits.end is not None
+    return _Ground(problem, safe, calm(problem) if given else None)
+
+
+def _inside(given: Trajectory, ground: _Ground) -> Array:
+    """A given motion as free numbers, drawn towards a calm one until it respects the linear limits."""
+    problem, still = ground.problem, ground.still
+    c = np.linalg.lstsq(problem.family.functions(problem.t)[0], given.at(problem.t).q, rcond=None)[0].T
+    z = problem.family.free(c)
+    for share in _SHRINK:
+        moved = still + share * (z - still)
+        if problem.excess(problem.signals(moved)) <= 1e-9:
+            return moved
+    return still
+
+
 class _Search:
     """Many starts side by side, the best motion so far, the clock."""
 
     def __init__(self, wanted: Design, seed: int, deadline: float, began: float, progress: Progress | None) -> None:
-        self.wanted, self.problem = wanted, wanted.problem
-        self.seed, self.deadline, self.began, self.progress = seed, deadline, began, progress
+        self.wanted, self.seed, self.deadline, self.began, self.progress = wanted, seed, deadline, began, progress
         self.history: list[tuple[float, float]] = []
         self.starts, self.running, self.interrupted = 0, 0, False
         self.over = threading.Event()
@@ -101,22 +135,19 @@ class _Search:
 
     def run(self, rounds: int | None, threads: int, start: Trajectory | None) -> _Found:
         """Rounds of starts until the time is over; later rounds begin half their starts near the best so far."""
-        problem = self.problem
-        safe = safe_posture(problem, self.seed)
-        base = calm(problem) if problem.limits.start is not None or problem.limits.end is not None else None
+        ground = _ground(self.wanted.problem, safe_posture(self.wanted.problem, self.seed))
         best: _Found | None = None
         number = 0
         while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
-            near = None if best is None else best.z
             found: list[_Found | None] = [None] * _AT_ONCE
 
-            def one(k: int, number: int = number, near: Array | None = near,
+            def one(k: int, number: int = number, near: _Found | None = best,
                     found: list[_Found | None] = found) -> None:
                 given = start if number == 0 and k == 0 else None
                 with self.lock:
                     self.running += 1
                 try:
-                    found[k] = self._one(number, k, near if k % 2 == 0 else None, safe, base, given)
+                    found[k] = self._one(number, k, near if k % 2 == 0 else None, ground, given)
                 finally:
                     with self.lock:
                         self.running -= 1
@@ -133,33 +164,35 @@ class _Search:
                     best = motion
             number += 1
         if best is None:
-            raise self._nothing(safe, base)
+            raise self._nothing(ground)
         return best
 
-    def _one(self, number: int, k: int, near: Array | None, safe: Array, base: Array | None,
+    def _one(self, number: int, k: int, near: _Found | None, ground: _Ground,
              given: Trajectory | None) -> _Found | None:
         """One start, followed to its end."""
         if self.stop() and (number, k) != (0, 0):
             return None
-        problem = self.problem
         rng = np.random.default_rng([self.seed, number, k])
+        if self.wanted.free_knots and (number, k) != (0, 0):
+            ground, given = self._other_knots(near, ground, rng), near.trajectory if near is not None else None
+            near = None
+        problem = ground.problem
         if given is not None:
-            z = self._inside(given, safe, base)
+            z = _inside(given, ground)
         elif near is None:
-            z = good_start(problem, rng, safe, base)
+            z = good_start(problem, rng, ground.safe, ground.base)
         else:
             # Between two motions that respect the linear limits, all do.
             share = rng.choice([0.1, 0.2, 0.35])
-            z = (1.0 - share) * near + share * random_motion(problem, rng, safe, base)
-        last = z
-        kept = z
+            z = (1.0 - share) * near.z + share * random_motion(problem, rng, ground.safe, ground.base)
+        last = kept = z
         for point in descend(problem, z, self.stop):
             last = point.z
             if point.excess <= 1e-3:
                 kept = point.z
-        result = self._repaired(last, safe, base)
+        result = self._repaired(last, ground)
         if result is None and kept is not last:
-            result = self._tighten(kept, safe, base)
+            result = self._tighten(kept, ground)
         with self.lock:
             self.starts += 1
             if result is not None and result.value < self.best_value:
@@ -169,10 +202,20 @@ class _Search:
                     self.progress(*self.history[-1])
         return result
 
-    def _repaired(self, z: Array, safe: Array, base: Array | None) -> _Found | None:
+    def _other_knots(self, near: _Found | None, ground: _Ground, rng: np.random.Generator) -> _Ground:
+        """The same question on other knots: any, or a little off those of the best so far."""
+        problem, share = (ground.problem, 1.0) if near is None else (near.ground.problem, 0.15)
+        limits = problem.limits
+        try:
+            motions = with_random_knots(problem.family, rng, limits.start, limits.end, share)
+            return _ground(replace(problem, family=motions), ground.safe)
+        except NotPossibleError:  # these knots leave no way between the given postures
+            return ground
+
+    def _repaired(self, z: Array, ground: _Ground) -> _Found | None:
         """As `_tighten`, but what oversteps torque or space between the samples is searched again, more strictly."""
-        problem, orders = self.problem, (64.0,)
-        best = self._tighten(z, safe, base)
+        problem, orders = ground.problem, (64.0,)
+        best = self._tighten(z, ground)
         for _ in range(3):
             report = self.wanted.check(problem.family.trajectory(z))
             curved = [u.excess for u in report.usages if u.kind in ("torque", "space")]
@@ -182,32 +225,16 @@ class _Search:
             problem = replace(problem, curved=stricter)
             for point in descend(problem, z, self.stop, orders, 25):
                 z = point.z
-            again = self._tighten(z, safe, base)
+            again = self._tighten(z, ground)
             if again is not None and (best is None or again.value < best.value):
                 best = again
         return best
 
-    def _inside(self, given: Trajectory, safe: Array, base: Array | None) -> Array:
-        """A given motion as free numbers, drawn towards a calm one until it respects the linear limits."""
-        problem = self.problem
-        values = problem.family.functions(problem.t)[0]
-        c = np.linalg.lstsq(values, given.at(problem.t).q, rcond=None)[0].T
-        z, still = problem.family.free(c), self._still(safe, base)
-        for share in _SHRINK:
-            moved = still + share * (z - still)
-            if problem.excess(problem.signals(moved)) <= 1e-9:
-                return moved
-        return still
-
-    def _still(self, safe: Array, base: Array | None) -> Array:
-        family = self.problem.family
-        return family.free(np.outer(safe, family.centre)) if base is None else base
-
-    def _tighten(self, z: Array, safe: Array, base: Array | None) -> _Found | None:
+    def _tighten(self, z: Array, ground: _Ground) -> _Found | None:
         """The motion drawn towards a calm one until every limit holds on the dense grid; None if it never does."""
-        problem, family = self.problem, self.problem.family
-        anchors = [self._still(safe, base)]
-        if base is None:
+        problem, family = ground.problem, ground.problem.family
+        anchors = [ground.still]
+        if ground.base is None:
             # Where the motion itself stands well is a better place to shrink to than anywhere else.
             q = np.ascontiguousarray(problem.signals(z)[0])
             middle = 0.5 * (q.min(axis=0) + q.max(axis=0))
@@ -219,11 +246,11 @@ class _Search:
                 trajectory = family.trajectory(moved)
                 report = self.wanted.check(trajectory)
                 if report.ok:
-                    return _Found(moved, trajectory, self.wanted.value(trajectory), report)
+                    return _Found(moved, trajectory, self.wanted.value(trajectory), report, ground)
         return None
 
-    def _nothing(self, safe: Array, base: Array | None) -> NotPossibleError:
-        trajectory = self.problem.family.trajectory(self._still(safe, base))
+    def _nothing(self, ground: _Ground) -> NotPossibleError:
+        trajectory = ground.problem.family.trajectory(ground.still)
         wrong = self.wanted.check(trajectory).violated
         if wrong:
             return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits, even the calmest one "

@@ -132,6 +132,8 @@ def random_motion(problem: Problem, rng: np.random.Generator, safe: Array, base:
     """
     family, (low, high) = problem.family, problem.bounds
     z = rng.normal(size=(family.dof, family.size)) * problem.unit
+    # Some draws prefer slow and wide motions, which uniform ones hardly ever are.
+    z = (z @ family.null.T * family.wave ** -rng.choice([0.0, 0.5, 1.0, 1.5])) @ family.null
     still = family.free(np.outer(safe, family.centre)) if base is None else base
     if base is None:
         middle = family.free(np.outer(np.ones(family.dof), family.centre))  # of the constant 1

@@ -1,0 +1,212 @@
+"""Exciting motions: the WAM of Sousa's thesis, gradients against differences, other searches in the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from _peers import best
+from scipy.optimize import minimize
+
+from dynid.dynamics.threads import side_by_side
+from dynid.excite import Criterion, FourierSeries, Limits, excite
+from dynid.excite.design import Design, design
+from dynid.excite.starts import random_motion, safe_posture, worst
+from dynid.model import Model, make_terms
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+
+SEEDS = range(5)
+WAM_BUDGET, ROBOT_BUDGET = 20.0, 8.0  # s; the WAM is asked for within 60
+ROBOTS = ("kuka-lwr4", "franka-panda", "ur10", "staubli-tx40")
+RANDOM = 200
+# Sousa, table 4.4: a_1..a_6, b_1..b_6, q_0 of each joint of trajectory A.
+TRAJECTORY_A = np.array([
+    [0.53, -0.01, 0.17, 0.08, 0.60, 0.20, -0.38, -0.17, 0.21, 0.11, -0.35, 0.15, 0.50],
+    [0.43, -0.19, 0.34, 0.24, 0.11, 0.05, -0.04, 0.19, -0.43, -0.19, -0.45, 0.36, -0.11],
+    [0.00, 0.55, -0.12, 0.39, -0.13, -0.07, 0.38, 1.21, 0.27, 0.55, 0.06, -0.32, 0.54],
+    [0.32, -0.20, -0.50, 0.17, 0.06, -0.15, -0.44, -0.00, 0.58, -0.10, 0.46, 0.01, 1.76],
+    [0.06, -0.03, -0.41, -0.02, 0.65, 0.68, -0.36, 0.66, 0.43, -0.18, -0.14, -0.14, -1.28],
+    [0.48, 0.03, 0.32, 0.13, 0.04, 0.20, -0.07, 0.55, 0.38, 0.19, 0.45, 0.15, -0.11],
+    [0.79, 0.70, 0.08, 0.02, 1.22, -0.28, 0.40, -0.13, 0.31, 0.79, -0.09, 0.49, 0.42],
+])
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    return {**wam(progress), **gradient(progress), "robots": [other_searches(name, progress) for name in ROBOTS]}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [("what", "ours", "compared", "ratio"),
+            ("WAM condition number, thesis 107.9", f"{result['wam_condition_median']:.1f}", "107.9",
+             f"{107.9 / result['wam_condition_median']:.1f}"),
+            ("seconds to 70", f"{result['seconds_to_70_median']:.1f}", "60", ""),
+            ("value and gradient, ms; differences", f"{result['gradient_ms']:.2f}", f"{result['differences_ms']:.0f}",
+             f"{result['gradient_speedup']:.0f}")]
+    for robot in result["robots"]:
+        for peer in ("random_median", "random_at_limits_median", "cobyla", "genetic"):
+            rows.append((f"{robot['robot']}: largest deviation, {peer.replace('_', ' ')}", f"{robot['ours']:.3g}",
+                         f"{robot[peer]:.3g}", f"{robot[peer] / robot['ours']:.1f}"))
+    return rows
+
+
+def of(name: str) -> Model:
+    robot = Robot.builtin(name)
+    return Model(robot, make_terms(robot, defaults=True))
+
+
+def wam(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Period 12.5 s, six harmonics, its ranges, and per joint no faster and no harder than trajectory A."""
+    peaks = FourierSeries(TRAJECTORY_A[:, :6], TRAJECTORY_A[:, 6:12], TRAJECTORY_A[:, 12], 12.5).at(
+        np.linspace(0, 12.5, 20001))
+    limits = Limits.of(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
+                       upper=[2.6, 2.0, 2.8, 3.1, 1.3, 1.6, 2.2], velocity=np.abs(peaks.dq).max(axis=0),
+                       acceleration=np.abs(peaks.ddq).max(axis=0), torque=np.inf)
+    found = []
+    for seed in SEEDS:
+        progress(f"WAM, seed {seed}")
+        found.append(excite(of("barrett-wam"), limits, duration=12.5, harmonics=6, rest=False, seed=seed,
+                            budget=WAM_BUDGET, rate=32.0))
+        assert found[-1].report.ok
+    to_70 = [next((seconds for seconds, value in one.history if value <= 70.0), np.inf) for one in found]
+    return {"wam_condition_median": float(np.median([one.condition for one in found])),
+            "wam_conditions": [one.condition for one in found],
+            "wam_base_parameters": len(found[0].base),
+            "seconds_median": float(np.median([one.elapsed for one in found])),
+            "seconds_to_70_median": float(np.median(to_70))}
+
+
+def gradient(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Seven joints, 500 samples, 11 coefficients a joint."""
+    progress("gradient")
+    limits = Limits.of(Robot.builtin("barrett-wam"), velocity=2.0, acceleration=5.0, torque=np.inf)
+    problem = design(of("barrett-wam"), limits, duration=12.5, harmonics=5, rest=False).problem
+    problem = replace(problem, t=np.linspace(0, 12.5, 500), criterion=Criterion("condition"))
+    z = 0.3 * np.random.default_rng(0).normal(size=(7, 11))
+    problem.value_and_gradient(z)
+
+    def differences() -> Array:
+        base, out = problem.value(z), np.empty_like(z)
+        for index in np.ndindex(z.shape):
+            moved = z.copy()
+            moved[index] += 1e-7
+            out[index] = (problem.value(moved) - base) / 1e-7
+        return out
+
+    # One thread of the BLAS, as in the search itself.
+    exact, = side_by_side(lambda work: best(work, 30), [lambda: problem.value_and_gradient(z)], 1)
+    slow, = side_by_side(lambda work: best(work, 3), [differences], 1)
+    return {"gradient_ms": 1e3 * exact, "differences_ms": 1e3 * slow, "gradient_speedup": slow / exact}
+
+
+def other_searches(name: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Largest expected deviation (noise 30 dB below the torques) after the same time, and of random motions."""
+    progress(f"{name}, random motions")
+    model = of(name)
+    options: dict[str, Any] = {"duration": 20.0, "harmonics": 10, "criterion": "largest"}
+    rng = np.random.default_rng(7)
+    plain = design(model, **options)
+    theta = np.array([0.0 if p.nominal is None else p.nominal for p in model.parameters])
+    safe = safe_posture(plain.problem, 0)
+    torques = [model.inverse_dynamics(theta, *plain.log(plain.problem.family.trajectory(
+        random_series(plain, rng, safe, True)))) for _ in range(20)]
+    options["noise"] = np.sqrt(np.mean(np.square(torques), axis=(0, 1))) * 10 ** (-30 / 20)
+    wanted = design(model, **options)
+    result: dict[str, Any] = {"robot": name}
+    for key, full in (("random_median", False), ("random_at_limits_median", True)):
+        values = [wanted.value(wanted.problem.family.trajectory(random_series(wanted, rng, safe, full)))
+                  for _ in range(RANDOM)]
+        result[key] = float(np.median(values))
+    for peer, search in (("cobyla", cobyla), ("genetic", genetic)):
+        progress(f"{name}, {peer}")
+        result[peer] = feasible(wanted, search(wanted, safe, rng), safe)
+    progress(f"{name}, ours")
+    ours = excite(model, budget=ROBOT_BUDGET, seed=0, **options)
+    assert ours.report.ok
+    return result | {"ours": ours.value, "gain_over_random": result["random_median"] / ours.value}
+
+
+def random_series(wanted: Design, rng: np.random.Generator, safe: Array, full: bool) -> Array:
+    """A random series with rest at both ends and all velocity coefficients alike (Simionato, eq. 5.1), anywhere in the
+    range. full: joint by joint as large as the limits allow, else any size below; smaller where torques need it."""
+    problem, family = wanted.problem, wanted.problem.family
+    low, high = problem.bounds
+    while True:
+        z = family.free(family.fixed + rng.uniform(-0.5, 0.5, family.fixed.shape) * (family.centre == 0))
+        moved = problem.functions @ z.T
+        size = np.min([high[s] / np.abs(moved[s]).max(axis=0) for s in (1, 2, 3)], axis=0)
+        z *= 0.999 * np.minimum(size, (high[0] - low[0]) / np.ptp(moved[0], axis=0))[:, None]
+        z *= 1.0 if full else rng.uniform(0.0, 1.0, (family.dof, 1))
+        moved = problem.functions[0] @ z.T
+        z += rng.uniform(low[0] - moved.min(axis=0), high[0] - moved.max(axis=0))[:, None] * family.free(
+            np.outer(np.ones(family.dof), family.centre))
+        still = family.free(np.outer(safe, family.centre))
+        for share in (1.0, 0.8, 0.6, 0.4):
+            if worst(problem, still + share * (z - still)) <= 0:
+                return still + share * (z - still)
+
+
+def penalised(wanted: Design, z: Array) -> float:
+    """As the thesis does: the criterion and a penalty on what is overstepped."""
+    problem = wanted.problem
+    return problem.value(z) + 10.0 * max(0.0, problem.excess(problem.signals(z))) + 10.0 * max(0.0, worst(problem, z))
+
+
+class _TimeIsOver(Exception):
+    pass
+
+
+def cobyla(wanted: Design, safe: Array, rng: np.random.Generator) -> Array:
+    """COBYLA with a penalty (Sousa, s. 4.3.2), from the best of 30 random motions."""
+    problem, began = wanted.problem, time.monotonic()
+    z = min((random_motion(problem, rng, safe, None) for _ in range(30)), key=lambda one: penalised(wanted, one))
+    found = [(penalised(wanted, z), z)]
+
+    def target(x: Array) -> float:
+        if time.monotonic() - began > ROBOT_BUDGET:
+            raise _TimeIsOver
+        moved = x.reshape(problem.unit.shape) * problem.unit
+        value = penalised(wanted, moved)
+        if value < found[0][0]:
+            found[0] = (value, moved)
+        return value
+
+    try:
+        minimize(target, (z / problem.unit).ravel(), method="COBYLA", options={"rhobeg": 0.1, "maxiter": 10 ** 7})
+    except _TimeIsOver:
+        pass
+    return found[0][1]
+
+
+def genetic(wanted: Design, safe: Array, rng: np.random.Generator) -> Array:
+    """A genetic algorithm with real numbers: tournaments, blends of two parents, mutation, the best two survive."""
+    problem, began, size = wanted.problem, time.monotonic(), 40
+    herd = [random_motion(problem, rng, safe, None) for _ in range(size)]
+    scores = np.array([penalised(wanted, z) for z in herd])
+    while time.monotonic() - began < ROBOT_BUDGET:
+        order = np.argsort(scores)
+        young = [herd[order[0]], herd[order[1]]]
+        while len(young) < size:
+            pairs = rng.integers(size, size=(2, 3))
+            mother, father = (herd[row[np.argmin(scores[row])]] for row in pairs)
+            share = rng.uniform(-0.2, 1.2, mother.shape)
+            child = share * mother + (1 - share) * father
+            mutate = rng.random(child.shape) < 0.05
+            young.append(child + mutate * rng.normal(size=child.shape) * 0.1 * problem.unit)
+        herd = young
+        scores = np.array([penalised(wanted, z) for z in herd])
+    return herd[int(np.argmin(scores))]
+
+
+def feasible(wanted: Design, z: Array, safe: Array) -> float:
+    """The value of a motion drawn towards rest until it respects every limit."""
+    family = wanted.problem.family
+    still = family.free(np.outer(safe, family.centre))
+    for share in np.linspace(1.0, 0.02, 50):
+        trajectory = family.trajectory(still + share * (z - still))
+        if wanted.check(trajectory).ok:
+            return wanted.value(trajectory)
+    return float("inf")
