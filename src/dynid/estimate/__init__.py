@@ -1,9 +1,21 @@
 """The methods, one file a family, and Estimate, the one result type."""
 
-from dynid.estimate import consistent, least_squares, likelihood, ridge, robust, separable, total
+from dynid.estimate import (
+    consistent,
+    direct,
+    instrumental,
+    least_squares,
+    likelihood,
+    output_error,
+    ridge,
+    robust,
+    separable,
+    total,
+)
 from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Problem", "Removal", "consistent", "essential", "identify", "least_squares",
-           "likelihood", "method", "methods", "ridge", "robust", "separable", "total"]
+__all__ = ["Essential", "Estimate", "Problem", "Removal", "consistent", "direct", "essential", "identify",
+           "instrumental", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
+           "robust", "separable", "total"]

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
-from dynid.recording import Samples
+from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import Progress
 from dynid.robot.inertia import Array
+from dynid.simulate import Controller
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class Problem:
     """A model, the fold of the data on its base parameters, and the samples themselves for methods that look twice.
 
     samples: empty when only a saved fold is at hand. nominal (parameters,): values the user starts from, if any.
+    recordings: the logs behind the samples, one each, for the references that closed-loop methods simulate with.
+    controller: the machine's control law, if known.
     """
 
     model: LinearModel
@@ -29,6 +32,8 @@ class Problem:
     nominal: Array | None = None
     threads: int | None = None
     progress: Progress | None = None
+    recordings: tuple[Recording, ...] = ()
+    controller: Controller | None = None
 
     @property
     def base(self) -> BaseParameters:
@@ -37,13 +42,17 @@ class Problem:
     @staticmethod
     def of(model: LinearModel, samples: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
            nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
-           progress: Progress | None = None) -> Problem:
+           progress: Progress | None = None, recordings: Recording | Sequence[Recording] = (),
+           controller: Controller | None = None) -> Problem:
         """Fold samples for a model. nominal: default the values the robot's source gives, where it gives all."""
         parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
         base = base_parameters(model) if base is None else base
         regression = fold(model, parts, base=base, blocks=blocks, threads=threads, progress=progress)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
-        return Problem(model, regression, parts, nominal, threads, progress)
+        logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+        if logs and len(logs) != len(parts):
+            raise ModelError(f"{len(logs)} recordings were given for {len(parts)} sets of samples")
+        return Problem(model, regression, parts, nominal, threads, progress, logs, controller)
 
     def need_samples(self, method: str) -> tuple[Samples, ...]:
         """The samples, or a refusal that names the method."""

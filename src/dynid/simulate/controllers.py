@@ -1,4 +1,8 @@
-"""Control laws: what turns a reference and the measured motion into torques."""
+"""Control laws: what turns a reference and the measured motion into torques.
+
+All have limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag:
+ticks by which the speed they use is old, 1 for a central difference of positions, 0.5 for a backward one.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,13 @@ from dynid.simulate.plant import can_compile, make_plant, per_joint
 
 @dataclass(frozen=True, eq=False)
 class PD:
-    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint; limit: largest torque."""
+    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint."""
 
     kp: ArrayLike
     kd: ArrayLike
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         return _law(dof, self, kp=self.kp, kd=self.kd, follow=1.0)
@@ -42,6 +47,7 @@ class PID:
     kd: ArrayLike
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         return _law(dof, self, kp=self.kp, ki=self.ki, kd=self.kd, follow=1.0)
@@ -65,6 +71,7 @@ class Cascade:
     feedforward: bool = False
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         drive = np.multiply(self.gain, self.kv)
@@ -86,13 +93,15 @@ class Poles:
     damping: ArrayLike = 1.0
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def tuned(self, inertia: Array) -> Cascade:
         """The cascade for joints of the given inertia (dof,)."""
         omega, damping = (np.asarray(x, dtype=float) for x in (self.omega, self.damping))
         if np.any(omega <= 0) or np.any(damping <= 0):
             raise ModelError("poles need omega and damping above zero")
-        return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay)
+        return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay,
+                       speed_lag=self.speed_lag)
 
     def slower(self, factor: float) -> Poles:
         """The same damping at `factor` times the bandwidth."""
@@ -115,6 +124,7 @@ class ComputedTorque:
     rotors: bool = True
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         if not can_compile(self.model):
@@ -137,6 +147,7 @@ class TorqueDriven:
     torque: Array
     limit: ArrayLike = np.inf
     delay: int = 0
+    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         feed = np.ascontiguousarray(self.torque, dtype=float)
@@ -187,5 +198,8 @@ def _law(dof: int, controller: Any, **gains: ArrayLike) -> Law:
         raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one a joint")
     if not isinstance(controller.delay, int) or controller.delay < 0:
         raise ModelError(f"the delay of a controller is a whole number of ticks, got {controller.delay}")
+    lag = float(controller.speed_lag)
+    if not 0.0 <= lag <= 1000.0:
+        raise ModelError(f"the speed lag of a controller is a number of ticks from 0, got {controller.speed_lag}")
     return Law(**arrays, rows=np.zeros(0), extra=np.zeros((dof, dof)), feed=np.zeros((0, dof)),
-               limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay)
+               limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag)

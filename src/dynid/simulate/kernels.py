@@ -38,6 +38,7 @@ class Law(NamedTuple):
 
     The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) where there are any; then
     `feed` (ticks, n) or (0, n) is added and the sum is cut to +-limit. delay: ticks until it reaches the motor.
+    speed_lag: ticks, not always whole, by which the speed used is old.
     """
 
     kp: Array
@@ -50,6 +51,7 @@ class Law(NamedTuple):
     feed: Array
     limit: Array
     delay: int
+    speed_lag: float
 
 
 class Sensors(NamedTuple):
@@ -262,6 +264,20 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
 
 
 @njit(**OPTIONS)
+def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
+    """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
+    size = len(past)
+    if tick == 0:
+        for k in range(size):
+            past[k] = speed
+    past[tick % size] = speed
+    whole = int(lag)
+    share = lag - whole
+    for i in range(len(speed)):
+        out[i] = (1.0 - share) * past[(tick - whole) % size, i] + share * past[(tick - whole - 1) % size, i]
+
+
+@njit(**OPTIONS)
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
         steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, work: Space) -> tuple[int, int]:
     """The closed loop over all ticks of the reference (ticks, n): what happened and at which tick.
@@ -274,7 +290,7 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
     bent = len(plant.flexible) > 0
     at = 2 * n + len(plant.lugre)
     seen, speed, integral, tau = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    held = np.zeros((law.delay + 1, n))
+    held, past, old = np.zeros((law.delay + 1, n)), np.zeros((int(law.speed_lag) + 2, n)), np.zeros(n)
     first, guess = np.zeros(len(y)), np.full(1, 0.1 * period)
     for tick in range(ticks):
         if bent:
@@ -282,7 +298,8 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
         else:
             see(sensors, tick, period, y[:n], y[n:2 * n], seen, speed)
         slot = held[tick % (law.delay + 1)]
-        command(law, plant, tick, period, seen, speed, qr[tick], dqr[tick], ddqr[tick], integral, slot, work)
+        lagged(past, tick, law.speed_lag, speed, old)
+        command(law, plant, tick, period, seen, old, qr[tick], dqr[tick], ddqr[tick], integral, slot, work)
         tau[:] = held[(tick + 1) % (law.delay + 1)] if tick >= law.delay else held[0]
         if not derivative(plant, tau, y, first, work):
             return SINGULAR, tick

@@ -120,15 +120,17 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
     return torque
 
 
-def run(body: Body, command: Command, delay: int, sensors: Sensors, reference: Reference, y: Array, fastest: Array,
-        seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
+def run(body: Body, command: Command, delay: int, lag: float, sensors: Sensors, reference: Reference, y: Array,
+        fastest: Array, seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
     """As `kernels.run`; seat: where in the state the measured position and velocity begin."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []
+    past, old = np.zeros((int(lag) + 2, n)), np.zeros(n)
     for tick in range(len(reference)):
         kernels.see(sensors, tick, period, y[seat[0]:seat[0] + n], y[seat[1]:seat[1] + n], seen, speed)
-        held.append(command(tick, seen, speed))
+        kernels.lagged(past, tick, lag, speed, old)
+        held.append(command(tick, seen, old))
         tau = held[max(tick - delay, 0)]
         if not body.derivative(tau, y, dy):
             return SINGULAR, tick

@@ -80,7 +80,11 @@ class Reference:
         if recording.reference is None:
             raise RecordingError(f"{recording.source}: the log has no reference; name its columns in the mapping, or "
                                  "let the method take it from the filtered positions")
-        rate = recording.rate if rate is None else rate
+        if rate is None:
+            # Stamps are rounded: over a whole uniform log its mean rate is far better known than the median one.
+            even = np.linspace(recording.t[0], recording.t[-1], len(recording))
+            mean = (len(recording) - 1) / recording.duration
+            rate = mean if np.abs(recording.t - even).max() < 0.1 / mean else recording.rate
         start, ticks = float(recording.t[0]), round(recording.duration * rate) + 1
         grid = start + np.arange(ticks) / rate
         velocity = recording.reference_velocity

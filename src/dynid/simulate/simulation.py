@@ -27,8 +27,10 @@ from dynid.simulate.controllers import (
 )
 from dynid.simulate.kernels import DIVERGED, DONE, SINGULAR, Sensors
 from dynid.simulate.plant import (
+    DIRECTION,
     HARD,
     KIND,
+    WIDTH,
     Flexible,
     LuGre,
     Plant,
@@ -131,6 +133,21 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
     return inertia_matrices(model, theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
 
 
+def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None
+                 ) -> tuple[Array, Array]:
+    """Where dry friction acts: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
+
+    A model that is not built in is taken to have one on every joint, of no width.
+    """
+    if not (isinstance(model, Model) and can_compile(model)):
+        return np.eye(model.dof), np.zeros(model.dof)
+    vector, run = _vector(model.parameters, theta), Settings(step=step)
+    plant = make_plant(model, vector)
+    widths = np.where(plant.elements[:, KIND] == HARD, _widths(model, plant, vector, reference, run),
+                      plant.elements[:, WIDTH])
+    return plant.elements[:, DIRECTION:], widths
+
+
 def inertia_matrices(model: LinearModel, theta: ArrayLike, q: Array) -> Array:
     """(samples, dof, dof) of any model linear in its parameters."""
     direct = getattr(model, "inertia_matrix", None)
@@ -177,8 +194,9 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
         command = loop.function_command(controller, reference, n) if law is None else \
             loop.law_command(law, plant, reference, n, work)
         first = 0 if plant is None or not len(plant.flexible) else 2 * n + len(plant.lugre)
-        delay = 0 if law is None else law.delay
-        ended, tick = loop.run(body, command, delay, sensors, reference, y, fastest, (first, first + n), out, measured)
+        delay, lag = (0, 0.0) if law is None else (law.delay, law.speed_lag)
+        seat = (first, first + n)
+        ended, tick = loop.run(body, command, delay, lag, sensors, reference, y, fastest, seat, out, measured)
     if ended != DONE:
         step = 1.0 / (reference.rate * max(steps, 1))
         raise NotPossibleError(_reason(ended, reference.t[tick], model, out, tick, step))

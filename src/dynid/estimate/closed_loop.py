@@ -1,0 +1,340 @@
+"""What the closed-loop methods share: references, the loop as it is simulated at each iteration, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import bilinear, butter, lfilter, lfiltic, sosfiltfilt
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.problem import Problem
+from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
+from dynid.recording import Samples
+from dynid.robot.inertia import Array
+from dynid.simulate import (
+    PD,
+    PID,
+    Cascade,
+    ComputedTorque,
+    Controller,
+    Poles,
+    Reference,
+    Simulation,
+    dry_elements,
+    joint_inertia,
+    simulate,
+)
+
+Start = Literal["regular", "nominal", "wls"]
+DEFAULT_BANDWIDTH = 40.0  # Hz, of a loop nobody told us about
+_CLOSE = 2.0  # within this factor of the inertia that the loop shows, its true gains are simulated unchanged
+_SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
+_SETTLED = 5.0  # time constants after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One log: its samples, what its controller was asked to follow, and whether that had to be made up."""
+
+    samples: Samples
+    reference: Reference
+    made_up: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """All logs of a problem with the control law, ready to be simulated with any parameters.
+
+    shown (dof,): inertia of each joint that the logged loop shows; None where the law does not need it.
+    """
+
+    model: LinearModel
+    logs: tuple[Log, ...]
+    controller: Controller
+    shown: Array | None
+    settled: float
+    step: float | None
+    notes: tuple[str, ...]
+
+    def law(self, inertia: Array) -> Controller:
+        """The law to simulate with joints of this inertia (dof,): the poles stay where the machine has them."""
+        if isinstance(self.controller, Poles):
+            return self.controller.tuned(inertia)
+        if self.shown is None or not isinstance(self.controller, PD | PID | Cascade):
+            return self.controller
+        ratio = inertia / self.shown
+        if np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE)):
+            return self.controller
+        return self.controller.scaled(ratio)
+
+    def inertia(self, theta: Array) -> Array:
+        """Largest inertia of each joint along the references (dof,); refused where it is not positive."""
+        found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
+        if np.any(found <= 0):
+            j = int(np.argmin(found))
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, which cannot move; use a pc- "
+                                   "method, drop parameters that the motion does not excite, or start from "
+                                   "better values")
+        return found
+
+    def run(self, theta: Array) -> list[Simulation]:
+        """The closed loop of every log with parameters theta (parameters,)."""
+        law = self.law(self.inertia(theta))
+        return [simulate(self.model, theta, law, log.reference, step=self.step) for log in self.logs]
+
+    def run_regular(self) -> list[Simulation]:
+        """The closed loop of unit inertias, the regular start (Janot, Vandanjon, Gautier, eq. 48-50)."""
+        n = self.model.dof
+        ones = np.ones(n)
+        controller = self.controller
+        if isinstance(controller, ComputedTorque):
+            root = np.sqrt(np.asarray(controller.kp, dtype=float))
+            law: Controller = Poles(root, np.asarray(controller.kd, dtype=float) / (2.0 * root)).tuned(ones)
+        elif isinstance(controller, PD | PID | Cascade) and self.shown is not None:
+            law = controller.scaled(ones / self.shown)
+        elif isinstance(controller, Poles):
+            law = controller.tuned(ones)
+        else:
+            raise ModelError("the regular start needs a controller whose gains can be rescaled; with a function as the "
+                             "controller use start = 'nominal' or 'wls'")
+        unit: LinearModel = Model(self.model.robot, (RotorInertia(),)) if isinstance(self.model, Model) else Unit(n)
+        return [simulate(unit, ones, law, log.reference, step=self.step) for log in self.logs]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Joints of unit inertia that do not feel each other: the regular start of a model that has no robot."""
+
+    dof: int
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, f"joint{j + 1}") for j in range(self.dof)))
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return np.einsum("sj,jk->sjk", ddq, np.eye(self.dof))
+
+    def forward_dynamics(self, theta: Array, q: Array, dq: Array, tau: Array) -> Array:
+        return tau / theta
+
+
+@dataclass(frozen=True, eq=False)
+class How:
+    """Options that all iterated closed-loop methods share."""
+
+    start: Start
+    tolerance: float
+    max_iterations: int
+    step: float | None
+    controller: Controller | None
+    transient: float | None
+
+
+def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
+    """The loop of a problem: references of its logs, or made from the positions where a log has none."""
+    parts = problem.need_samples(method)
+    law = controller or problem.controller
+    notes = []
+    if law is None:
+        slowest = min(part.rate for part in parts)
+        omega = min(2.0 * np.pi * DEFAULT_BANDWIDTH, 0.15 * slowest)
+        law = Poles(np.full(problem.model.dof, omega))
+        notes.append(f"no controller was given: a cascade with both poles at {omega:.3g} rad/s is simulated")
+    logs = []
+    for k, part in enumerate(parts):
+        recording = problem.recordings[k] if problem.recordings else None
+        if recording is not None and recording.reference is not None:
+            reference = Reference.from_recording(recording)
+            if reference.t[-1] < part.t[-1] - 1.5 / reference.rate or reference.t[0] > part.t[0] + 1.5 / reference.rate:
+                raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to "
+                                 f"{reference.t[-1]:.4g} s, the samples to {part.t[-1]:.4g} s; give the whole "
+                                 "reference or cut the log to it")
+            logs.append(Log(part, reference, False))
+        else:
+            logs.append(Log(part, _from_positions(part, law), True))
+            notes.append(f"{part.source} holds no reference: it was taken from the filtered positions")
+    made_up = any(log.made_up for log in logs)
+    shown = None
+    if isinstance(law, PD | PID | Cascade):
+        if made_up:
+            raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed; give "
+                             "the reference, or the loop's poles instead of its gains")
+        law, said = _with_lag(law, problem, logs)
+        notes += said
+        shown = _shown_inertia(law, logs)
+        notes.append("inertia of the joints that the logged loop shows: " + ", ".join(f"{x:.3g}" for x in shown))
+    return Loop(problem.model, tuple(logs), law, shown, _settling(law, shown), step, tuple(notes))
+
+
+def first_run(problem: Problem, loop: Loop, start: Start) -> list[Simulation]:
+    """The simulations that the first iteration takes its instruments from."""
+    if start == "regular":
+        return loop.run_regular()
+    if start == "nominal":
+        return loop.run(problem.need_nominal("closed loop"))
+    if start == "wls":
+        from dynid.estimate.least_squares import weighted_least_squares
+        return loop.run(weighted_least_squares(problem).full)
+    raise ModelError(f"a closed-loop method starts from 'regular', 'nominal' or 'wls', not '{start}'")
+
+
+def at_samples(samples: Samples, run: Simulation) -> Samples:
+    """A simulated motion at the rows of measured samples; its accelerations by central differences of its velocities,
+    as a tick's torque makes them jump."""
+    ddq = np.gradient(run.dq, 1.0 / run.rate, axis=0)
+    place = (samples.t - run.t[0]) * run.rate
+    whole = np.clip(np.round(place).astype(np.int64), 0, len(run) - 1)
+    if np.all(np.abs(place - whole) < 1e-3):
+        q, dq, ddq, tau = run.q[whole], run.dq[whole], ddq[whole], run.tau[whole]
+    else:
+        q, dq, ddq, tau = (np.column_stack([np.interp(samples.t, run.t, x[:, j]) for j in range(x.shape[1])])
+                           for x in (run.q, run.dq, ddq, run.tau))
+    return replace(samples, q=np.ascontiguousarray(q), dq=np.ascontiguousarray(dq), ddq=np.ascontiguousarray(ddq),
+                   tau=np.ascontiguousarray(tau))
+
+
+def tracking(loop: Loop, runs: Sequence[Simulation]) -> float:
+    """How far simulated positions are from measured ones, percent of their motion."""
+    miss = size = 0.0
+    for log, run in zip(loop.logs, runs, strict=True):
+        there = at_samples(log.samples, run).q
+        moved = log.samples.q - log.samples.q.mean(axis=0)
+        miss, size = miss + float(np.sum((there - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
+    return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
+
+
+def standing(loop: Loop, clean: Samples, theta: Array | None, reference: Reference) -> NDArray[np.bool_]:
+    """(samples, dof): rows in which dry friction that acts on a joint has no clear sign."""
+    if theta is None:
+        directions, widths = np.eye(loop.model.dof), np.zeros(loop.model.dof)
+    else:
+        directions, widths = dry_elements(loop.model, theta, reference, loop.step)
+    out = np.zeros(clean.q.shape, dtype=bool)
+    for direction, width in zip(directions, widths, strict=True):
+        speed = np.abs(clean.dq @ direction)
+        slow = speed < max(_SLOW * float(speed.max()), 3.0 * float(width))
+        out[:, direction != 0.0] |= slow[:, None]
+    return out
+
+
+def relaxed(new: tuple[Array, Array | None], old: tuple[Array, Array | None], changes: Sequence[float]
+            ) -> tuple[Array, Array | None]:
+    """Base values and parameters to go on with: the new ones, or half way to them where iterations do not contract.
+
+    Dry friction of joints that nearly stand still can make the estimate swing between two answers; the mean of two
+    consistent robots is one as well.
+    """
+    if len(changes) < 2 or changes[-1] < 0.7 * changes[-2]:
+        return new
+    theta = None if new[1] is None or old[1] is None else 0.5 * (new[1] + old[1])
+    return 0.5 * (new[0] + old[0]), theta
+
+
+def stopped(method: str, iteration: int, error: NotPossibleError) -> NotPossibleError:
+    """The sentence of a simulation that failed, with the iteration it failed in."""
+    return NotPossibleError(f"method '{method}' stopped at iteration {iteration}: {error}")
+
+
+def _from_positions(samples: Samples, law: Controller) -> Reference:
+    """A reference that makes the loop follow the filtered positions: qr = q + 2 zeta/omega dq + ddq/omega^2, the
+    inverse of Janot, Vandanjon, Gautier, eq. 42."""
+    if not isinstance(law, Poles):
+        return Reference(samples.q, samples.dq, samples.ddq, samples.rate, float(samples.t[0]))
+    omega, damping = (np.broadcast_to(np.asarray(x, dtype=float), (samples.dof,)) for x in (law.omega, law.damping))
+    q = samples.q + 2.0 * damping / omega * samples.dq + samples.ddq / omega ** 2
+    return Reference.of(q, rate=samples.rate, start=float(samples.t[0]))
+
+
+def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) -> tuple[PD | PID | Cascade, list[str]]:
+    """The law with the age of the speed it uses, as the log itself shows it.
+
+    The logged torque says which speed the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. A controller
+    that takes it from positions sees it late by d, v = dq - d ddq, which moves the loop as d kd of inertia would.
+    """
+    if law.speed_lag or isinstance(law, PID):
+        return law, []
+    gains = law.law(problem.model.dof)
+    lags = []
+    for log, recording in zip(logs, problem.recordings, strict=True):
+        rate = log.reference.rate
+        cutoff = butter(4, 0.04, output="sos")
+        q, tau = (np.column_stack([np.interp(log.reference.t, recording.t, x[:, j]) for j in range(x.shape[1])])
+                  for x in (recording.q, recording.tau))
+        seen = (gains.kp * (log.reference.q - q) + gains.kd * gains.follow * log.reference.dq - tau) / gains.kd
+        dq = np.gradient(q, 1.0 / rate, axis=0)
+        ddq = np.gradient(dq, 1.0 / rate, axis=0)
+        if len(q) < 200:
+            return law, []
+        v, dq, ddq = (sosfiltfilt(cutoff, x, axis=0)[50:-50] for x in (seen, dq, ddq))
+        for j in range(q.shape[1]):
+            x = np.column_stack([dq[:, j], -ddq[:, j]])
+            (gain, lag), *_ = np.linalg.lstsq(x, v[:, j], rcond=None)
+            miss = float(np.linalg.norm(v[:, j] - x @ [gain, lag])) / max(float(np.linalg.norm(v[:, j])), 1e-300)
+            if miss < 0.02 and abs(gain - 1.0) < 0.02:
+                lags.append(lag * rate)
+    if len(lags) < len(logs) * problem.model.dof:
+        return law, ["the logged torques are not those of the given law to 2 %: gains or reference may be others"]
+    lag = float(np.clip(np.median(lags), 0.0, 100.0))
+    if lag < 0.05:
+        return law, []
+    lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag
+    return replace(law, speed_lag=lag), [f"the logged torques show that the controller's speed is {lag:.3g} ticks old"]
+
+
+def _shown_inertia(law: PD | PID | Cascade, logs: Sequence[Log]) -> Array:
+    """The inertia of each joint with which its linear loop turns the reference into the measured position best.
+
+    q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction and coupling are left out, so this is
+    a scale for gains, no estimate. The joint's mean position has no part in it.
+    """
+    dof = logs[0].samples.dof
+    gains = law.law(dof)
+    found = np.ones(dof)
+    for j in range(dof):
+        kp, ki, kd, follow = (float(x[j]) for x in (gains.kp, gains.ki, gains.kd, gains.follow))
+
+        def miss(log_inertia: float, j: int = j, kp: float = kp, ki: float = ki, kd: float = kd,
+                 follow: float = follow) -> float:
+            inertia, total = np.exp(log_inertia), 0.0
+            for log in logs:
+                rate = log.reference.rate
+                b, a = bilinear([kd * follow, kp, ki] if ki else [kd * follow, kp],
+                                [inertia, kd, kp, ki] if ki else [inertia, kd, kp], rate)
+                x = log.reference.q[:, j]
+                state = lfiltic(b, a, np.full(len(a), x[0]), np.full(len(b), x[0]))
+                y, _ = lfilter(b, a, x, zi=state)
+                there = np.interp(log.samples.t, log.reference.t, y)
+                total += float(np.sum((there - log.samples.q[:, j]) ** 2))
+            return total
+
+        grid = np.log(kd / max(kp / max(kd, 1e-300), 1e-12)) + np.linspace(np.log(1e-3), np.log(1e3), 49)
+        values = [miss(x) for x in grid]
+        best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
+        fine = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], 21)
+        found[j] = float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
+    return found
+
+
+def _settling(law: Controller, shown: Array | None) -> float:
+    """Seconds until a wrong start is forgotten, from the slowest pole of the loop."""
+    if isinstance(law, Poles):
+        slow = np.asarray(law.omega, dtype=float) * np.minimum(1.0, np.asarray(law.damping, dtype=float))
+        return float(_SETTLED / np.min(slow))
+    if isinstance(law, PD | PID | Cascade) and shown is not None:
+        gains = law.law(len(shown))
+        slow_pole = [np.min(-np.roots([J, kd, kp]).real) for J, kd, kp in zip(shown, gains.kd, gains.kp, strict=True)]
+        return float(_SETTLED / max(min(slow_pole), 1e-3))
+    if isinstance(law, ComputedTorque):
+        return float(_SETTLED / np.sqrt(np.min(np.asarray(law.kp, dtype=float))))
+    return 0.5
+
+
+def facts(loop: Loop, history: list[dict[str, Any]], seconds_dropped: float) -> dict[str, Any]:
+    """What every closed-loop method says of its iterations."""
+    return {"iterations": len(history), "converged": True, "history": history, "notes": list(loop.notes),
+            "transient_dropped": seconds_dropped,
+            "reference": "positions" if any(log.made_up for log in loop.logs) else "log"}

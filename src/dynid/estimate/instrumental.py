@@ -1,0 +1,337 @@
+"""Instrumental variables: iv, and pc-iv inside the set of robots that can exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import oaconvolve
+
+from dynid.consistency import fit
+from dynid.consistency.consistency import Form
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import closed_loop
+from dynid.estimate.closed_loop import (
+    How,
+    Loop,
+    Start,
+    at_samples,
+    first_run,
+    make_loop,
+    relaxed,
+    standing,
+    stopped,
+    tracking,
+)
+from dynid.estimate.consistent import consistency_of
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.instruments import (
+    Bools,
+    Measured,
+    Shadow,
+    dry_columns,
+    equations,
+    fold_instruments,
+    low_decimation,
+    soften,
+    taper,
+)
+from dynid.estimate.problem import Problem, method
+from dynid.estimate.transfer import filtered_references, plain_references
+from dynid.recording import Samples
+from dynid.regression import Stacked
+from dynid.regression.base import reduce_columns
+from dynid.regression.fold import Layout, triangular
+from dynid.regression.residuals import autocovariance
+from dynid.robot.inertia import Array
+from dynid.simulate import Controller
+
+Source = Literal["simulation", "transfer", "reference"]
+_NOT_EXCITED = 1e-8  # share of an instrument column that is news, below which it is not told from the others
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """All joints seen through the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
+
+    r (kept, kept), rho (kept,): Q_Z'Y and Q_Z'tau. z (kept, kept): triangular factor of Z. kept: base columns that the
+    instruments excite. rest: weighted squared torque that the instruments do not see.
+    """
+
+    r: Array
+    rho: Array
+    z: Array
+    kept: NDArray[np.int64]
+    rest: float
+
+    @property
+    def cross(self) -> Array:
+        """Z'Y, weighted (kept, kept)."""
+        return self.z.T @ self.r
+
+
+def project(problem: Problem, layout: Layout, factors: Sequence[Array], weights: Array, iteration: int,
+            name: str) -> Projected:
+    """Two QR factorisations in one: R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34)."""
+    b = len(problem.base)
+    tall = np.zeros((sum(len(f) for f in factors), 2 * b + 1))
+    at = 0
+    for weight, factor, columns in zip(weights, factors, layout.columns, strict=True):
+        rows, c = slice(at, at + len(factor)), len(columns)
+        tall[rows, columns] = weight * factor[:, :c]
+        tall[rows, b + columns] = weight * factor[:, c:2 * c]
+        tall[rows, -1] = weight * factor[:, -1]
+        at = rows.stop
+    instruments = triangular(tall[:, :b])
+    if not np.any(np.abs(instruments) > 0):
+        raise NotPossibleError(f"method '{name}' stopped at iteration {iteration}: no equation is left once the start "
+                               "of the simulation is dropped; record longer or give a faster controller")
+    kept = np.sort(reduce_columns(instruments, problem.base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
+    k = len(kept)
+    r = triangular(tall[:, np.concatenate([kept, b + kept, [2 * b]])])
+    found = Projected(r[:k, k:2 * k], r[:k, -1], r[:k, :k], kept, float(np.sum(r[k:, -1] ** 2)))
+    scale = np.linalg.norm(found.r, axis=0)
+    singular = np.linalg.svd(found.r / np.where(scale > 0, scale, 1.0), compute_uv=False)
+    if singular[-1] < 1e-12 * singular[0]:
+        raise NotPossibleError(f"method '{name}' stopped at iteration {iteration}: the instruments lost rank against "
+                               "the data, the simulated motion is not the measured one; check the controller's "
+                               "gains and the reference, or use start = 'wls'")
+    return found
+
+
+Solver = Callable[[Projected, int], tuple[Array, Array | None]]
+
+
+@method("iv", "instrumental variables from the simulated closed loop")
+def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
+                           tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
+                           controller: Controller | None = None, transient: float | None = None) -> Estimate:
+    """Janot, Vandanjon, Gautier, s. 3: unbiased whatever the filtering.
+
+    instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
+    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration.
+    start: "regular" (inertia matrix = identity), "nominal" or "wls". tolerance: change of the torques between two
+    iterations, a share of them, at which it stops. step: of the simulation, s. transient: s dropped at the start,
+    by default what the loop needs to forget it.
+    """
+    how = How(start, tolerance, max_iterations, step, controller, transient)
+    return _iterate(problem, "iv", _unconstrained, instruments, how)
+
+
+@method("pc-iv", "instrumental variables among physically consistent robots")
+def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
+                                      tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
+                                      controller: Controller | None = None, transient: float | None = None,
+                                      form: Form = "pseudo") -> Estimate:
+    """Ardiani, s. 2.3: the projected criterion (eq. 2.9) under the consistency cones, a cone program each iteration."""
+    consistency = consistency_of(problem, form=form)
+
+    def constrained(projected: Projected, rows: int) -> tuple[Array, Array | None]:
+        b = len(problem.base)
+        wide, rho = np.zeros((b, b)), np.zeros(b)
+        wide[:len(projected.kept), projected.kept], rho[:len(projected.kept)] = projected.r, projected.rho
+        best = fit(consistency, problem.base, Stacked(wide, rho, projected.rest, rows))
+        return best.beta, best.theta
+
+    how = How(start, tolerance, max_iterations, step, controller, transient)
+    return _iterate(problem, "pc-iv", constrained, instruments, how)
+
+
+def _unconstrained(projected: Projected, rows: int) -> tuple[Array, Array | None]:
+    scale = np.linalg.norm(projected.r, axis=0)
+    return np.linalg.solve(projected.r / scale, projected.rho) / scale, None
+
+
+def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: How) -> Estimate:
+    loop = make_loop(problem, name, how.controller, how.step)
+    dropped = loop.settled if how.transient is None else how.transient
+    layout, dry = Layout.of(problem.model, problem.base), dry_columns(problem.model, problem.base)
+    tapers = [taper(log.samples, dropped) for log in loop.logs]
+    measured = [Measured(layout, log.samples, dry) for log in loop.logs]
+    if source not in ("simulation", "transfer", "reference"):
+        raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'")
+    runs = None
+    try:
+        if source == "simulation":
+            runs = first_run(problem, loop, how.start)
+            clean = [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]
+        else:
+            clean = (filtered_references if source == "transfer" else plain_references)(loop)
+    except NotPossibleError as error:
+        raise stopped(name, 1, error) from None
+    weights = np.ones(problem.model.dof)
+    rows = sum(problem.regression.rows)
+    history: list[dict[str, Any]] = []
+    last: tuple[Array, Array | None] | None = None
+    changes: list[float] = []
+    simulated: Array | None = None
+    for iteration in range(1, how.max_iterations + 1):
+        shadows = []
+        for log, data, there, part in zip(loop.logs, measured, clean, tapers, strict=True):
+            moving = soften(~standing(loop, there, simulated, log.reference), there, inside=False)
+            shadows.append(Shadow(data, there, part * moving))
+        factors = fold_instruments(layout, shadows, dry, problem.threads)
+        if last is None:  # the first weights need a first estimate
+            values, _ = _solved(problem, solver, project(problem, layout, factors, weights, iteration, name), rows)
+            weights = _weights(layout, shadows, dry, values)
+        projected = project(problem, layout, factors, weights, iteration, name)
+        found = _solved(problem, solver, projected, rows)
+        if last is not None:
+            changes.append(_change(projected, found[0], last[0]))
+            found = relaxed(found, last, changes)
+        last = found
+        (beta, theta), change = found, changes[-1] if changes else np.inf
+        simulated = problem.base.expand(beta) if theta is None else theta
+        low = _low(layout, shadows, dry, beta)
+        weights = 1.0 / np.maximum(low.deviation, 1e-9 * low.deviation.max()) if low.deviation.max() > 0 else weights
+        history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else float(change),
+                        "simulated_relative_error": low.relative_error,
+                        "tracking_error": None if runs is None else tracking(loop, runs)})
+        if change <= how.tolerance or source != "simulation":
+            break
+        try:
+            runs = loop.run(simulated)
+        except NotPossibleError as error:
+            raise stopped(name, iteration + 1, error) from None
+        clean = [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]
+    else:
+        raise NotPossibleError(f"method '{name}' did not settle in {how.max_iterations} iterations: the last "
+                               f"changed the torques by {100.0 * change:.2g} %; check the controller, whose simulated "
+                               "loop may be far from the machine's, or give more iterations")
+    identified = np.zeros(len(problem.base), dtype=bool)
+    identified[projected.kept] = True
+    covariance = _covariance(problem, projected, low, weights)
+    return Estimate(name, problem.model, problem.base, beta, covariance, identified, theta,
+                    _diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source, theta))
+
+
+def _solved(problem: Problem, solver: Solver, projected: Projected, rows: int) -> tuple[Array, Array | None]:
+    """Base values (base,) and, from a constrained solver, all parameters."""
+    values, theta = solver(projected, rows)
+    if theta is not None:
+        return values, theta
+    beta = np.zeros(len(problem.base))
+    beta[projected.kept] = values
+    return beta, None
+
+
+def _change(projected: Projected, new: Array, old: Array) -> float:
+    """Share of the torques along the instruments that changed."""
+    step, size = projected.z @ (new - old)[projected.kept], projected.z @ new[projected.kept]
+    return float(np.linalg.norm(step)) / max(float(np.linalg.norm(size)), 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class Low:
+    """Equations at the low rate where residuals are judged: z per joint (columns, rows), residual (rows, dof).
+
+    scale: what a sum over these rows stands for in rows of the fold. relative_error: percent, of the torques along the
+    instruments against the measured ones.
+    """
+
+    z: list[Array]
+    residual: Array
+    columns: tuple[NDArray[np.int64], ...]
+    scale: float
+    deviation: Array
+    relative_error: float
+
+
+def _low(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> Low:
+    dof = layout.model.dof
+    z: list[list[Array]] = [[] for _ in range(dof)]
+    residual: list[list[Array]] = [[] for _ in range(dof)]
+    miss = size = 0.0
+    scale = 1.0
+    for shadow in shadows:
+        samples = shadow.measured.samples
+        decimation = low_decimation(samples)
+        if samples.decimation is None and decimation is not None:
+            scale = float(decimation.total)
+        for piece in equations(layout, shadow, dry, decimation, with_clean=True):
+            for j, (c, columns) in enumerate(zip(piece, layout.columns, strict=True)):
+                z[j].append(c.z)
+                residual[j].append(c.tau - beta[columns] @ c.y)
+                counts = np.any(c.z != 0.0, axis=0)
+                clean = c.z if c.clean is None else c.clean
+                miss += float(np.sum((c.tau - beta[columns] @ clean)[counts] ** 2))
+                size += float(np.sum(c.tau[counts] ** 2))
+    rows = [np.concatenate(part, axis=1) for part in z]
+    series = np.column_stack([np.concatenate(part) for part in residual])
+    counts = np.column_stack([np.any(part != 0.0, axis=0) for part in rows])
+    series = np.where(counts, series, 0.0)
+    deviation = np.sqrt((series ** 2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1))
+    return Low(rows, series, layout.columns, scale, deviation, 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0)
+
+
+def _weights(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> Array:
+    deviation = _low(layout, shadows, dry, beta).deviation
+    if not np.any(deviation > 0):
+        return np.ones(len(deviation))
+    return 1.0 / np.maximum(deviation, 1e-9 * deviation.max())
+
+
+def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array) -> Array:
+    """(Z'Y)^-1 S (Z'Y)^-T, S the covariance of Z'residual under residuals correlated in time and between joints.
+
+    Both are taken at the low rate: the sum of Z times a residual loses nothing there, as Z has no faster parts, while
+    the noise of second differences, enormous at high frequencies, does not leak into the estimate of S.
+    """
+    b, (rows, dof) = len(problem.base), low.residual.shape
+    active = [np.any(z != 0.0, axis=0) for z in low.z]
+    lags = max(len(autocovariance(low.residual[:, j], active[j])) for j in range(dof))
+    u = np.arange(lags) / lags
+    parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
+    window, middle = np.concatenate([parzen[:0:-1], parzen]), np.zeros((b, b))
+    free = max(1.0 - len(projected.kept) / max(float(sum(a.sum() for a in active)), 1.0), 0.1)
+    for j in range(dof):
+        for other in range(j, dof):
+            both = max(int(np.sum(active[j] & active[other])), 1)
+            kernel = _cross(low.residual[:, j], low.residual[:, other], lags, both) * window
+            # sum_st z_j(s) c(t - s) z_other(t)
+            spread = oaconvolve(low.z[other], kernel[None, ::-1], mode="full", axes=1)[:, lags - 1:lags - 1 + rows]
+            part = weights[j] ** 2 * weights[other] ** 2 * (low.z[j] @ spread.T)
+            middle[np.ix_(low.columns[j], low.columns[other])] += part
+            if other != j:
+                middle[np.ix_(low.columns[other], low.columns[j])] += part.T
+    kept = projected.kept
+    middle = low.scale ** 2 / free * middle[np.ix_(kept, kept)]
+    inverse = np.linalg.inv(projected.cross)
+    covariance = np.zeros((b, b))
+    covariance[np.ix_(kept, kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
+    return covariance
+
+
+def _cross(x: Array, y: Array, lags: int, count: int) -> Array:
+    """c(k) = mean x(t) y(t + k), k = -lags + 1 .. lags - 1."""
+    full = oaconvolve(x[::-1], y)
+    middle = len(x) - 1
+    return full[middle - lags + 1:middle + lags] / count
+
+
+def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, weights: Array, beta: Array,
+                 history: list[dict[str, Any]], dropped: float, source: Source, theta: Array | None) -> dict[str, Any]:
+    regression = problem.regression
+    scale = np.linalg.norm(projected.r, axis=0)
+    singular = np.linalg.svd(projected.r / scale, compute_uv=False)
+    out = closed_loop.facts(loop, history, dropped)
+    out |= {
+        "relative_error": regression.relative_error(beta),
+        "relative_error_per_joint": regression.relative_errors(beta).tolist(),
+        "simulated_relative_error": low.relative_error, "instruments": source, "rank": len(projected.kept),
+        "condition": float(singular[0] / singular[-1]), "rows_per_joint": list(regression.rows),
+        "weights": weights.tolist(), "joints": list(regression.joints),
+        "residual_deviation_per_joint": low.deviation.tolist(),
+    }
+    if theta is not None:
+        out["consistent"] = True
+    return out
+
+
+def clean_samples(loop: Loop, problem: Problem, beta: Array) -> list[Samples]:
+    """The simulated motion of an estimate at the rows of the measured samples."""
+    runs = loop.run(problem.base.expand(beta))
+    return [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]

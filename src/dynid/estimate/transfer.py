@@ -1,0 +1,79 @@
+"""Instruments without a simulation: references alone, or through each joint's identified closed loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.signal import bilinear, lfilter, lfiltic
+
+from dynid.errors import NotPossibleError
+from dynid.estimate.closed_loop import Log, Loop
+from dynid.recording import Samples
+from dynid.robot.inertia import Array
+from dynid.simulate import Reference
+
+
+def plain_references(loop: Loop) -> list[Samples]:
+    """The references at the rows of the samples, as instruments where the loop follows them closely (Ardiani,
+    s. 3.3.2, remark 2)."""
+    return [_at(log, log.reference.q, log.reference) for log in loop.logs]
+
+
+def filtered_references(loop: Loop) -> list[Samples]:
+    """References through H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) e^(-d s), fitted to reference and position of each
+    joint (Ardiani, eq. 3.5-3.8, with a continuous-time transfer function found by output error)."""
+    out = []
+    fitted = [closed_loop_transfer([(log.reference.q[:, j], _measured(log)[:, j]) for log in loop.logs],
+                                   loop.logs[0].reference.rate) for j in range(loop.model.dof)]
+    for log in loop.logs:
+        q = np.column_stack([response(p, log.reference.q[:, j], log.reference.rate) for j, p in enumerate(fitted)])
+        out.append(_at(log, q, log.reference))
+    return out
+
+
+def closed_loop_transfer(pairs: list[tuple[Array, Array]], rate: float) -> Array:
+    """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive."""
+    length = sum(len(x) for x, _ in pairs) / rate
+    if not any(np.ptp(x) > 0 for x, _ in pairs):
+        return np.array([1e-6, 1e-3, 1e-9])  # a joint that is not asked to move is followed at once
+
+    def miss(logs: Array) -> Array:
+        parameters = np.exp(np.clip(logs, -40.0, 20.0))
+        return np.concatenate([response(parameters, x, rate) - y for x, y in pairs])
+
+    best = None
+    for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5):
+        try:
+            found = least_squares(miss, np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega]), method="lm", max_nfev=60)
+        except ValueError:
+            continue
+        if np.isfinite(found.cost) and (best is None or found.cost < best.cost):
+            best = found
+    if best is None:
+        raise NotPossibleError("no stable transfer function leads from the reference to the measured position; check "
+                               "that the reference belongs to this log")
+    return np.exp(best.x)
+
+
+def response(parameters: Array, x: Array, rate: float) -> Array:
+    """The fitted loop's answer (ticks,) to a reference that stood still before."""
+    a2, a1, b1 = parameters
+    b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
+    state = lfiltic(b, a, np.full(2, x[0]), np.full(2, x[0]))
+    y, _ = lfilter(b, a, x, zi=state)
+    return np.asarray(y)
+
+
+def _measured(log: Log) -> Array:
+    return np.column_stack([np.interp(log.reference.t, log.samples.t, log.samples.q[:, j])
+                            for j in range(log.samples.dof)])
+
+
+def _at(log: Log, q: Array, reference: Reference) -> Samples:
+    motion = Reference.of(q, rate=reference.rate, start=reference.start)
+    rows = (np.column_stack([np.interp(log.samples.t, motion.t, x[:, j]) for j in range(x.shape[1])])
+            for x in (motion.q, motion.dq, motion.ddq))
+    position, velocity, acceleration = rows
+    return replace(log.samples, q=position, dq=velocity, ddq=acceleration)
