@@ -25,6 +25,7 @@ COMMANDS = {
     "inspect": "dynid.cli.inspect",
     "identify": "dynid.cli.identify",
     "validate": "dynid.cli.validate",
+    "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",
     "methods": "dynid.cli.methods",
     "reproduce": "dynid.cli.reproduce",

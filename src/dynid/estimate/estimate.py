@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,3 +70,14 @@ class Estimate:
         """A table that can be pasted into a paper."""
         from dynid.estimate.summary import summary
         return summary(self)
+
+    def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
+                unchecked: bool = False) -> tuple[str, ...]:
+        """Write the robot's own URDF (or `source`) with these values in place; see `dynid.estimate.export`."""
+        from dynid.estimate.export import write_urdf
+        return write_urdf(self, path, source, with_payload=with_payload, unchecked=unchecked)
+
+    def to_mjcf(self, path: str | Path, *, with_payload: bool = False, unchecked: bool = False) -> tuple[str, ...]:
+        """Write the robot with these values as MJCF for MuJoCo; see `dynid.estimate.export`."""
+        from dynid.estimate.export import write_mjcf
+        return write_mjcf(self, path, with_payload=with_payload, unchecked=unchecked)

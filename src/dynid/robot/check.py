@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 from dynid.robot.inertia import Array
 from dynid.robot.pose import inverse
@@ -38,6 +40,24 @@ def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
     inertia is a fault only where its whole body has none: a tool frame written as a link is not.
     """
     return tuple(problem for body in robot.bodies for problem in _of_body(body))
+
+
+def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
+    """Ten numbers of every body (dof, 10), refused where a body cannot exist: simulators stop at it or explode.
+
+    unchecked: only look at the shape and that all numbers are finite.
+    """
+    numbers = np.asarray(inertias, dtype=float)
+    if numbers.size != 10 * robot.dof or not np.isfinite(numbers).all():
+        raise ModelError(f"robot '{robot.name}' needs {robot.dof} x 10 finite inertial numbers, got shape "
+                         f"{numbers.shape}{'' if np.isfinite(numbers).all() else ' with numbers that are not finite'}")
+    numbers = numbers.reshape(robot.dof, 10)
+    if not unchecked:
+        wrong = [p for p in inertia_problems(robot.with_inertias(numbers)) if p.kind != "centre-of-mass"]
+        if wrong:
+            raise NotPossibleError(f"a simulator would not survive these inertias: {wrong[0].message}; estimate by a "
+                                   "method that keeps to what can exist, such as pc-wls")
+    return numbers
 
 
 def _of_body(body: Body) -> Iterator[InertiaProblem]:

@@ -98,6 +98,7 @@ class Robot:
     gravity: acceleration of free fall in the base frame (m/s^2).
     terms: what its source suggests to identify beside the rigid bodies, as `dynid.model.make_terms`
     reads it. values: published values of those terms' parameters by name. source: where it all comes from.
+    text: the URDF it was read from as it stood, None for any other source; identified values are written into it.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Robot:
     values: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
     warnings: tuple[str, ...] = ()
+    text: str | bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.joints:

@@ -39,12 +39,12 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
 
     gravity: (3,) in the frame of the root link, m/s^2; (0, 0, -9.81) when left out.
     """
-    root, file, stem = _parse(source)
+    root, file, stem, text = _parse(source)
     reader = _Reader(file)
     links = reader.links(root)
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
-    robot = reader.robot(root.get("name") or stem, base, links, edges)
+    robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
@@ -68,11 +68,11 @@ class _Edge:
     friction: float = 0.0
 
 
-def _parse(source: str | Path) -> tuple[Element, str, str]:
-    """Root element, how messages call the file, and a name for the robot if it has none."""
+def _parse(source: str | Path) -> tuple[Element, str, str, str | bytes]:
+    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands."""
     data: str | bytes
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        data, file, stem = source.lstrip(), "URDF text", "robot"
+        data, file, stem = source, "URDF text", "robot"
     else:
         path = Path(source)
         file, stem = f"URDF '{path.name}'", path.stem
@@ -83,7 +83,8 @@ def _parse(source: str | Path) -> tuple[Element, str, str]:
         except OSError as problem:
             raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
     try:
-        root: Element = fromstring(data, forbid_dtd=True, forbid_entities=True, forbid_external=True)
+        root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
+                                   forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
         raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
                          f"it is refused because such files can read or exhaust this machine") from None
@@ -95,7 +96,7 @@ def _parse(source: str | Path) -> tuple[Element, str, str]:
         raise RobotError(f"{file} is not readable as XML: {problem}") from None
     if root.tag != "robot":
         raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
-    return root, file, stem
+    return root, file, stem, data
 
 
 class _Reader:

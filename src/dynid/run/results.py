@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid import __version__
-from dynid.errors import DynidError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_whole
 from dynid.report import ReportData, write_report
@@ -19,6 +20,7 @@ from dynid.run.settings import RunSettings
 from dynid.run.toml import dumps
 
 PARAMETERS, REGRESSION, REPORT, SETTINGS = "parameters.toml", "regression.npz", "report.html", "run.toml"
+ROBOT = "robot.urdf"
 
 
 def facts(run: Run) -> dict[str, Any]:
@@ -55,7 +57,8 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
          report: bool = True) -> dict[str, str]:
     """Write a run's results into a folder; an earlier result is only replaced with `force`."""
     folder = Path(folder)
-    if (folder / PARAMETERS).exists() and not force:
+    earlier = (folder / PARAMETERS).exists()
+    if earlier and not force:
         raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
     settings = run.settings.model_copy(update={"prepare": dict(run.samples[0].settings)})
     text = settings.moved(Path(), folder).as_toml(f"Repeat with: dynid identify {SETTINGS} -o FOLDER")
@@ -65,10 +68,29 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
     run.problem.regression.save(written["regression"])
     with write_whole(written["settings"]) as file:
         file.write(text)
+    robot, notes = _save_robot(run, folder / ROBOT, earlier)
+    if robot:
+        written["robot"] = folder / ROBOT
     if report:
+        run = replace(run, notes=(*run.notes, *notes))
         written["report"] = folder / REPORT
         write_report(report_data(run, command, text), written["report"])
     return {name: str(path) for name, path in written.items()}
+
+
+def _save_robot(run: Run, path: Path, earlier: bool) -> tuple[bool, tuple[str, ...]]:
+    """Write a copy of the user's URDF with the identified values where there are any: is it written, what to know."""
+    if path.exists():
+        own = Path(run.settings.robot)
+        if not earlier or (own.exists() and own.samefile(path)):  # it is the user's, not an earlier result's
+            return False, (f"{path.name} is not written, since the folder holds a file of that name",)
+        path.unlink()
+    if run.estimate.theta is None or run.robot.text is None:
+        return False, ()
+    try:
+        return True, tuple(f"{path.name}: {note}" for note in run.estimate.to_urdf(path))
+    except NotPossibleError as problem:
+        return False, (f"{path.name} is not written: {problem}",)
 
 
 def parameters_text(run: Run) -> str:

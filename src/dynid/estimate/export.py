@@ -1,0 +1,99 @@
+"""An estimate as a robot file that simulators load: the user's own URDF with the values in place, or MJCF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from dynid.errors import ModelError, NotPossibleError, RobotError
+from dynid.estimate.estimate import Estimate
+from dynid.files import write_whole
+from dynid.model import Coulomb, Model, Payload, RotorInertia, Viscous
+from dynid.robot import inertia as ten
+from dynid.robot.inertia import Array
+from dynid.robot.urdf import read_urdf
+from dynid.robot.write_mjcf import to_mjcf
+from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
+
+
+def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
+               unchecked: bool = False) -> tuple[str, ...]:
+    """Write a copy of the robot's URDF with the estimate's inertias and friction; gives what to know about it.
+
+    source: another URDF of the same robot to write into, a file or its text. with_payload: add the payload to the
+    link that carries it. unchecked: write also bodies that cannot exist.
+    """
+    notes: list[str] = []
+    model, inertias = _robot_of(estimate, with_payload, notes.append)
+    text = model.robot.text if source is None else read_urdf(source).text
+    if text is None:
+        raise RobotError(f"robot '{model.robot.name}' does not come from a URDF ({model.robot.source}); give one of "
+                         "the same links and joints as `source`, or write MJCF")
+    values = _values(estimate, model, (Viscous, Coulomb), "a URDF", notes.append)
+    made: str | bytes  # one call for each, since text comes back as what it was given as
+    if isinstance(text, str):
+        made = urdf_with_inertias(text, model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+        made = made.encode(encoding_of(made), "xmlcharrefreplace")
+    else:
+        made = urdf_with_inertias(text, model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+    with write_whole(Path(path), "wb") as file:
+        file.write(made)
+    return tuple(notes)
+
+
+def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = False,
+               unchecked: bool = False) -> tuple[str, ...]:
+    """Write the robot with the estimate's inertias, rotors and friction as MJCF; gives what to know about it."""
+    notes: list[str] = []
+    model, inertias = _robot_of(estimate, with_payload, notes.append)
+    values = _values(estimate, model, (RotorInertia, Viscous, Coulomb), "MJCF", notes.append)
+    text = to_mjcf(model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+    with write_whole(Path(path)) as file:
+        file.write(text)
+    return tuple(notes)
+
+
+def _robot_of(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
+    """The model and the ten numbers of every body (dof, 10)."""
+    model, theta = estimate.model, estimate.theta
+    if not isinstance(model, Model):
+        raise ModelError("a model of your own has no robot that could be written to a file")
+    if theta is None:
+        raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
+                               "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge")
+    return model, body_inertias(model, theta, with_payload, tell)
+
+
+def body_inertias(model: Model, theta: Array, with_payload: bool = False,
+                  tell: Callable[[str], object] = lambda note: None) -> Array:
+    """The ten numbers of every body (dof, 10) of a full vector, with what it carries if asked."""
+    robot, places = model.robot, model.parameters.bodies
+    missing = [name for name in robot.body_names if name not in places]
+    if missing:
+        raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term")
+    inertias = np.array([theta[places[name]] for name in robot.body_names])
+    for term in model.terms:
+        if isinstance(term, Payload):
+            frame = robot.frame(term.frame)
+            link = robot.bodies[frame.body].name
+            if with_payload:
+                load = theta[[model.parameters.index(one.name) for one in term.parameters(robot)]]
+                inertias[frame.body] += ten.change_frame(frame.pose @ np.asarray(term.pose, dtype=float)) @ load
+                tell(f"payload {term.label} is part of link '{link}'")
+            else:
+                tell(f"payload {term.label} on link '{link}' is left out; with_payload=True adds it to the link")
+    return inertias
+
+
+def _values(estimate: Estimate, model: Model, kinds: tuple[type, ...], file: str,
+            tell: Callable[[str], object]) -> dict[str, float]:
+    """The parameters of terms that the file has a place for, by name; says which it has none for."""
+    theta = dict(zip(model.parameters.names, estimate.full, strict=True))
+    written = [one.name for term in model.terms if isinstance(term, kinds) for one in term.parameters(model.robot)]
+    left = [one.name for one in model.parameters
+            if one.body is None and one.name not in written and theta[one.name] != 0]
+    if left:
+        tell(f"{file} has no place for {', '.join(left)}: its torques lack what they add")
+    return {name: float(theta[name]) for name in written}

@@ -1,0 +1,242 @@
+"""Inertias written into a URDF, in place: what is not a number of theirs stays as it stands, byte for byte.
+
+A body that the file makes of several links (fixed joints) is written whole on the link its joint moves; the links
+fixed to that one lose their <inertial>, or they would count twice. Inertias are about the centre of mass in the
+axes of the link frame, with all digits.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import AnyStr
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import RobotError
+from dynid.robot import inertia as ten
+from dynid.robot.check import possible_inertias
+from dynid.robot.inertia import Array
+from dynid.robot.robot import Robot
+from dynid.robot.urdf import read_urdf
+
+Edit = tuple[int, int, bytes]  # bytes from, to, and what takes their place
+
+_VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
+_START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
+_ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
+_DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+          (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
+_SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_FRICTION = {"Fv": "damping", "Fc": "friction"}
+
+
+def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
+                       unchecked: bool = False, tell: Callable[[str], object] = lambda note: None) -> AnyStr:
+    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given.
+
+    robot: whose bodies they are; it must be the robot of this URDF. values: Fv<j> and Fc<j> by name go to the
+    joints' <dynamics damping friction> where they are not negative. unchecked: write also bodies that cannot exist.
+    tell: called with a sentence for each thing that a reader of the file should know.
+    """
+    if isinstance(text, bytes):
+        encoding = encoding_of(text)
+        try:
+            plain = text.decode(encoding)
+        except (LookupError, UnicodeDecodeError):
+            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}") from None
+        return _write(plain, robot, inertias, values or {}, unchecked, tell).encode(encoding)
+    return _write(text, robot, inertias, values or {}, unchecked, tell)
+
+
+def encoding_of(text: str | bytes) -> str:
+    """The encoding that an XML file has by its mark or its declaration; UTF-8 without either."""
+    data = text[:200].encode("ascii", "replace") if isinstance(text, str) else text
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    declared = _DECLARED.match(data.lstrip())
+    return declared[1].decode() if declared else "utf-8"
+
+
+def _write(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, float], unchecked: bool,
+           tell: Callable[[str], object]) -> str:
+    at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
+    before, text = text[:at], text[at:]
+    own = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    _same_robot(own, robot)
+    numbers = possible_inertias(own, inertias, unchecked=unchecked)
+    data = text.encode()
+    page = _Page(data, b"\r\n" if b"\r\n" in data else b"\n")
+    root = page.root()
+    links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
+    joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
+    edits: list[Edit] = []
+    for joint, body, row in zip(own.joints, own.bodies, numbers, strict=True):
+        edits += page.inertial(links[body.name], *_central(row, body.name))
+        merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
+        edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
+        if merged:
+            tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
+                 f"is part of that link now")
+        edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+    for start, end, new in sorted(edits, reverse=True):
+        data = data[:start] + new + data[end:]
+    return before + data.decode()
+
+
+def _same_robot(own: Robot, robot: Robot) -> None:
+    """Whether the ten numbers of one robot are those of the other: same bodies, moved by the same joints."""
+    for what, theirs, ours in (("joints", own.joint_names, robot.joint_names),
+                               ("links", own.body_names, robot.body_names)):
+        if theirs != ours:
+            raise RobotError(f"the URDF is not that of robot '{robot.name}': it moves the {what} {', '.join(theirs)}, "
+                             f"the robot has {', '.join(ours)}")
+    for a, b in zip(own.joints, robot.joints, strict=True):
+        if a.prismatic != b.prismatic or a.parent != b.parent or not (
+                np.allclose(a.before, b.before, atol=1e-9) and np.allclose(a.after, b.after, atol=1e-9)):
+            raise RobotError(f"the URDF is not that of robot '{robot.name}': its joint '{a.name}' stands elsewhere")
+
+
+def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
+    """Mass, centre of mass (3,) and the six entries of the inertia about it."""
+    if numbers[9] == 0 and np.any(numbers[6:9] != 0):
+        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot say")
+    mass, com, inertia = ten.to_central(numbers)
+    return float(mass), com, ten.entries(inertia)
+
+
+def _friction(robot: Robot, joint: str, values: Mapping[str, float], tell: Callable[[str], object]) -> dict[str, str]:
+    number = robot.joint_index(joint) + 1
+    found = {}
+    for kind, key in _FRICTION.items():
+        value = values.get(f"{kind}{number}")
+        if value is not None and value >= 0:
+            found[key] = _text(value)
+        elif value is not None:
+            tell(f"{kind}{number} of joint '{joint}' is {value:.4g}, and negative friction is not written")
+    return found
+
+
+def _text(*numbers: float) -> str:
+    """Numbers with all their digits, zeros without a sign."""
+    return " ".join(repr(float(x) + 0.0) for x in numbers)
+
+
+# -- the file as bytes -------------------------------------------------------------------------------
+@dataclass(eq=False)
+class _Element:
+    """Where an element stands: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
+
+    tag: str
+    attributes: dict[str, str]
+    start: int
+    opened: int
+    closed: int = 0
+    end: int = 0
+    children: list[_Element] = field(default_factory=list)
+
+    def all(self, tag: str) -> list[_Element]:
+        return [child for child in self.children if child.tag == tag]
+
+    def first(self, tag: str) -> _Element | None:
+        return next(iter(self.all(tag)), None)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The bytes of a file (UTF-8), and edits that put numbers into it."""
+
+    data: bytes
+    newline: bytes
+
+    def root(self) -> _Element:
+        """All elements, with tags as ElementTree names them."""
+        parser = expat.ParserCreate("utf-8", namespace_separator="}")
+        outside = _Element("", {}, 0, 0)
+        path = [outside]
+
+        def start(tag: str, attributes: dict[str, str]) -> None:
+            at = parser.CurrentByteIndex
+            shape = _START_TAG.match(self.data, at)
+            assert shape is not None  # expat has just read it
+            path[-1].children.append(_Element(tag, attributes, at, shape.end()))
+            path.append(path[-1].children[-1])
+
+        def end(tag: str) -> None:
+            one = path.pop()
+            if self.empty(one):
+                one.closed = one.end = one.opened
+            else:
+                one.closed = parser.CurrentByteIndex
+                one.end = self.data.index(b">", one.closed) + 1
+
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        parser.Parse(self.data, True)
+        return outside.children[0]
+
+    def empty(self, element: _Element) -> bool:
+        """Written as <tag/>."""
+        return self.data[:element.opened].endswith(b"/>")
+
+    def space(self, element: _Element) -> bytes:
+        """The line break and indentation an element stands behind, nothing where it does not begin a line."""
+        line = self.data.rfind(b"\n", 0, element.start)
+        indent = self.data[line + 1:element.start]
+        return self.newline + indent if line >= 0 and not indent.strip() else b""
+
+    def set(self, element: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
+        """Attributes with new values; those that are not there come behind the others."""
+        tag = self.data[element.start:element.opened]
+        found = {one[1].decode(): one.span(2) for one in _ATTRIBUTE.finditer(tag)}
+        last = max((end for _, end in found.values()), default=1 + len(element.tag))
+        for key, value in values.items():
+            if key in found:
+                yield element.start + found[key][0] + 1, element.start + found[key][1] - 1, value.encode()
+        extra = "".join(f' {key}="{value}"' for key, value in values.items() if key not in found)
+        if extra:
+            yield element.start + last, element.start + last, extra.encode()
+
+    def inertial(self, link: _Element, mass: float, com: Array, six: Array) -> Iterator[Edit]:
+        """The inertia of a link: into its <inertial>, or into one made for it."""
+        xyz, entries = _text(*com), {key: _text(x) for key, x in zip(_SIX, six, strict=True)}
+        found = link.first("inertial")
+        if found is None:
+            yield self._new_inertial(link, xyz, _text(mass), entries)
+            return
+        origin, weight, inertia = (found.first(tag) for tag in ("origin", "mass", "inertia"))
+        assert weight is not None and inertia is not None  # the reader has asked for both
+        if origin is None:
+            made = self.space(found.children[0]) + f'<origin xyz="{xyz}"/>'.encode()
+            yield found.opened, found.opened, made
+        else:
+            turned = any(float(x) != 0 for x in origin.attributes.get("rpy", "").split())
+            yield from self.set(origin, {"xyz": xyz, **({"rpy": "0 0 0"} if turned else {})})
+        yield from self.set(weight, {"value": _text(mass)})
+        yield from self.set(inertia, entries)
+
+    def _new_inertial(self, link: _Element, xyz: str, mass: str, entries: Mapping[str, str]) -> Edit:
+        outer = self.space(link)
+        unit = (outer.removeprefix(self.newline) or b"  ") if outer else b""
+        inner, deep = outer + unit, outer + 2 * unit
+        six = " ".join(f'{key}="{value}"' for key, value in entries.items())
+        made = (inner + b"<inertial>" + deep + f'<origin xyz="{xyz}"/>'.encode() + deep
+                + f'<mass value="{mass}"/>'.encode() + deep + f"<inertia {six}/>".encode() + inner + b"</inertial>")
+        if self.empty(link):
+            return link.opened - 2, link.opened, b">" + made + outer + b"</link>"
+        return link.opened, link.opened, made
+
+    def dynamics(self, joint: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
+        """Damping and friction of a joint; an element is made for them where they are not all zero."""
+        found = joint.first("dynamics")
+        if found is not None:
+            yield from self.set(found, values)
+        elif any(float(value) for value in values.values()):
+            last = joint.children[-1]
+            made = "".join(f' {key}="{value}"' for key, value in values.items())
+            yield last.end, last.end, self.space(last) + f"<dynamics{made}/>".encode()

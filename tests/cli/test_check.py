@@ -1,0 +1,183 @@
+"""`dynid check` on robots and results: the reasons by link, how far, the proof, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.write import write_npz
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+from dynid.run import ModelSettings, RunSettings, run
+from dynid.run.results import save
+
+
+def link(name, mass, com, moments, box="0.4 0.4 0.4"):
+    ixx, iyy, izz = moments
+    return (f'<link name="{name}"><inertial><origin xyz="{com[0]} {com[1]} {com[2]}"/><mass value="{mass}"/>'
+            f'<inertia ixx="{ixx}" ixy="0" ixz="0" iyy="{iyy}" iyz="0" izz="{izz}"/></inertial>'
+            f'<collision><geometry><box size="{box}"/></geometry></collision></link>')
+
+
+def urdf(*links, dynamics=""):
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous"><origin xyz="0.1 0 0.3" rpy="1.2 0 0.3"/><parent link="l{i - 1}"/>'
+        f'<child link="l{i}"/><axis xyz="0 0 1"/>{dynamics}</joint>' for i in range(1, len(links) + 1))
+    return f'<robot name="two"><link name="l0"/>{"".join(links)}{joints}</robot>'
+
+
+GOOD = urdf(link("l1", 3.0, (0.05, 0.02, 0.1), (0.05, 0.06, 0.04)), link("l2", 2.0, (0, 0.1, 0), (0.03, 0.04, 0.05)))
+
+
+def check(dynid, *arguments):
+    shown = dynid("check", *arguments, "--json")
+    found = json.loads(shown.out)
+    assert (shown.code == 0) is found["consistent"] and shown.err == ""
+    return found
+
+
+# -- robots ------------------------------------------------------------------------------------------
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        (tmp_path / "two.urdf").write_text(text)
+        return tmp_path / "two.urdf"
+    return write
+
+
+def test_a_good_urdf(dynid, file):
+    found = check(dynid, file(GOOD))
+    assert found["consistent"] and found["problems"] == [] and found["certificate"] is None
+    shown = dynid("check", file(GOOD))
+    assert (shown.code, shown.out) == (0, "two: every body can exist.\n")
+
+
+@pytest.mark.parametrize(("mass", "com", "moments", "kind", "violation"), [
+    (-2.0, (0, 0, 0), (0.03, 0.04, 0.05), "mass", 2.0),
+    (2.0, (0, 0, 0), (-0.01, 0.04, 0.025), "not-positive-definite", 0.01),
+    (2.0, (0, 0, 0), (0.01, 0.02, 0.05), "triangle", 0.02),
+    (2.0, (0, 0, 0.5), (0.03, 0.04, 0.05), "centre-of-mass", 0.3)])
+def test_each_kind_is_named_with_its_link_and_how_far(dynid, file, mass, com, moments, kind, violation):
+    path = file(urdf(link("l1", 3.0, (0.05, 0.02, 0.1), (0.05, 0.06, 0.04)), link("l2", mass, com, moments)))
+    found = check(dynid, path)
+    first = found["problems"][0]
+    assert not found["consistent"] and (first["link"], first["kind"]) == ("l2", kind)
+    assert first["violation"] == pytest.approx(violation) and "'l2'" in first["message"]
+    shown = dynid("check", path)
+    assert shown.code == 1 and "l2" in shown.out and "Error" not in shown.err
+
+
+def test_collision_shapes_can_be_left_out_of_it(dynid, file):
+    path = file(urdf(link("l1", 2.0, (0, 0, 0.5), (0.03, 0.04, 0.05))))
+    assert "not where they are said to be" in dynid("check", path).out
+    found = check(dynid, path, "--no-shapes")
+    assert found["consistent"] and "0.3 m outside" in found["remarks"][0]
+
+
+def test_missing_inertia_and_negative_friction(dynid, file):
+    found = check(dynid, file(urdf('<link name="l1"/>', dynamics='<dynamics damping="0.5" friction="-0.25"/>')))
+    assert [(p["link"], p["kind"], p["violation"]) for p in found["problems"]] == [("l1", "missing", 0.0),
+                                                                                  ("Fc1", "positive", 0.25)]
+
+
+def test_built_in_robots(dynid):
+    assert check(dynid, "arm3r")["consistent"]
+    assert {p["link"] for p in check(dynid, "puma560")["problems"]} >= {"link1"}
+
+
+def test_what_is_not_there_is_a_wrong_call(dynid, tmp_path):
+    for what in (tmp_path, tmp_path / "no.urdf", "arm3"):
+        shown = dynid("check", what)
+        assert (shown.code, shown.out) == (2, "") and shown.err.startswith("Error: ") and shown.err.count("\n") == 1
+
+
+# -- results -----------------------------------------------------------------------------------------
+def result(folder, text, method, values=None, seconds=10.0, still=(), **options):
+    """A run on a simulated log of the robot in `text`; values: other truths than the file's."""
+    robot = Robot.from_urdf(text)
+    model = Model(robot, make_terms(robot, friction=("viscous",)))
+    truth = {one.name: one.nominal if one.nominal is not None else 0.5 for one in model.parameters} | (values or {})
+    rng = np.random.default_rng(0)
+    t = np.arange(int(seconds * 200)) / 200
+    w = 2 * np.pi * np.array([0.2, 0.5, 0.8])
+    angle = w * t[:, None, None] + rng.uniform(0, 6, (2, 3))
+    q, dq, ddq = (f.sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
+    for j in still:
+        q[:, j], dq[:, j], ddq[:, j] = 0.0, 0.0, 0.0
+    tau = model.inverse_dynamics(truth, q, dq, ddq) + 0.01 * rng.normal(size=q.shape)
+    folder.mkdir()
+    (folder / "two.urdf").write_text(text)
+    write_npz(Recording(t, q, tau, joints=robot.joint_names), folder / "log.npz")
+    settings = RunSettings(robot=str(folder / "two.urdf"), logs=(str(folder / "log.npz"),), method=method,
+                           options=options, model=ModelSettings(friction=("viscous",)), prepare={"cutoff": 15.0})
+    return save(run(settings), folder / "out", report=False)
+
+
+IMPOSSIBLE = {"ZZ2": -0.05, "Fv1": -0.3}  # no link turns about its own axis with less than no inertia
+
+
+def test_base_parameters_that_a_robot_has(dynid, tmp_path):
+    assert "robot" not in result(tmp_path / "run", GOOD, "wls")
+    found = check(dynid, tmp_path / "run" / "out")
+    assert found["consistent"] and found["base_possible"] and found["base_distance"] < 1e-6
+    assert dynid("check", tmp_path / "run" / "out" / "parameters.toml").code == 0
+
+
+def test_base_parameters_that_no_robot_has_come_with_a_proof(dynid, tmp_path):
+    result(tmp_path / "run", GOOD, "wls", IMPOSSIBLE)
+    found = check(dynid, tmp_path / "run" / "out")
+    assert not found["consistent"] and not found["base_possible"]
+    proof = found["certificate"]
+    assert proof["verified"] and proof["gap"] > proof["error"]
+    assert proof["gap"] == pytest.approx(found["base_distance"], rel=1e-3)
+    # ZZ2 and Fv1 are base parameters by themselves: the nearest possible ones are at zero, and no others have to move.
+    assert found["base_distance"] == pytest.approx(np.hypot(0.05, 0.3), rel=0.1)
+    assert "pseudo-inertia of link 'l2'" in proof["conditions"]
+    assert {"l2", "Fv1"} <= {problem["link"] for problem in found["problems"]}
+    negative = next(problem for problem in found["problems"] if problem["link"] == "Fv1")
+    assert negative["kind"] == "positive" and negative["violation"] == pytest.approx(0.3, rel=0.05)
+    shown = dynid("check", tmp_path / "run" / "out")
+    assert shown.code == 1 and "no robot has these base parameters" in shown.out and "proof is verified" in shown.out
+
+
+def test_consistent_methods_are_consistent_and_leave_a_robot_behind(dynid, tmp_path):
+    written = result(tmp_path / "run", GOOD, "pc-wls", IMPOSSIBLE)
+    assert check(dynid, tmp_path / "run" / "out")["consistent"]
+    robot = Path(written["robot"])
+    assert robot.name == "robot.urdf" and check(dynid, robot, "--no-shapes")["consistent"]
+
+
+def test_full_parameters_that_cannot_exist(dynid, tmp_path):
+    text = GOOD.replace("</joint>", '<dynamics damping="0.5"/></joint>')  # ridge starts from the file's own friction
+    written = result(tmp_path / "run", text, "ridge", IMPOSSIBLE, strength=1e-6)
+    assert "robot" not in written and not (tmp_path / "run" / "out" / "robot.urdf").exists()
+    found = check(dynid, tmp_path / "run" / "out")
+    assert not found["consistent"] and found["base_possible"] is False
+    assert {"l2", "Fv1"} <= {problem["link"] for problem in found["problems"]}
+    assert found["remarks"] == ["no links that keep to these conditions have these torques"]
+
+
+def test_what_the_data_do_not_show_is_left_out(dynid, tmp_path):
+    result(tmp_path / "run", GOOD, "wls", still=(0,))
+    found = check(dynid, tmp_path / "run" / "out")
+    assert "Fv1" in found["remarks"][0]
+
+
+def test_limits_that_a_run_asked_for_count(dynid, tmp_path):
+    """The centre of mass is in truth outside the collision box: a run that is told of the box stays inside."""
+    outside = dict(zip([f"{name}2" for name in ten.NAMES],
+                       ten.from_central(2.0, [0.1, 0.6, 0], np.diag([0.03, 0.04, 0.05])), strict=True))
+    result(tmp_path / "run", GOOD, "pc-wls", outside)
+    found = check(dynid, tmp_path / "run" / "out")
+    assert found["consistent"] and "centre of mass of link 'l2'" in found["remarks"][0]
+    counted = check(dynid, tmp_path / "run" / "out", "--shapes")
+    assert [(p["link"], p["kind"]) for p in counted["problems"]] == [("l2", "centre-of-mass")]
+    result(tmp_path / "boxed", GOOD, "pc-wls", outside, shapes=True)
+    assert check(dynid, tmp_path / "boxed" / "out")["consistent"]
+    written = Robot.from_urdf(tmp_path / "boxed" / "out" / "robot.urdf")
+    assert np.abs(ten.to_central(written.inertias)[1]).max() < 0.2 + 1e-9

@@ -1,0 +1,152 @@
+"""Estimates as robot files: same torques in Pinocchio and MuJoCo, and a sentence where a file cannot hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from motions import arm, motion
+from robots import random_inertia
+
+from dynid.errors import ModelError, NotPossibleError, RobotError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Model, Payload, Scara, Stribeck, make_terms
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+
+FRICTION = ("viscous", "coulomb")
+
+
+def mujoco_torques(model: Any, q: Array, dq: Array, ddq: Array) -> Array:
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data, found = mujoco.MjData(model), []
+    for data.qpos[:], data.qvel[:], data.qacc[:] in zip(q, dq, ddq, strict=True):
+        mujoco.mj_inverse(model, data)
+        found.append(data.qfrc_inverse.copy())
+    return np.array(found)
+
+
+def estimate_of(model: Any, theta: Array | None, method: str = "pc-wls") -> Estimate:
+    base = base_parameters(model)
+    beta = np.zeros(len(base)) if theta is None else base.reduce(theta)
+    return Estimate(method, model, base, beta, np.eye(len(base)), np.ones(len(base), bool), theta)
+
+
+def random_theta(model: Model, seed: int = 0) -> Array:
+    """Bodies that can exist, everything else between 0.1 and 1."""
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(0.1, 1.0, len(model.parameters))
+    for places in model.parameters.bodies.values():
+        theta[places] = random_inertia(rng)
+    return theta
+
+
+@pytest.fixture
+def panda(data: Callable[..., Path]) -> Robot:
+    return Robot.from_urdf(data("panda", "panda_arm.urdf"))
+
+
+def test_a_consistent_estimate_from_noisy_torques_loads_everywhere(panda: Robot, tmp_path: Path) -> None:
+    model = Model(panda, make_terms(panda, friction=FRICTION))
+    theta = random_theta(model)
+    rng = np.random.default_rng(1)
+    samples = motion(model, theta, rng.normal(size=(4000, 7)))
+    found = identify(Problem.of(model, samples), "pc-wls")
+    notes = found.to_urdf(tmp_path / "found.urdf")
+    text = (tmp_path / "found.urdf").read_text()
+    assert notes == ("the inertia of link panda_link8, fixed to 'panda_link7', is part of that link now",)
+
+    q, dq, ddq = rng.normal(size=(3, 10, 7))
+    ours = found.predict(q, dq, ddq)
+    values = dict(zip(model.parameters.names, found.theta, strict=True))
+    viscous, dry = (np.array([values[f"{kind}{j}"] for j in range(1, 8)]) for kind in ("Fv", "Fc"))
+    theirs = pin.buildModelFromXML(text)
+    data = theirs.createData()
+    rigid = np.array([pin.rnea(theirs, data, *state) for state in zip(q, dq, ddq, strict=True)])
+    assert np.abs(rigid + viscous * dq + dry * np.sign(dq) - ours).max() < 1e-9
+    np.testing.assert_allclose(theirs.damping, viscous, rtol=1e-12)
+    np.testing.assert_allclose(theirs.upperDryFrictionLimit, dry, rtol=1e-12)
+    plain = re.sub(r"<(visual|collision)\b[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
+    for source in (plain, None):
+        if source is None:
+            assert found.to_mjcf(tmp_path / "found.xml") == ()
+            source = (tmp_path / "found.xml").read_text()
+        simulated = mujoco.MjModel.from_xml_string(re.sub(r"<\?xml[^>]*>", "", source))
+        np.testing.assert_allclose(simulated.dof_frictionloss, dry, rtol=1e-12)
+        assert np.abs(mujoco_torques(simulated, q, dq, ddq) + dry * np.sign(dq) - ours).max() < 1e-9
+
+
+def test_what_a_file_has_no_place_for_is_said(panda: Robot, tmp_path: Path) -> None:
+    model = Model(panda, make_terms(panda, rotor=True, friction=("viscous", "offset")))
+    estimate = estimate_of(model, random_theta(model))
+    (_, lost) = sorted(estimate.to_urdf(tmp_path / "a.urdf"), key=lambda note: "no place" in note)
+    assert lost.startswith("a URDF has no place for Ia1, Fo1, Ia2, Fo2,")
+    (lost,) = estimate.to_mjcf(tmp_path / "a.xml")
+    assert lost.startswith("MJCF has no place for Fo1, Fo2, Fo3")
+    # Fc of a Stribeck curve is not the dry friction of a joint.
+    model = Model(panda, (*make_terms(panda), Stribeck()))
+    estimate_of(model, random_theta(model)).to_urdf(tmp_path / "b.urdf")
+    assert Robot.from_urdf(tmp_path / "b.urdf").values == panda.values
+
+
+def test_a_payload_is_added_when_asked(panda: Robot, tmp_path: Path) -> None:
+    pose = np.eye(4)
+    pose[:3, 3] = 0.1, 0.2, 0.3
+    model = Model(panda, make_terms(panda, extra=[Payload("panda_link8", pose)]))
+    theta = random_theta(model)
+    estimate = estimate_of(model, theta)
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 10, 7))
+    for wanted, write in ((True, estimate.to_urdf), (False, estimate.to_urdf)):
+        notes = write(tmp_path / "r.urdf", with_payload=wanted)
+        assert any("payload L" in note for note in notes)
+        robot = Robot.from_urdf(tmp_path / "r.urdf")
+        carried = theta if wanted else theta * [item.body != "payload L" for item in model.parameters]
+        ours = model.inverse_dynamics(carried, q, dq, ddq)
+        assert np.abs(Model(robot).inverse_dynamics(robot.inertias.ravel(), q, dq, ddq) - ours).max() < 1e-9
+
+
+def test_text_in_text_out(tmp_path: Path) -> None:
+    text = ('<?xml version="1.0" encoding="iso-8859-1"?><!-- 5 µm, 3 € --><robot name="r"><link name="a"/>'
+            '<link name="b"/><joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>')
+    model = Model(Robot.from_urdf(text))
+    estimate = estimate_of(model, random_theta(model))
+    estimate.to_urdf(tmp_path / "r.urdf")
+    assert "5 µm, 3 &#8364;" in (tmp_path / "r.urdf").read_text(encoding="iso-8859-1")
+    estimate.to_urdf(tmp_path / "s.urdf", source=text.replace("µm", "mm"))
+    assert b"5 mm, 3" in (tmp_path / "s.urdf").read_bytes()
+    estimate.to_urdf(tmp_path / "t.urdf", source=tmp_path / "s.urdf")
+    assert (tmp_path / "t.urdf").read_bytes() == (tmp_path / "s.urdf").read_bytes()
+
+
+def test_what_cannot_be_written_says_what_to_do(panda: Robot, tmp_path: Path) -> None:
+    path = tmp_path / "no.urdf"
+    model = Model(panda)
+    with pytest.raises(NotPossibleError, match="'wls' gives base parameters only.*pc-wls"):
+        estimate_of(model, None, "wls").to_urdf(path)
+    theta = random_theta(model)
+    theta[9] = -1.0
+    with pytest.raises(NotPossibleError, match="'panda_link1' has the negative mass"):
+        estimate_of(model, theta).to_urdf(path)
+    three, truth = arm()
+    with pytest.raises(RobotError, match="'arm3r' does not come from a URDF.*`source`, or write MJCF"):
+        estimate_of(three, truth).to_urdf(path)
+    with pytest.raises(RobotError, match="URDF is not that of robot 'arm3r'"):
+        estimate_of(three, truth).to_urdf(path, source=panda.text.decode())
+    assert estimate_of(three, truth).to_mjcf(tmp_path / "arm.xml")[0].startswith("MJCF has no place for Fo1")
+    assert "<mujoco" in (tmp_path / "arm.xml").read_text()
+    scara = Scara()
+    with pytest.raises(ModelError, match="model of your own"):
+        estimate_of(scara, np.ones(len(scara.parameters))).to_mjcf(path)
+    friction = Model(panda, make_terms(panda, friction=FRICTION)[1:])
+    with pytest.raises(ModelError, match="no inertial parameters of link 'panda_link1'"):
+        estimate_of(friction, np.ones(len(friction.parameters))).to_mjcf(path)
+    assert not path.exists()
+    estimate_of(model, theta).to_urdf(path, unchecked=True)
+    assert path.exists()
