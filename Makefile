@@ -23,9 +23,9 @@ bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks reproductions docs
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py

@@ -6,7 +6,7 @@ Every name below is loaded when it is first used, so ``import dynid`` costs next
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from dynid.version import __version__ as __version__
 
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
 # type checkers. Functions called like their room (`excite`, `run`, `simulate`) are left out: the name is the room's.

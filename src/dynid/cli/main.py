@@ -15,8 +15,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dynid import __version__
 from dynid.errors import DynidError
+from dynid.version import __version__
 
 # Command -> module with its function `command`, in the order of `dynid --help`.
 COMMANDS = {

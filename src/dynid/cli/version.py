@@ -10,7 +10,7 @@ def command(json: Json = False) -> None:
     import platform
     from importlib.metadata import version
 
-    from dynid import __version__
+    from dynid.version import __version__
 
     versions = {"dynid": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "clarabel")}

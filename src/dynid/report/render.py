@@ -9,12 +9,12 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dynid import __version__
 from dynid.files import write_whole
 from dynid.report import words
 from dynid.report.data import ReportData
 from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.sections import SECTIONS
+from dynid.version import __version__
 
 
 def render(data: ReportData) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from dynid import __version__
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_whole
@@ -18,6 +17,7 @@ from dynid.report import ReportData, write_report
 from dynid.run.run import Run, make_model
 from dynid.run.settings import RunSettings
 from dynid.run.toml import dumps
+from dynid.version import __version__
 
 PARAMETERS, REGRESSION, REPORT, SETTINGS = "parameters.toml", "regression.npz", "report.html", "run.toml"
 ROBOT = "robot.urdf"

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid import __version__
 from dynid.estimate import methods
 from dynid.report.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import file_name, number
+from dynid.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "numba", "clarabel", "plotly")
 
