@@ -128,7 +128,7 @@ class _Search:
         self.starts, self.running, self.interrupted = 0, 0, False
         self.over = threading.Event()
         self.lock = threading.Lock()
-        self.best_value = np.inf
+        self.found: dict[tuple[int, int], _Found] = {}  # by round and start
 
     def stop(self) -> bool:
         return self.over.is_set() or time.monotonic() > self.deadline
@@ -136,42 +136,44 @@ class _Search:
     def run(self, rounds: int | None, threads: int, start: Trajectory | None) -> _Found:
         """Rounds of starts until the time is over; later rounds begin half their starts near the best so far."""
         ground = _ground(self.wanted.problem, safe_posture(self.wanted.problem, self.seed))
-        best: _Found | None = None
         number = 0
-        while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
-            found: list[_Found | None] = [None] * _AT_ONCE
-
-            def one(k: int, number: int = number, near: _Found | None = best,
-                    found: list[_Found | None] = found) -> None:
-                given = start if number == 0 and k == 0 else None
-                with self.lock:
-                    self.running += 1
-                try:
-                    found[k] = self._one(number, k, near if k % 2 == 0 else None, ground, given)
-                finally:
-                    with self.lock:
-                        self.running -= 1
-
-            try:
-                side_by_side(one, range(_AT_ONCE), threads)
-            except KeyboardInterrupt:
-                self.interrupted = True
-                self.over.set()
-                while self.running:  # each stops after its present step, and hands over what it has
-                    time.sleep(0.005)
-            for motion in found:
-                if motion is not None and (best is None or motion.value < best.value):
-                    best = motion
-            number += 1
+        try:
+            while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
+                self._round(number, self.best, ground, threads, start)
+                number += 1
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.over.set()
+            while self.running:  # each stops after its present step, and hands over what it has
+                time.sleep(0.005)
+        best = self.best
         if best is None:
-            raise self._nothing(ground)
+            raise KeyboardInterrupt if self.interrupted else self._nothing(ground)
         return best
 
-    def _one(self, number: int, k: int, near: _Found | None, ground: _Ground,
-             given: Trajectory | None) -> _Found | None:
+    @property
+    def best(self) -> _Found | None:
+        """The best motion so far; the earliest start where two are equal, whichever thread was first."""
+        with self.lock:
+            return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
+
+    def _round(self, number: int, near: _Found | None, ground: _Ground, threads: int, start: Trajectory | None) -> None:
+        def one(k: int) -> None:
+            with self.lock:
+                self.running += 1
+            try:
+                given = start if (number, k) == (0, 0) else None
+                self._one(number, k, near if k % 2 == 0 else None, ground, given)
+            finally:
+                with self.lock:
+                    self.running -= 1
+
+        side_by_side(one, range(_AT_ONCE), threads)
+
+    def _one(self, number: int, k: int, near: _Found | None, ground: _Ground, given: Trajectory | None) -> None:
         """One start, followed to its end."""
         if self.stop() and (number, k) != (0, 0):
-            return None
+            return
         rng = np.random.default_rng([self.seed, number, k])
         if self.wanted.free_knots and (number, k) != (0, 0):
             ground, given = self._other_knots(near, ground, rng), near.trajectory if near is not None else None
@@ -195,12 +197,13 @@ class _Search:
             result = self._tighten(kept, ground)
         with self.lock:
             self.starts += 1
-            if result is not None and result.value < self.best_value:
-                self.best_value = result.value
+            if result is None:
+                return
+            self.found[number, k] = result
+            if not self.history or result.value < self.history[-1][1]:
                 self.history.append((time.monotonic() - self.began, result.value))
                 if self.progress is not None:
                     self.progress(*self.history[-1])
-        return result
 
     def _other_knots(self, near: _Found | None, ground: _Ground, rng: np.random.Generator) -> _Ground:
         """The same question on other knots: any, or a little off those of the best so far."""
