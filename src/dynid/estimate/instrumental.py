@@ -41,13 +41,12 @@ from dynid.estimate.instruments import (
 )
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.transfer import filtered_references, plain_references
-from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.fold import Layout, triangular
 from dynid.regression.residuals import autocovariance
 from dynid.robot.inertia import Array
-from dynid.simulate import Controller
+from dynid.simulate import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
 _NOT_EXCITED = 1e-8  # share of an instrument column that is news, below which it is not told from the others
@@ -130,10 +129,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
     consistency = consistency_of(problem, form=form)
 
     def constrained(projected: Projected, rows: int) -> tuple[Array, Array | None]:
-        b = len(problem.base)
-        wide, rho = np.zeros((b, b)), np.zeros(b)
-        wide[:len(projected.kept), projected.kept], rho[:len(projected.kept)] = projected.r, projected.rho
-        best = fit(consistency, problem.base, Stacked(wide, rho, projected.rest, rows))
+        best = fit(consistency, problem.base, _stacked(problem, projected, rows))
         return best.beta, best.theta
 
     how = How(start, tolerance, max_iterations, step, controller, transient)
@@ -162,6 +158,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
             clean = (filtered_references if source == "transfer" else plain_references)(loop)
     except NotPossibleError as error:
         raise stopped(name, 1, error) from None
+    notes: list[str] = []
     weights = np.ones(problem.model.dof)
     rows = sum(problem.regression.rows)
     history: list[dict[str, Any]] = []
@@ -193,7 +190,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
         if change <= how.tolerance or source != "simulation":
             break
         try:
-            runs = loop.run(simulated)
+            runs, simulated = _run(problem, loop, projected, simulated, rows, notes)
         except NotPossibleError as error:
             raise stopped(name, iteration + 1, error) from None
         clean = [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]
@@ -201,11 +198,38 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
         raise NotPossibleError(f"method '{name}' did not settle in {how.max_iterations} iterations: the last "
                                f"changed the torques by {100.0 * change:.2g} %; check the controller, whose simulated "
                                "loop may be far from the machine's, or give more iterations")
+    if low.share > 1.0:
+        raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
+                               "all; the simulated loop is not the machine's: check its controller and reference")
     identified = np.zeros(len(problem.base), dtype=bool)
     identified[projected.kept] = True
     covariance = _covariance(problem, projected, low, weights)
     return Estimate(name, problem.model, problem.base, beta, covariance, identified, theta,
-                    _diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source, theta))
+                    _diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source, theta, notes))
+
+
+def _run(problem: Problem, loop: Loop, projected: Projected, theta: Array, rows: int,
+         notes: list[str]) -> tuple[list[Simulation], Array]:
+    """The loop with the last estimate; where that robot cannot move, with the consistent one that fits as well as any
+    can. An instrument may come from any robot close to the machine."""
+    try:
+        return loop.run(theta), theta
+    except NotPossibleError:
+        if not problem.model.parameters.bodies:
+            raise
+        best = fit(consistency_of(problem), problem.base, _stacked(problem, projected, rows))
+        runs = loop.run(best.theta)
+        words = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
+        if words not in notes:
+            notes.append(words)
+        return runs, best.theta
+
+
+def _stacked(problem: Problem, projected: Projected, rows: int) -> Stacked:
+    b = len(problem.base)
+    wide, rho = np.zeros((b, b)), np.zeros(b)
+    wide[:len(projected.kept), projected.kept], rho[:len(projected.kept)] = projected.r, projected.rho
+    return Stacked(wide, rho, projected.rest, rows)
 
 
 def _solved(problem: Problem, solver: Solver, projected: Projected, rows: int) -> tuple[Array, Array | None]:
@@ -229,7 +253,7 @@ class Low:
     """Equations at the low rate where residuals are judged: z per joint (columns, rows), residual (rows, dof).
 
     scale: what a sum over these rows stands for in rows of the fold. relative_error: percent, of the torques along the
-    instruments against the measured ones.
+    instruments against the measured ones. share: of the torque that the measured equations leave unexplained.
     """
 
     z: list[Array]
@@ -238,6 +262,7 @@ class Low:
     scale: float
     deviation: Array
     relative_error: float
+    share: float
 
 
 def _low(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> Low:
@@ -264,7 +289,9 @@ def _low(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> 
     counts = np.column_stack([np.any(part != 0.0, axis=0) for part in rows])
     series = np.where(counts, series, 0.0)
     deviation = np.sqrt((series ** 2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1))
-    return Low(rows, series, layout.columns, scale, deviation, 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0)
+    size = max(size, 1e-300)
+    return Low(rows, series, layout.columns, scale, deviation, 100.0 * float(np.sqrt(miss / size)),
+               float(np.sqrt(np.sum(series ** 2) / size)))
 
 
 def _weights(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> Array:
@@ -313,7 +340,8 @@ def _cross(x: Array, y: Array, lags: int, count: int) -> Array:
 
 
 def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, weights: Array, beta: Array,
-                 history: list[dict[str, Any]], dropped: float, source: Source, theta: Array | None) -> dict[str, Any]:
+                 history: list[dict[str, Any]], dropped: float, source: Source, theta: Array | None,
+                 notes: list[str]) -> dict[str, Any]:
     regression = problem.regression
     scale = np.linalg.norm(projected.r, axis=0)
     singular = np.linalg.svd(projected.r / scale, compute_uv=False)
@@ -326,12 +354,7 @@ def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, w
         "weights": weights.tolist(), "joints": list(regression.joints),
         "residual_deviation_per_joint": low.deviation.tolist(),
     }
+    out["notes"] += notes
     if theta is not None:
         out["consistent"] = True
     return out
-
-
-def clean_samples(loop: Loop, problem: Problem, beta: Array) -> list[Samples]:
-    """The simulated motion of an estimate at the rows of the measured samples."""
-    runs = loop.run(problem.base.expand(beta))
-    return [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]

@@ -1,0 +1,95 @@
+"""SCARA: least squares and instruments, filtered or not, and a wrong bandwidth (Janot et al., tables 1-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Coulomb, Model, RigidBodies, Viscous
+from dynid.recording.prepare import prepare
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.simulate import Poles, Reference, VirtualRobot
+
+RATE, LENGTH = 200.0, 0.5  # Hz; m, of the first link
+NAMES = ("ZZ1R", "Fv1", "Fc1", "ZZ2", "LMX2", "LMY2", "Fv2", "Fc2")
+PUBLISHED = {
+    "LS, filtered": (3.44, 0.03, 0.82, 0.062, 0.121, 0.007, 0.013, 0.137),
+    "IV, filtered": (3.45, 0.04, 0.82, 0.061, 0.124, 0.007, 0.013, 0.137),
+    "LS, unfiltered": (1.5, 0.095, 0.55, 0.14, 0.63, 0.1, 0.001, 0.19),
+    "IV, unfiltered": (3.45, 0.05, 0.81, 0.061, 0.124, 0.008, 0.023, 0.13),
+    "IV, half bandwidth": (3.44, 0.02, 0.86, 0.060, 0.124, 0.007, 0.01, 0.13),
+}
+SLOWER = (0.3, 0.25, 0.2, 0.15)
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    robot = Robot.builtin("scara2")
+    model = Model(robot, (RigidBodies(), Viscous(), Coulomb()))
+    theta = np.array([p.nominal for p in model.parameters], dtype=float)
+    base = base_parameters(model)
+    scale = np.array([LENGTH if name.startswith("M") else 1.0 for name in base.names])
+    truth = scale * base.reduce(theta)
+    law = Poles([1.0, 10.0], 1.0)  # the document's natural frequencies and damping
+    t = np.arange(int(60 * RATE)) / RATE
+    path = np.column_stack([3 * np.sin(0.6 * t) + 4 * np.sin(1.5 * t + 0.4) - 4 * np.sin(0.4),
+                            1.5 * np.sin(1.1 * t) + 0.8 * np.sin(2.7 * t)])
+    progress("the virtual SCARA moves for a minute")
+    machine = VirtualRobot(model, theta, law, encoder=2.0 * np.pi / 40000, torque_noise=[0.5, 0.05])
+    log = machine.record(Reference.of(path, rate=RATE), seed=1)
+    prepared = {"filtered": prepare(log, cutoff=20, decimate=20, slow=0.0),
+                "unfiltered": prepare(log, method="none", torque_cutoff="none", slow=0.0)}
+    found: dict[str, Estimate] = {}
+    for how, samples in prepared.items():
+        problem = Problem.of(model, samples, base=base, recordings=log, controller=law)
+        progress(f"least squares and instrumental variables, {how}")
+        found[f"LS, {how}"], found[f"IV, {how}"] = identify(problem, "ols"), identify(problem, "iv")
+    problem = Problem.of(model, prepared["filtered"], base=base, recordings=log, controller=law)
+    progress("wrong bandwidths")
+    found["IV, half bandwidth"] = identify(problem, "iv", {"controller": law.slower(0.5)})
+    slower: dict[str, str] = {}
+    for factor in SLOWER:
+        try:
+            one = identify(problem, "iv", {"controller": law.slower(factor)})
+            slower[f"{factor:g}"] = f"settled after {one.diagnostics['iterations']} iterations"
+        except NotPossibleError as error:
+            slower[f"{factor:g}"] = str(error)
+    values = {name: (scale * one.values).tolist() for name, one in found.items()}
+    deviations = {name: (scale * one.std).tolist() for name, one in found.items()}
+    steps = {name: one.diagnostics.get("iterations") for name, one in found.items()}
+    history = [(scale * np.array(step["values"])).tolist() for step in found["IV, filtered"].diagnostics["history"]]
+    gap = np.abs(np.subtract(values["LS, filtered"], values["IV, filtered"]))
+    both = np.hypot(deviations["LS, filtered"], deviations["IV, filtered"])
+    off = {name: abs(column[0] / truth[0] - 1.0) for name, column in values.items()}  # of the first inertia
+    checks = {
+        "well filtered, LS and IV agree within two deviations": bool(np.all(gap <= 2.0 * both)),
+        "unfiltered, LS is off by more than half in the first inertia": off["LS, unfiltered"] > 0.5,
+        "unfiltered, IV stays within 2 % of it": off["IV, unfiltered"] < 0.02,
+        f"{steps['IV, filtered']} steps from the regular start, at most 3": steps["IV, filtered"] <= 3,
+        f"{steps['IV, half bandwidth']} steps at half the bandwidth, at most 7": steps["IV, half bandwidth"] <= 7,
+        "half the bandwidth gives the first inertia within 2 %": off["IV, half bandwidth"] < 0.02,
+        "below a third of the bandwidth, not settling is reported": any("settled after" not in word
+                                                                         for word in slower.values()),
+    }
+    return {"names": list(NAMES), "truth": truth.tolist(), "values": values, "deviations": deviations, "steps": steps,
+            "history": history, "slower": slower, "published": {k: list(v) for k, v in PUBLISHED.items()},
+            "checks": {words: bool(holds) for words, holds in checks.items()}}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [("parameter", "truth", *(f"{name}{end}" for name in result["published"] for end in (", theirs", ", ours")))]
+    for k, name in enumerate(result["names"]):
+        cells = [cell for column in result["published"]
+                 for cell in (f"{result['published'][column][k]:.3g}",
+                              f"{result['values'][column][k]:.4g} +- {result['deviations'][column][k]:.2g}")]
+        rows.append((name, f"{result['truth'][k]:.3g}", *cells))
+    rows.append(("steps", "", *(cell for column in result["published"] for cell in (
+        {"IV, filtered": "3", "IV, unfiltered": "2", "IV, half bandwidth": "6"}.get(column, ""),
+        str(result["steps"][column] or "")))))
+    for factor, words in result["slower"].items():
+        rows.append((f"{factor} of the bandwidth", "", words, *([""] * (2 * len(result["published"]) - 1))))
+    return rows
