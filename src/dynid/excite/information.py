@@ -22,7 +22,8 @@ class Information:
     """The information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
 
     weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude of each base parameter, the
-    diagonal of D; ones leave the columns as they are. known (base, base): what earlier logs told, weighted alike.
+    diagonal of D; ones leave the columns as they are. known (base, base): triangular factor of what earlier logs told,
+    weighted alike.
     """
 
     layout: Layout
@@ -40,9 +41,14 @@ class Information:
         if known is not None:
             if known.base.expressions != base.expressions:
                 raise ModelError("the logs were folded with another model than the motion is designed for")
-            r = known.stack(weights).r
-            matrix = r.T @ r
+            matrix = known.stack(weights).r
         return Information(Layout.of(model, base), weights, scales, matrix)
+
+    @cached_property
+    def _before(self) -> Array:
+        """The information of earlier logs (base, base)."""
+        b = len(self.layout.base)
+        return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     @cached_property
     def places(self) -> tuple:
@@ -66,8 +72,7 @@ class Information:
 
     def matrix(self, entries: Array) -> Array:
         """A (base, base) of the entries of a motion."""
-        b = len(self.layout.base)
-        total = np.zeros((b, b)) if self.known is None else self.known.copy()
+        total = self._before.copy()
         for j, columns in enumerate(self.layout.columns):
             part = dsyrk(self.weights[j] ** 2, entries[self._rows(j)].T, trans=1, lower=1)
             total[np.ix_(columns, columns)] += part + np.tril(part, -1).T
@@ -86,8 +91,7 @@ class Information:
     def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Triangular factor (base, base) of the scaled, weighted base regressor; exact where A would lose digits."""
         b = len(self.layout.base)
-        tall = [] if self.known is None else [np.linalg.cholesky(
-            self.known + 1e-14 * np.trace(self.known) / b * np.eye(b)).T]
+        tall = [] if self.known is None else [self.known]
         entries = self.entries(q, dq, ddq)
         for j, columns in enumerate(self.layout.columns):
             rows = np.zeros((len(columns), b))
