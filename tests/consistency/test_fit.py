@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from consistency.problems import arm_problem
 
-from dynid.consistency import Box, Consistency, MassLimit, fit
-from dynid.consistency.central import Barrier, fill
+from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
+from dynid.consistency.barrier import Barrier
+from dynid.consistency.central import fill
 from dynid.consistency.fit import Fit
+from dynid.consistency.interior import interior_point
+from dynid.consistency.newton import minimise
 from dynid.errors import NotPossibleError
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
@@ -132,7 +135,6 @@ def test_barrier_derivatives_are_those_of_its_value() -> None:
     model, theta, _, _ = arm_problem(2, 3)
     name = next(iter(model.parameters.bodies))
     com = ten.to_central(theta[model.parameters.bodies[name]])[1]
-    from dynid.consistency import Ellipsoid
     consistency = Consistency(model.parameters, centres={name: Ellipsoid(com + 0.01, [0.1, 0.2, 0.3])})
     rng = np.random.default_rng(0)
     pull = np.array([a @ a.T for a in rng.normal(size=(2, 4, 4))])
@@ -146,3 +148,41 @@ def test_barrier_derivatives_are_those_of_its_value() -> None:
         assert gradient[k] == pytest.approx(slope, rel=1e-5, abs=1e-5)
         bend = (barrier.derivatives(theta + move)[0] - barrier.derivatives(theta - move)[0]) / (2 * step)
         np.testing.assert_allclose(hessian[k], bend, rtol=1e-4, atol=1e-4 * np.abs(bend).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_minimum_has_no_slope_left(seed: int) -> None:
+    """From a start far away, with an equality, an ellipsoid and a pull to bodies that are all wrong."""
+    model, theta, base, regression = arm_problem(3, seed)
+    first, second, _ = model.parameters.bodies
+    rng = np.random.default_rng(seed)
+    com = ten.to_central(theta[model.parameters.bodies[first]])[1]
+    consistency = Consistency(model.parameters, centres={first: Ellipsoid(com + 0.02, [0.1, 0.2, 0.3])},
+                              masses=(MassLimit(3.0, 3.0, (second,)),))
+    flat = np.array([10.0 ** rng.uniform(-2, 2) * np.diag([1e-4, 1e-3, 1e-2, 1.0]) for _ in range(3)])
+    barrier = Barrier(consistency, np.linalg.inv(flat), np.array([1e-3, 1.0, 10.0]), 1e-3)
+    stacked = regression.stack()
+    matrix = stacked.r @ base.matrix
+    found = minimise(matrix, stacked.rho, barrier, interior_point(consistency))
+    gradient, hessian = barrier.derivatives(found)
+    gradient += matrix.T @ (matrix @ found - stacked.rho)
+    hessian += matrix.T @ matrix
+    keep = np.ones(len(theta), dtype=bool)
+    keep[model.parameters.bodies[second][9]] = False  # the mass that is given
+    left = gradient[keep] @ np.linalg.solve(hessian[np.ix_(keep, keep)], gradient[keep])
+    assert 0 <= left < 1e-8
+    assert found[~keep] == pytest.approx(3.0, abs=1e-9) and consistency.slack(found) > -1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_filling_never_costs_more_than_it_may(seed: int) -> None:
+    model, _, base, regression = arm_problem(4, seed, samples=30)
+    stacked = regression.stack()
+    consistency = Consistency(model.parameters)
+    best = fit(consistency, base, stacked)
+    flat = np.tile(np.diag([1e-4, 1e-3, 1e-2, 50.0]), (4, 1, 1))
+    for nominal in (None, flat):
+        full = fill(consistency, stacked.r @ base.matrix, stacked.rho, best.theta, tolerance=1e-5 * best.misfit,
+                    nominal=nominal)
+        assert stacked.misfit(base.reduce(full)) <= best.misfit * (1 + 1.0001e-5)
+        assert consistency.slack(full) >= 0

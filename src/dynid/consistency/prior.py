@@ -18,15 +18,16 @@ from typing import Literal
 import numpy as np
 from scipy.special import multigammaln
 
-from dynid.consistency.central import Barrier, minimise
+from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point
+from dynid.consistency.newton import minimise
 from dynid.errors import ModelError
 from dynid.robot import inertia as ten
 from dynid.robot.inertia import Array
 
 Metric = Literal["entropic", "euclidean"]
-STRENGTHS = tuple(10.0 ** np.arange(5.0, -2.01, -0.5))  # from iron to hardly any
+STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from iron to hardly any
 _THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
 _POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
 
@@ -93,13 +94,13 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     """
     p0 = nominal.matrices
     pull = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
-    theta = inside_start(consistency, nominal)
+    theta, normal = inside_start(consistency, nominal), matrix.T @ matrix
     found = []
     for strength in sorted(strengths, reverse=True):
         barrier = Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE)
         theta = minimise(matrix, rho, barrier, theta)
         _, hessian = barrier.derivatives(theta)
-        information = hessian + matrix.T @ matrix
+        information = hessian + normal
         error = matrix @ theta - rho
         value = barrier.value(theta)
         evidence = -0.5 * float(error @ error) - value - 0.5 * log_determinant(information) - sum(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from threadpoolctl import ThreadpoolController
 
@@ -60,9 +61,14 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def one_blas_thread() -> AbstractContextManager[object]:
+    """While it lasts BLAS keeps to one thread: on a busy machine many small products wait for each other otherwise."""
+    return cast(AbstractContextManager[object], _blas().limit(limits=1, user_api="blas"))
+
+
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> list[Result]:
     """work(item) for every item, on several threads; the results in order. BLAS calls inside use one thread each."""
     todo = list(items)
     count = min(thread_count(threads), len(todo))
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return list(map(work, todo) if count <= 1 else pool(count).map(work, todo))

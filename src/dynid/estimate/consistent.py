@@ -23,6 +23,7 @@ from dynid.consistency.prior import (
     euclidean_rows,
     nominal_model,
 )
+from dynid.dynamics.threads import one_blas_thread
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import Solution, diagnostics, honest_covariance, joint_weights, solve, stack_enough
@@ -75,28 +76,29 @@ def consistent_weighted(problem: Problem, *, form: Form = "pseudo", margin: floa
 def consistent_estimate(problem: Problem, name: str, weights: Array, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
     """The constrained fit, what it leaves open filled in, its covariance and diagnostics."""
-    stacked = stack_enough(problem.regression, weights)
-    solution = solve(problem.regression, stacked)
-    best = fit(consistency, problem.base, stacked)
-    nominal = _nominal(problem, consistency, fill_with)
-    theta = fill(consistency, stacked.r @ problem.base.matrix, stacked.rho, best.theta,
-                 tolerance=_FILL_TOLERANCE * max(best.misfit, 1e-300),
-                 nominal=None if nominal is None else nominal.matrices)
-    beta = problem.base.matrix @ theta
-    covariance, found = honest_covariance(problem, solution, weights)
-    shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
-    facts = diagnostics(problem, shown, weights, covariance, found)
-    covariance = projected_covariance(problem, consistency, best, stacked, covariance)
-    facts |= {
-        "consistent": True, "active": active_names(best), "excess_misfit": best.excess,
-        "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
-        "smallest_eigenvalue": consistency.smallest_eigenvalue(theta), "form": consistency.form,
-        "filled_with": "central" if nominal is None else "nominal",
-        "deviation": "of the unconstrained estimate" if not best.active else
-                     "of the unconstrained estimate, projected on the border of the set where conditions are active; "
-                     "too small where one is only just active",
-    }
-    return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, facts)
+    with one_blas_thread():
+        stacked = stack_enough(problem.regression, weights)
+        solution = solve(problem.regression, stacked)
+        best = fit(consistency, problem.base, stacked)
+        nominal = _nominal(problem, consistency, fill_with)
+        theta = fill(consistency, stacked.r @ problem.base.matrix, stacked.rho, best.theta,
+                     tolerance=_FILL_TOLERANCE * max(best.misfit, 1e-300),
+                     nominal=None if nominal is None else nominal.matrices)
+        beta = problem.base.matrix @ theta
+        covariance, found = honest_covariance(problem, solution, weights)
+        shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
+        facts = diagnostics(problem, shown, weights, covariance, found)
+        covariance = projected_covariance(problem, consistency, best, stacked, covariance)
+        facts |= {
+            "consistent": True, "active": active_names(best), "excess_misfit": best.excess,
+            "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
+            "smallest_eigenvalue": consistency.smallest_eigenvalue(theta), "form": consistency.form,
+            "filled_with": "central" if nominal is None else "nominal",
+            "deviation": "of the unconstrained estimate" if not best.active else
+                         "of the unconstrained estimate, projected on the border of the set where conditions are "
+                         "active; too small where one is only just active",
+        }
+        return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, facts)
 
 
 def active_names(best: Fit) -> list[str]:
@@ -177,43 +179,44 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'")
     if strength is not None and not (np.isfinite(strength) and strength > 0):
         raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}")
-    consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
-    nominal = nominal_model(consistency, problem.nominal)
-    solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
-    # The first noise is that of the consistent fit with hardly any prior.
-    weights = joint_weights(problem.regression)
-    chosen = _prior_fits(problem, consistency, nominal, metric, problem.regression.stack(weights), None)[-1]
-    effective = np.array(problem.regression.rows, dtype=float)
-    for _ in range(_ROUNDS):
-        deviation, effective = _noise(problem, chosen.theta)
-        rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-        stacked = problem.regression.stack(np.sqrt(effective / rows) / deviation)
-        before = chosen
-        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, strength))
-        if chosen.strength == before.strength:
-            break
-    theta, on_border = chosen.theta, False
-    if metric == "euclidean":
-        pulled, values = euclidean_rows(consistency, nominal)
-        size = np.sqrt(chosen.strength)
-        best = fit(consistency, problem.base, stacked, prior=(size * pulled, size * values))
-        theta, on_border = best.theta, bool(best.active)
-    beta = problem.base.matrix @ theta
-    spread = np.linalg.pinv(chosen.information, rcond=1e-14, hermitian=True)
-    covariance = problem.base.matrix @ spread @ problem.base.matrix.T
-    shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
-    facts = diagnostics(problem, shown, weights, covariance, None)
-    facts |= {
-        "consistent": True, "metric": metric, "strength": chosen.strength,
-        "strength_from": "given" if strength else "evidence",
-        "effective_rows_per_joint": effective.tolist(), "nominal_thickened": list(nominal.thickened),
-        "nominal_relative_error": problem.regression.relative_error(problem.base.matrix @ nominal.theta),
-        "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
-        "smallest_eigenvalue": consistency.smallest_eigenvalue(theta),
-        "deviation": "of the posterior: effective rows of data and the prior" + (
-            "; the set's border, where it is active, is not in it" if on_border else ""),
-    }
-    return Estimate("pc-ridge", problem.model, problem.base, beta, covariance, solution.identified, theta, facts)
+    with one_blas_thread():
+        consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
+        nominal = nominal_model(consistency, problem.nominal)
+        solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
+        # The first noise is that of the consistent fit with hardly any prior.
+        weights = joint_weights(problem.regression)
+        chosen = _prior_fits(problem, consistency, nominal, metric, problem.regression.stack(weights), None)[-1]
+        effective = np.array(problem.regression.rows, dtype=float)
+        for _ in range(_ROUNDS):
+            deviation, effective = _noise(problem, chosen.theta)
+            rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
+            stacked = problem.regression.stack(np.sqrt(effective / rows) / deviation)
+            before = chosen
+            chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, strength))
+            if chosen.strength == before.strength:
+                break
+        theta, on_border = chosen.theta, False
+        if metric == "euclidean":
+            pulled, values = euclidean_rows(consistency, nominal)
+            size = np.sqrt(chosen.strength)
+            best = fit(consistency, problem.base, stacked, prior=(size * pulled, size * values))
+            theta, on_border = best.theta, bool(best.active)
+        beta = problem.base.matrix @ theta
+        spread = np.linalg.pinv(chosen.information, rcond=1e-14, hermitian=True)
+        covariance = problem.base.matrix @ spread @ problem.base.matrix.T
+        shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
+        facts = diagnostics(problem, shown, weights, covariance, None)
+        facts |= {
+            "consistent": True, "metric": metric, "strength": chosen.strength,
+            "strength_from": "given" if strength else "evidence",
+            "effective_rows_per_joint": effective.tolist(), "nominal_thickened": list(nominal.thickened),
+            "nominal_relative_error": problem.regression.relative_error(problem.base.matrix @ nominal.theta),
+            "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
+            "smallest_eigenvalue": consistency.smallest_eigenvalue(theta),
+            "deviation": "of the posterior: effective rows of data and the prior" + (
+                "; the set's border, where it is active, is not in it" if on_border else ""),
+        }
+        return Estimate("pc-ridge", problem.model, problem.base, beta, covariance, solution.identified, theta, facts)
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,

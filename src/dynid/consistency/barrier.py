@@ -1,0 +1,141 @@
+"""Barrier: log-determinants that keep parameters inside the set, pulled to a nominal model where there is one.
+
+Of theta it is
+    sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
+P_i the matrix of body i less the margin. With C_i the inverse of a nominal P_i the bracket is the log-det divergence
+from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is least there, infinite for bodies that
+cannot exist, and the same in all units and frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.consistency.consistency import Consistency
+from dynid.robot.inertia import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """Several matrices that must be positive definite: P_b = sum_k theta[places[b, k]] basis[b, k] - shift I.
+
+    places (b, k), basis (b, k, n, n), weights (b,), pull (b, n, n).
+    """
+
+    places: NDArray[np.int64]
+    basis: Array
+    shift: float
+    weights: Array
+    pull: Array
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights over all eigenvalues."""
+        return float(self.basis.shape[-1] * self.weights.sum())
+
+    def along(self, step: Array) -> Array:
+        """How the matrices (b, n, n) change with a step of theta."""
+        b, k, n, _ = self.basis.shape
+        return (step[self.places][:, None] @ self.basis.reshape(b, k, n * n)).reshape(b, n, n)
+
+    def at(self, theta: Array) -> Array:
+        """The matrices (b, n, n)."""
+        return self.along(theta) - self.shift * np.eye(self.basis.shape[-1])
+
+    def inverses(self, theta: Array) -> Array:
+        """Their inverses (b, n, n)."""
+        return np.asarray(np.linalg.inv(self.at(theta)), dtype=float)
+
+    def traces(self, matrices: Array) -> Array:
+        """tr(B_k X_b) (b, k) for symmetric X (b, n, n)."""
+        b, k, n, _ = self.basis.shape
+        return (self.basis.reshape(b, k, n * n) @ matrices.reshape(b, n * n, 1))[:, :, 0]
+
+    def products(self, left: Array, right: Array) -> Array:
+        """tr(B_k X_b B_m Y_b) (b, k, k) for symmetric X and Y (b, n, n)."""
+        b, k, n, _ = self.basis.shape
+        one = (self.basis @ left[:, None]).reshape(b, k, n * n)
+        other = np.swapaxes(self.basis @ right[:, None], 2, 3).reshape(b, k, n * n)
+        found = one @ np.swapaxes(other, 1, 2)
+        return 0.5 * (found + np.swapaxes(found, 1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Barrier:
+    """The log-det and log terms of a set, as a function of theta; bodies and the other conditions weighted apart.
+
+    pull (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
+    """
+
+    consistency: Consistency
+    pull: Array
+    weights: Array
+    other: float
+
+    @cached_property
+    def groups(self) -> tuple[Matrices, ...]:
+        """The bodies, and the ellipsoids: |u| < t when t I with a border of u is positive definite."""
+        found = []
+        places, basis = self.consistency.places, self.consistency.basis
+        if len(places):
+            each = np.broadcast_to(basis, (len(places), *basis.shape)).copy()
+            found.append(Matrices(places, each, self.consistency.margin, self.weights, self.pull))
+        cones = [block for block in self.consistency.blocks if block.cone == "soc"]
+        if cones:
+            arrows = np.array([[_arrow(column) for column in block.rows.T] for block in cones])
+            n = arrows.shape[-1]
+            found.append(Matrices(np.array([block.columns for block in cones]), arrows, 0.0,
+                                  np.full(len(cones), self.other), np.zeros((len(cones), n, n))))
+        return tuple(found)
+
+    @cached_property
+    def planes(self) -> tuple[Array, Array]:
+        """All linear conditions: rows (k, parameters) and offsets (k,) of rows theta + offset >= 0."""
+        linear = [block for block in self.consistency.blocks if block.cone == "nonnegative"]
+        rows = np.zeros((sum(len(block.offset) for block in linear), len(self.consistency.parameters)))
+        at = 0
+        for block in linear:
+            rows[at:at + len(block.offset), block.columns] = block.rows
+            at += len(block.offset)
+        return rows, np.concatenate([block.offset for block in linear]) if linear else np.empty(0)
+
+    def value(self, theta: Array) -> float:
+        """The barrier; infinite outside the set."""
+        total = 0.0
+        for group in self.groups:
+            p = group.at(theta)
+            eigenvalues = np.linalg.eigvalsh(p)
+            if eigenvalues.min() <= 0:
+                return np.inf
+            total += float(group.weights @ (np.einsum("bij,bji->b", group.pull, p) - np.log(eigenvalues).sum(axis=1)))
+        rows, offset = self.planes
+        s = rows @ theta + offset
+        if len(s) and s.min() <= 0:
+            return np.inf
+        return total - self.other * float(np.log(s).sum())
+
+    def derivatives(self, theta: Array) -> tuple[Array, Array]:
+        """Gradient (parameters,) and Hessian (parameters, parameters)."""
+        size = len(theta)
+        gradient, hessian = np.zeros(size), np.zeros((size, size))
+        for group in self.groups:
+            inverse = group.inverses(theta)
+            np.add.at(gradient, group.places, group.weights[:, None] * group.traces(group.pull - inverse))
+            bend = group.weights[:, None, None] * group.products(inverse, inverse)
+            hessian[group.places[:, :, None], group.places[:, None, :]] += bend
+        rows, offset = self.planes
+        scaled = rows / (rows @ theta + offset)[:, None]
+        gradient -= self.other * scaled.sum(axis=0)
+        hessian += self.other * (scaled.T @ scaled)
+        return gradient, hessian
+
+
+def _arrow(vector: Array) -> Array:
+    """t I with u along the first row and column, of a vector (t, u)."""
+    matrix = vector[0] * np.eye(len(vector))
+    matrix[0, 1:] = matrix[1:, 0] = vector[1:]
+    return matrix

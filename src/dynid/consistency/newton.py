@@ -1,0 +1,161 @@
+"""Newton's method on a fit plus a barrier, with the conditions' multipliers as unknowns of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, null_space
+from scipy.linalg.lapack import dpotrf
+
+from dynid.consistency.barrier import Barrier
+from dynid.consistency.consistency import Consistency
+from dynid.dynamics.threads import one_blas_thread
+from dynid.errors import NotPossibleError
+from dynid.robot.inertia import Array
+
+_STEPS = 120
+_NEAR = 0.95  # share of the way to the border that a step may go
+_DONE = 1e-9  # Newton decrement against the sum of the weights
+_ENOUGH = 1e-3  # the same, for an answer that rounding keeps from getting better
+
+
+def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
+    """theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior start.
+
+    Newton on P_i S_i = w_i I (the direction of Helmberg, Kojima and Monteiro), the weights large at first and then
+    brought down to w_i. Newton on theta alone crawls from a start far off: its steps end at the border.
+    """
+    with one_blas_thread():
+        return _minimise(matrix, rho, barrier, start)
+
+
+def _minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
+    free = _free(barrier.consistency, len(start))
+    normal = matrix.T @ matrix
+    theta, error = start.copy(), matrix @ start - rho
+    state = _Multipliers.at(barrier, theta, normal, matrix.T @ error, free)
+    total, length, decrement = state.total, 0.3, np.inf
+    for _ in range(_STEPS):
+        goals = state.goals(theta, length)
+        gradient, hessian = state.system(theta, goals)
+        gradient += matrix.T @ error
+        hessian += normal
+        step = _step(hessian, gradient, free)
+        decrement = -float(step @ gradient)
+        changes = state.changes(theta, step, goals)
+        length = state.length(theta, step, changes)
+        theta, error = theta + length * step, error + length * (matrix @ step)
+        state = state.moved(changes, length)
+        if length == 1.0 and max(goals) == 1.0 and decrement < max(_DONE * total, 1e-13 * float(error @ error)):
+            return theta
+    if not (decrement < _ENOUGH * total and max(goals) == 1.0):
+        raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be found; look "
+                               "for links of the nominal model, or limits, in other units than kilograms and metres")
+    return theta
+
+
+@dataclass(frozen=True, eq=False)
+class _Multipliers:
+    """Of the conditions of a barrier: for each group of matrices S (b, n, n), and of the planes z (k,).
+
+    At the minimum P S = w I and s z = w'.
+    """
+
+    barrier: Barrier
+    matrices: tuple[Array, ...]
+    planes: Array
+
+    @staticmethod
+    def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
+        """As if the weights were so large, and so even, that theta is nearly the minimum."""
+        gradient, hessian = barrier.derivatives(theta)
+        rows, offset = barrier.planes
+        first = _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
+                                            for group in barrier.groups), barrier.other / (rows @ theta + offset))
+        total = first.total
+        step = _step(hessian + normal, gradient + slope, free)
+        far = max(1.0, -float(step @ (gradient + slope)) / total)
+        matrices = tuple(far * max(1.0, total / group.total) * s
+                         for group, s in zip(barrier.groups, first.matrices, strict=True))
+        return _Multipliers(barrier, matrices, far * total / (barrier.other * max(len(offset), 1)) * first.planes)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights over all eigenvalues and planes."""
+        return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
+
+    def goals(self, theta: Array, length: float) -> list[float]:
+        """How many times too large the weights are to be after this step, of each group and of the planes; from how
+        far the last step went."""
+        keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
+        rows, offset = self.barrier.planes
+        now = [float(np.sum(group.at(theta) * s)) / group.total
+               for group, s in zip(self.barrier.groups, self.matrices, strict=True)]
+        now.append(float((rows @ theta + offset) @ self.planes) / (self.barrier.other * max(len(offset), 1)))
+        return [max(1.0, keep * x) for x in now]
+
+    def system(self, theta: Array, goals: list[float]) -> tuple[Array, Array]:
+        """Slope (parameters,) of the barrier with weights goals times larger, and the matrix of its Newton step."""
+        rows, offset = self.barrier.planes
+        s = rows @ theta + offset
+        gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / s))
+        hessian = rows.T @ (rows * (self.planes / s)[:, None])
+        for group, own, goal in zip(self.barrier.groups, self.matrices, goals[:-1], strict=True):
+            inverse = group.inverses(theta)
+            np.add.at(gradient, group.places, group.weights[:, None] * group.traces(group.pull - goal * inverse))
+            hessian[group.places[:, :, None], group.places[:, None, :]] += group.products(inverse, own)
+        return gradient, hessian
+
+    def changes(self, theta: Array, step: Array, goals: list[float]) -> _Multipliers:
+        """How the multipliers move with a step of theta."""
+        rows, offset = self.barrier.planes
+        s = rows @ theta + offset
+        matrices = []
+        for group, own, goal in zip(self.barrier.groups, self.matrices, goals[:-1], strict=True):
+            inverse = group.inverses(theta)
+            half = inverse @ group.along(step) @ own
+            aim = goal * group.weights[:, None, None] * inverse
+            matrices.append(aim - own - 0.5 * (half + np.swapaxes(half, 1, 2)))
+        planes = goals[-1] * self.barrier.other / s - self.planes - self.planes * (rows @ step) / s
+        return _Multipliers(self.barrier, tuple(matrices), planes)
+
+    def length(self, theta: Array, step: Array, changes: _Multipliers) -> float:
+        """The share of the step that keeps conditions and multipliers inside their cones."""
+        rows, offset = self.barrier.planes
+        worst = max(float((-(rows @ step) / (rows @ theta + offset)).max(initial=0.0)),
+                    float((-changes.planes / self.planes).max(initial=0.0)))
+        for group, own, change in zip(self.barrier.groups, self.matrices, changes.matrices, strict=True):
+            for matrices, moves in ((group.at(theta), group.along(step)), (own, change)):
+                worst = max(worst, -float(np.linalg.eigvals(np.linalg.solve(matrices, moves)).real.min()))
+        return min(1.0, _NEAR / worst) if worst > 0 else 1.0
+
+    def moved(self, changes: _Multipliers, length: float) -> _Multipliers:
+        matrices = tuple(s + length * ds for s, ds in zip(self.matrices, changes.matrices, strict=True))
+        return _Multipliers(self.barrier, matrices, self.planes + length * changes.planes)
+
+
+def _free(consistency: Consistency, size: int) -> Array | None:
+    """Moves (parameters, k) that keep all equalities; None when there are none."""
+    equalities = [block for block in consistency.blocks if block.cone == "zero"]
+    if not equalities:
+        return None
+    rows = np.zeros((len(equalities), size))
+    for k, block in enumerate(equalities):
+        rows[k, block.columns] = block.rows[0]
+    return np.asarray(null_space(rows))
+
+
+def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
+    """-H^-1 g among the free moves, with H brought to unit diagonal first: masses and inertias differ by orders."""
+    if free is not None:
+        return free @ _step(free.T @ hessian @ free, free.T @ gradient, None)
+    size = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+    scaled = hessian * size * size[:, None]
+    lift = 0.0
+    for _ in range(12):
+        _, info = dpotrf(scaled + lift * np.eye(len(scaled)))
+        if info == 0:
+            return -size * cho_solve(cho_factor(scaled + lift * np.eye(len(scaled))), size * gradient)
+        lift = max(10.0 * lift, 1e-14)
+    raise NotPossibleError("no central parameters could be found: some directions have no limit at all")
