@@ -75,8 +75,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, float], dict[str, int | None], dict[str, str]]:
-    """The virtual TX40, its first three loops simulated at half their bandwidth; mean error of three logs in the torques
-    of another motion, percent of those that the true parameters give."""
+    """The virtual TX40, its first three loops simulated at half their bandwidth; mean error of three logs in the
+    torques of another motion, percent of those that the true parameters give."""
     robot = Robot.builtin("staubli-tx40")
     model = Model(robot, make_terms(robot, defaults=True))
     theta = np.array([p.nominal for p in model.parameters], dtype=float)

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import oaconvolve
 
 from dynid.consistency import fit
 from dynid.consistency.consistency import Form
@@ -44,7 +43,6 @@ from dynid.estimate.transfer import filtered_references, plain_references
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.fold import Layout, triangular
-from dynid.regression.residuals import autocovariance
 from dynid.robot.inertia import Array
 from dynid.simulate import Controller, Simulation
 
@@ -252,12 +250,13 @@ def _change(projected: Projected, new: Array, old: Array) -> float:
 class Low:
     """Equations at the low rate where residuals are judged: z per joint (columns, rows), residual (rows, dof).
 
-    scale: what a sum over these rows stands for in rows of the fold. relative_error: percent, of the torques along the
-    instruments against the measured ones. share: of the torque that the measured equations leave unexplained.
+    kept (rows, dof): how much of its instruments each row keeps. scale: what a sum over these rows stands for in rows of
+    the fold. relative_error: percent, of the torques along the instruments against the measured ones. share: of the torque that the measured equations leave unexplained.
     """
 
     z: list[Array]
     residual: Array
+    kept: Array
     columns: tuple[NDArray[np.int64], ...]
     scale: float
     deviation: Array
@@ -269,6 +268,7 @@ def _low(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> 
     dof = layout.model.dof
     z: list[list[Array]] = [[] for _ in range(dof)]
     residual: list[list[Array]] = [[] for _ in range(dof)]
+    kept: list[list[Array]] = [[] for _ in range(dof)]
     miss = size = 0.0
     scale = 1.0
     for shadow in shadows:
@@ -280,17 +280,19 @@ def _low(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array) -> 
             for j, (c, columns) in enumerate(zip(piece, layout.columns, strict=True)):
                 z[j].append(c.z)
                 residual[j].append(c.tau - beta[columns] @ c.y)
-                counts = np.any(c.z != 0.0, axis=0)
+                kept[j].append(c.kept)
+                counts = c.kept > 0.0
                 clean = c.z if c.clean is None else c.clean
                 miss += float(np.sum((c.tau - beta[columns] @ clean)[counts] ** 2))
                 size += float(np.sum(c.tau[counts] ** 2))
     rows = [np.concatenate(part, axis=1) for part in z]
     series = np.column_stack([np.concatenate(part) for part in residual])
-    counts = np.column_stack([np.any(part != 0.0, axis=0) for part in rows])
+    part_kept = np.column_stack([np.concatenate(part) for part in kept])
+    counts = part_kept > 0.0
     series = np.where(counts, series, 0.0)
     deviation = np.sqrt((series ** 2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1))
     size = max(size, 1e-300)
-    return Low(rows, series, layout.columns, scale, deviation, 100.0 * float(np.sqrt(miss / size)),
+    return Low(rows, series, part_kept, layout.columns, scale, deviation, 100.0 * float(np.sqrt(miss / size)),
                float(np.sqrt(np.sum(series ** 2) / size)))
 
 
@@ -304,39 +306,41 @@ def _weights(layout: Layout, shadows: Sequence[Shadow], dry: Bools, beta: Array)
 def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array) -> Array:
     """(Z'Y)^-1 S (Z'Y)^-T, S the covariance of Z'residual under residuals correlated in time and between joints.
 
-    Both are taken at the low rate: the sum of Z times a residual loses nothing there, as Z has no faster parts, while
-    the noise of second differences, enormous at high frequencies, does not leak into the estimate of S.
+    Both are taken at the low rate, where the sum of Z times a residual loses nothing, as Z has no faster parts. S is
+    summed over frequencies, S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P: the noise
+    of second differences grows with the fourth power of frequency, and what it has above the motion must not count.
     """
     b, (rows, dof) = len(problem.base), low.residual.shape
-    active = [np.any(z != 0.0, axis=0) for z in low.z]
-    lags = max(len(autocovariance(low.residual[:, j], active[j])) for j in range(dof))
-    u = np.arange(lags) / lags
-    parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
-    window, middle = np.concatenate([parzen[:0:-1], parzen]), np.zeros((b, b))
-    free = max(1.0 - len(projected.kept) / max(float(sum(a.sum() for a in active)), 1.0), 0.1)
+    instruments = [np.fft.rfft(z, axis=1) for z in low.z]
+    kept = low.kept.T
+    spectra = np.fft.rfft(kept * low.residual.T, axis=1)
+    both = np.full(spectra.shape[1], 2.0)  # a real series: every frequency but the ends stands for two
+    both[0] = 1.0
+    if rows % 2 == 0:
+        both[-1] = 1.0
+    free = max(1.0 - len(projected.kept) / max(float((kept > 0).sum()), 1.0), 0.1)
+    middle = np.zeros((b, b))
     for j in range(dof):
         for other in range(j, dof):
-            both = max(int(np.sum(active[j] & active[other])), 1)
-            kernel = _cross(low.residual[:, j], low.residual[:, other], lags, both) * window
-            # sum_st z_j(s) c(t - s) z_other(t)
-            spread = oaconvolve(low.z[other], kernel[None, ::-1], mode="full", axes=1)[:, lags - 1:lags - 1 + rows]
-            part = weights[j] ** 2 * weights[other] ** 2 * (low.z[j] @ spread.T)
+            count = max(float(np.sum(kept[j] * kept[other])), 1.0)
+            power = _near(spectra[j] * spectra[other].conj()) / count
+            part = np.real((instruments[j] * (both * power.conj())) @ instruments[other].conj().T) / rows
+            part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
             if other != j:
                 middle[np.ix_(low.columns[other], low.columns[j])] += part.T
-    kept = projected.kept
-    middle = low.scale ** 2 / free * middle[np.ix_(kept, kept)]
+    middle = low.scale ** 2 / free * middle[np.ix_(projected.kept, projected.kept)]
     inverse = np.linalg.inv(projected.cross)
     covariance = np.zeros((b, b))
-    covariance[np.ix_(kept, kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
+    covariance[np.ix_(projected.kept, projected.kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
     return covariance
 
 
-def _cross(x: Array, y: Array, lags: int, count: int) -> Array:
-    """c(k) = mean x(t) y(t + k), k = -lags + 1 .. lags - 1."""
-    full = oaconvolve(x[::-1], y)
-    middle = len(x) - 1
-    return full[middle - lags + 1:middle + lags] / count
+def _near(spectrum: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Mean over neighbouring frequencies: enough of them to be steady, few enough to leave the shape."""
+    half = min(max(4, len(spectrum) // 50), max((len(spectrum) - 1) // 2, 0))
+    mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
+    return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")
 
 
 def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, weights: Array, beta: Array,

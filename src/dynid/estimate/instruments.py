@@ -41,11 +41,13 @@ LOW_RATE = 100.0  # Hz, at which residuals are judged: above the motion, below t
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Of one joint's equations: z (columns, rows) instruments, y (columns, rows) measured regressor, tau (rows,);
-    clean (columns, rows): the regressor of the clean motion as it stands, where asked for."""
+    clean (columns, rows): the regressor of the clean motion as it stands, where asked for; kept (rows,): how much of
+    its instruments each row keeps."""
 
     z: Array
     y: Array
     tau: Array
+    kept: Array
     clean: Array | None = None
 
 
@@ -172,8 +174,8 @@ def equations(layout: Layout, shadow: Shadow, dry: Bools, decimation: Decimation
             else:
                 kinds = [x[:, rows[0] - low:rows[-1] + 1 - low] for x in kinds]
             yield [Columns(kinds[0][own][:-1], kinds[1][own][:-1], kinds[1][own][-1],
-                           kinds[2][own][:-1] if with_clean else None)
-                   for own in (layout.joint(j) for j in range(layout.model.dof))]
+                           shadow.taper[rows.start:rows.stop:rows.step, j], kinds[2][own][:-1] if with_clean else None)
+                   for j, own in enumerate(layout.joint(j) for j in range(layout.model.dof))]
 
 
 def _smooth(x: Array, window: Array) -> Array:
