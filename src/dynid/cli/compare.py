@@ -17,7 +17,7 @@ def command(
     logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
                                                      help="Logs, when no run file is given.")] = None,
     methods: Annotated[str, typer.Option(metavar="NAME,...", help="The methods to compare.")] = "ols,wls,irls,tls",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table.", show_default=False)] = None,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table.", show_default=False)] = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Write the comparison as one HTML report here.")] = None,

@@ -29,7 +29,7 @@ def command(
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file whose [log] table says how to read the logs.",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read the logs.",
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
                                                  show_default=False)] = None,

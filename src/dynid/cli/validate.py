@@ -14,7 +14,7 @@ def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
                                            help="Folder of an earlier `dynid identify -o`.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table, if these logs are written "
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
                                                       "otherwise than those identified from.")] = None,
     json: Json = False,
 ) -> None:

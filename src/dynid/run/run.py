@@ -19,7 +19,10 @@ from dynid.regression import base_parameters, fold
 from dynid.regression.fold import UNIT
 from dynid.robot import Robot
 from dynid.run.settings import RunSettings
+from dynid.simulate.controllers import controller_from_table
 from dynid.validate import CrossValidation, Reconstruction, Verdict, cross_validate, reconstruct, verdict
+
+_PATIENCE = 20.0  # s, for cross-validation
 
 Tell = Callable[[str], None]  # says in a few words what is going on now
 
@@ -70,15 +73,20 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     model = make_model(settings)
     problem, recordings = load_problem(settings, model, tell)
     tell(f"identifying by {settings.method}")
+    begun = time.perf_counter()
     estimate = identify(problem, settings.method, settings.options)
     tell("validating")
-    result = judge(problem, estimate, settings, tell)
+    result = judge(problem, estimate, settings, tell, seconds=time.perf_counter() - begun)
     notes = tuple(dict.fromkeys(note for recording in recordings for note in recording.notes))
     return replace(result, notes=notes, seconds=time.perf_counter() - started)
 
 
-def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
-    """Validate an estimate on its own data, on other logs and by cross-validation, and put it into words."""
+def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None, *,
+          seconds: float = 0.0) -> Run:
+    """Validate an estimate on its own data, on other logs and by cross-validation, and put it into words.
+
+    seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
+    """
     if not isinstance(problem.model, Model):
         raise DynidError("a run is of a robot; identify a model of your own through dynid.identify")
     own = reconstruct(estimate, problem.samples)
@@ -89,7 +97,7 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
         recording = read_log(log, settings, problem.model.robot)
         others.append(reconstruct(estimate, prepare(recording, chosen)))
     cross = None
-    if len(problem.regression.blocks) > 2:
+    if len(problem.regression.blocks) > 2 and seconds * len(problem.regression.blocks) < _PATIENCE:
         tell("cross-validating over blocks of time")
         cross = cross_validate(problem, settings.method, settings.options, estimate=estimate)
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
@@ -100,6 +108,7 @@ def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda senten
                  ) -> tuple[Problem, list[Recording]]:
     """Logs to a folded problem. Of streamed logs, folded whole, as much is kept as plots and residuals need."""
     chosen = Preparation.of(settings.prepare, "[prepare]")
+    controller = None if settings.controller is None else controller_from_table(settings.controller)
     if settings.stream_rows is None:
         samples, recordings = [], []
         for log in settings.logs:
@@ -110,7 +119,8 @@ def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda senten
             # One preparation for all logs: what the first one's data chose holds for the others.
             chosen = Preparation.of(dict(samples[0].settings)).elsewhere()
         tell("folding")
-        return Problem.of(model, samples, blocks=settings.blocks), recordings
+        problem = Problem.of(model, samples, blocks=settings.blocks, recordings=recordings, controller=controller)
+        return problem, recordings
     seen: list[Recording] = []
     kept: list[Samples] = []
 
@@ -123,7 +133,7 @@ def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda senten
                 yield piece
 
     regression = fold(model, parts(), base=base_parameters(model), blocks=settings.blocks)
-    return Problem(model, regression, tuple(kept), model.parameters.nominal), seen
+    return Problem(model, regression, tuple(kept), model.parameters.nominal, controller=controller), seen
 
 
 def _remember(log: str | tuple[str, ...], settings: RunSettings, robot: Robot,

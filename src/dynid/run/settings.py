@@ -34,7 +34,8 @@ class RunSettings(BaseModel):
 
     robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
     other may stand in a list of their own. validate_on: logs to try the result on. method and its [options].
-    log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. gravity: in the base
+    log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
+    [controller] table, the machine's control law, for methods that simulate its closed loop. gravity: in the base
     frame, m/s^2, instead of the robot's own. blocks: stretches of time for cross-validation. stream_rows: read the logs
     in pieces of so many rows, for logs larger than memory.
     """
@@ -49,6 +50,7 @@ class RunSettings(BaseModel):
     model: ModelSettings = Field(default_factory=ModelSettings)
     log: dict[str, Any] = Field(default_factory=dict)
     prepare: dict[str, Any] = Field(default_factory=dict)
+    controller: dict[str, Any] | None = None
     gravity: tuple[float, float, float] | None = None
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1000)
