@@ -221,6 +221,28 @@ def standing(loop: Loop, clean: Samples, theta: Array | None, reference: Referen
     return out
 
 
+def regular_vector(model: LinearModel) -> Array | None:
+    """The regular start as parameters, unit rotor inertias alone; None for a model without them."""
+    names = model.parameters.names
+    rotors = [f"Ia{j + 1}" for j in range(model.dof)]
+    if any(name not in names for name in rotors):
+        return None
+    return np.array([1.0 if name in rotors else 0.0 for name in names])
+
+
+def run_towards(loop: Loop, theta: Array, last: Array | None) -> tuple[list[Simulation], Array]:
+    """The loop with parameters theta, or as far on the way to them from the last ones as a simulation carries."""
+    shares = (1.0,) if last is None else (1.0, 0.5, 0.25, 0.1)
+    for share in shares:
+        there = theta if last is None else last + share * (theta - last)
+        try:
+            return loop.run(there), there
+        except NotPossibleError:
+            if share == shares[-1]:
+                raise
+    raise ModelError("a simulation needs at least one try")
+
+
 def relaxed(new: tuple[Array, Array | None], old: tuple[Array, Array | None], changes: Sequence[float]
             ) -> tuple[Array, Array | None]:
     """Base values and parameters to go on with: the new ones, or half way to them where iterations do not contract.

@@ -19,7 +19,9 @@ from dynid.estimate.closed_loop import (
     at_samples,
     first_run,
     make_loop,
+    regular_vector,
     relaxed,
+    run_towards,
     standing,
     stopped,
     tracking,
@@ -79,6 +81,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, how: How) -> Estimate:
     last: tuple[Array, Array | None] | None = None
     changes: list[float] = []
     simulated: Array | None = None
+    carried = regular_vector(problem.model) if how.start == "regular" else None
     for iteration in range(1, how.max_iterations + 1):
         samples = simulated_samples(loop, runs, dropped, simulated)
         regression = fold(problem.model, samples, base=problem.base, blocks=1, threads=problem.threads)
@@ -97,7 +100,8 @@ def _iterate(problem: Problem, name: str, solver: Solver, how: How) -> Estimate:
         if change <= how.tolerance:
             break
         try:
-            runs = loop.run(simulated)
+            runs, simulated = run_towards(loop, simulated, carried)
+            carried = simulated
         except NotPossibleError as error:
             raise stopped(name, iteration + 1, error) from None
     else:

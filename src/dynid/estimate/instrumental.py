@@ -250,8 +250,9 @@ def _change(projected: Projected, new: Array, old: Array) -> float:
 class Low:
     """Equations at the low rate where residuals are judged: z per joint (columns, rows), residual (rows, dof).
 
-    kept (rows, dof): how much of its instruments each row keeps. scale: what a sum over these rows stands for in rows of
-    the fold. relative_error: percent, of the torques along the instruments against the measured ones. share: of the torque that the measured equations leave unexplained.
+    kept (rows, dof): how much of its instruments each row keeps. scale: what a sum over these rows stands for in rows
+    of the fold. relative_error: percent, of the torques along the instruments against the measured ones. share: of the
+    torque that the measured equations leave unexplained.
     """
 
     z: list[Array]
