@@ -6,13 +6,22 @@ from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.excitation import Excitation, Excited, Remedy, excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.motion import JointMotion, joint_motions
+from dynid.validate.physical import (
+    FreeFall,
+    WrenchComparison,
+    free_fall,
+    positive_inertia_line,
+    positive_inertia_share,
+    wrench_comparison,
+)
 from dynid.validate.reconstruct import Fit, Reconstruction, reconstruct
 from dynid.validate.residual_tests import JointTests, Normality, ResidualTests, Whiteness, residual_tests
 from dynid.validate.suspicion import Finding
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "Comparison", "CrossValidation", "Excitation", "Excited", "Finding", "Fit", "Follows", "Gain", "JointMotion",
-    "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "Verdict", "Whiteness", "compare",
-    "cross_validate", "drive_gains", "excitation", "joint_motions", "reconstruct", "residual_tests", "verdict",
+    "Comparison", "CrossValidation", "Excitation", "Excited", "Finding", "Fit", "Follows", "FreeFall", "Gain",
+    "JointMotion", "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "Verdict", "Whiteness",
+    "WrenchComparison", "compare", "cross_validate", "drive_gains", "excitation", "free_fall", "joint_motions",
+    "positive_inertia_line", "positive_inertia_share", "reconstruct", "residual_tests", "verdict", "wrench_comparison",
 ]

@@ -1,0 +1,143 @@
+"""Behaviour of parameters as a robot: closed forms, balances of energy, forces that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from dynid.errors import ModelError
+from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
+from dynid.recording import Samples
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+from dynid.validate import free_fall, positive_inertia_line, positive_inertia_share, wrench_comparison
+from dynid.validate.physical import link_inertias, random_postures
+
+MASS, REACH, INERTIA = 2.0, 0.3, 0.05
+
+
+def pendulum(*terms) -> tuple[Model, np.ndarray]:
+    """One link that swings about a level axis, and its ten numbers."""
+    robot = Robot.from_mdh([{"alpha": np.pi / 2, "a": 0.0, "d": 0.0}], name="pendulum", notation="craig")
+    numbers = ten.from_central(MASS, np.array([REACH, 0.0, 0.0]), INERTIA * np.eye(3))
+    robot = robot.with_inertias(numbers[None])
+    return Model(robot, (RigidBodies(), *terms)), numbers
+
+
+def arm(**options) -> tuple[Model, np.ndarray]:
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, **options))
+    return model, np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
+
+
+def test_a_pendulum_falls_as_its_equation_says() -> None:
+    model, theta = pendulum()
+    found = free_fall(model, theta, seconds=2.0, start=[0.3])
+    inertia = INERTIA + MASS * REACH ** 2
+    # The link hangs straight down at -90 degrees: I q'' = -m g c cos q.
+    exact = solve_ivp(lambda _, y: [y[1], -MASS * 9.81 * REACH * np.cos(y[0]) / inertia], (0.0, 2.0), [0.3, 0.0],
+                      t_eval=found.t, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found.q[:, 0], exact.y[0], atol=1e-6)
+    np.testing.assert_allclose(found.kinetic, 0.5 * inertia * found.dq[:, 0] ** 2, rtol=1e-12)
+    np.testing.assert_allclose(found.potential - found.potential[0],
+                               MASS * 9.81 * REACH * (np.sin(found.q[:, 0]) - np.sin(0.3)), atol=1e-9)
+    assert found.stable and "never grew" in found.sentence
+
+
+def test_energy_stays_without_friction() -> None:
+    model, theta = arm(friction=("viscous", "coulomb", "offset"), rotor=True)
+    found = free_fall(model, theta, friction=False)
+    assert found.stable and found.t[-1] == pytest.approx(10.0)
+    np.testing.assert_allclose(found.energy, found.energy[0], atol=1e-5 * found.in_play)
+
+
+def test_viscous_friction_takes_what_the_energy_loses() -> None:
+    model, theta = arm(friction=("viscous", "offset"))
+    found = free_fall(model, theta, seconds=3.0)
+    viscous = theta[[model.parameters.index(f"Fv{j}") for j in (1, 2, 3)]]
+    power = found.dq ** 2 @ viscous
+    lost = float(np.sum(0.5 * (power[1:] + power[:-1]) * np.diff(found.t)))
+    assert found.energy[0] - found.energy[-1] == pytest.approx(lost, rel=1e-3)
+    assert found.stable and found.growth == 0.0
+
+
+def test_springs_and_payloads_are_part_of_the_energy() -> None:
+    spring = Spring("joint1", rest=0.5)
+    model, theta = pendulum(spring, Payload("link1"))
+    load = ten.from_central(0.7, np.array([0.1, 0.05, 0.0]), 0.01 * np.eye(3))
+    full = np.empty(len(model.parameters))
+    for k, item in enumerate(model.parameters):
+        full[k] = 20.0 if item.body is None else (theta if item.body == "link1" else load)[
+            ten.NAMES.index(item.name.rstrip("0123456789L").rstrip("0123456789"))]
+    np.testing.assert_allclose(link_inertias(model, full)[0], theta + load, rtol=1e-12)
+    found = free_fall(model, full, seconds=3.0, start=[2.0], friction=False)
+    np.testing.assert_allclose(found.energy, found.energy[0], atol=1e-6 * found.in_play)
+
+
+def test_an_impossible_robot_is_said_to_be_one() -> None:
+    model, theta = arm(friction=("viscous",))
+    assert positive_inertia_share(model, theta, samples=500) == 1.0
+    wrong = theta.copy()
+    wrong[model.parameters.index("ZZ3")] -= 0.05  # less than nothing about the last axis, whatever the posture
+    assert positive_inertia_share(model, wrong, samples=500) == 0.0
+    found = free_fall(model, wrong)
+    assert not found.stable and ("did not last" in found.sentence or "below zero" in found.sentence)
+    line = positive_inertia_line(model, wrong, theta, shares=np.linspace(0, 1, 11), samples=500)
+    assert line[0] == 0.0 and line[-1] == 1.0 and np.all(np.diff(line) >= 0)
+
+
+def test_the_share_needs_base_values_only() -> None:
+    model, theta = arm(friction=("viscous",))
+    base = base_parameters(model)
+    wrong = theta.copy()
+    wrong[model.parameters.index("XX2")] -= 0.03
+    for values in (theta, wrong):
+        expanded = base.expand(base.reduce(values))
+        assert positive_inertia_share(model, expanded, samples=400) == positive_inertia_share(
+            model, values, samples=400)
+
+
+def test_growing_energy_is_seen() -> None:
+    """Friction of the wrong sign feeds the motion."""
+    model, theta = arm(friction=("viscous",))
+    theta = theta.copy()
+    theta[model.parameters.index("Fv3")] = -0.02
+    found = free_fall(model, theta, seconds=4.0)
+    assert not found.stable and ("out of nothing" in found.sentence or "diverged" in found.sentence)
+
+
+def test_forces_that_torques_do_not_show() -> None:
+    """Mass on the first body's own axis: no torque sees it, the joint carries it all the same."""
+    model, theta = arm()
+    heavy = theta.copy()
+    heavy[model.parameters.index("M1")] += 3.0
+    q = random_postures(model.robot, 50, 1)
+    still = np.zeros_like(q)
+    motion = Samples.of(q, still, still, still, rate=10.0)
+    np.testing.assert_allclose(model.inverse_dynamics(heavy, q, still, still),
+                               model.inverse_dynamics(theta, q, still, still), atol=1e-12)
+    found = wrench_comparison(model, {"file": theta, "heavy": heavy}, motion)
+    assert found.forces.shape == (2, 50, 3) and found.joints == model.robot.joint_names
+    np.testing.assert_allclose(found.apart("file", "heavy"), [3.0 * 9.81, 0.0, 0.0], atol=1e-9)
+    whole = float(sum(theta[c[9]] for c in model.parameters.bodies.values()))
+    np.testing.assert_allclose(found.forces[0, :, 0], whole * 9.81, rtol=1e-12)
+
+
+def test_postures_stay_inside_limits() -> None:
+    robot = Robot.builtin("kuka-iiwa14")
+    q = random_postures(robot, 1000)
+    low, high = robot.limit("lower"), robot.limit("upper")
+    assert np.all((q >= np.where(np.isfinite(low), low, -np.pi)) & (q <= np.where(np.isfinite(high), high, np.pi)))
+    assert np.ptp(q, axis=0).min() > 0.9 * np.where(np.isfinite(high - low), high - low, 2 * np.pi).min()
+
+
+def test_wrong_calls_are_refused() -> None:
+    model, theta = arm()
+    with pytest.raises(ModelError, match="made from a robot"):
+        positive_inertia_share(Scara(), np.ones(8))
+    with pytest.raises(ModelError, match="3 finite positions"):
+        free_fall(model, theta, start=[0.0, np.nan, 0.0])
+    with pytest.raises(ModelError, match="no parameter sets"):
+        wrench_comparison(model, {}, Samples.of(*np.zeros((4, 3, 3))))
