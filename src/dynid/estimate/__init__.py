@@ -4,6 +4,7 @@ from dynid.estimate import (
     consistent,
     direct,
     instrumental,
+    kalman,
     least_squares,
     likelihood,
     output_error,
@@ -17,5 +18,5 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "Problem", "Removal", "consistent", "direct", "essential", "identify",
-           "instrumental", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
+           "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
            "robust", "separable", "total"]

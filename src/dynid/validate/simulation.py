@@ -1,4 +1,4 @@
-"""Validation by simulation: does a robot with these parameters move as the log says, in closed loop or by its torques."""
+"""Validation by simulation: does a robot with these parameters move as the log says, under feedback or without."""
 
 from __future__ import annotations
 

@@ -1,0 +1,214 @@
+"""Kalman filters on state and parameters together: ekf and ukf, both in square-root form.
+
+The state is (q, dq, beta): positions and velocities driven by the measured torques, base parameters that stand still.
+Positions are measured. Both filters carry a triangular factor S of the covariance P = S S' and never P itself, so that
+it stays positive however many steps are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.least_squares import weighted_least_squares
+from dynid.estimate.problem import Problem, method
+from dynid.recording import Samples
+from dynid.regression.fold import triangular
+from dynid.robot.inertia import Array
+
+Start = Literal["wls", "nominal"]
+_MOVE = 1e-6  # by which a position or velocity is moved for a derivative
+_SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
+_BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is blunted
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """One-sigma: position (dof,), rad or m, of a measurement; torque (dof,), N m or N, of an input row."""
+
+    position: Array
+    torque: Array
+
+
+@method("ekf", "extended Kalman filter on state and parameters")
+def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.3, passes: int = 2,
+                    position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
+    """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
+
+    start: parameters to begin with; doubt: their deviation, a share of what each could explain alone. passes: how often
+    the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start are.
+    """
+    return _filter(problem, "ekf", _extended_step, start, doubt, passes, position_noise, torque_noise)
+
+
+@method("ukf", "unscented Kalman filter on state and parameters")
+def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.3, passes: int = 1,
+                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
+    """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
+    points for every state and parameter. Options as those of `ekf`."""
+    return _filter(problem, "ukf", _unscented_step, start, doubt, passes, position_noise, torque_noise)
+
+
+class Machine:
+    """Accelerations of many states with parameters of their own, from one call of the regressor."""
+
+    def __init__(self, problem: Problem, speed: Array) -> None:
+        self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
+        self.blunt = _BLUNT * np.maximum(speed, 1e-6)
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return self.model.regressor(q, dq, ddq)[:, :, self.columns]
+
+    def blunted(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Mean of the regressors at velocities a little lower and higher: the sign of dry friction without its jump."""
+        return 0.5 * (self.regressor(q, dq - self.blunt, ddq) + self.regressor(q, dq + self.blunt, ddq))
+
+    def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
+        """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base).
+
+        A filter needs friction that is smooth near rest.
+        """
+        points, n = q.shape
+        still = np.zeros_like(q)
+        bias = np.einsum("pjb,pb->pj", self.blunted(q, dq, still), beta)
+        rest = np.einsum("pjb,pb->pj", self.regressor(q, still, still), beta)
+        units = np.tile(np.eye(n), (points, 1))
+        columns = self.regressor(np.repeat(q, n, axis=0), np.zeros((points * n, n)), units).reshape(points, n, n, -1)
+        matrix = np.einsum("pkjb,pb->pjk", columns, beta) - rest[:, :, None]
+        return matrix, bias
+
+    def acceleration(self, q: Array, dq: Array, beta: Array, tau: Array) -> Array:
+        matrix, bias = self.parts(q, dq, beta)
+        return np.asarray(np.linalg.solve(matrix, (tau - bias)[:, :, None])[:, :, 0], dtype=float)
+
+
+Step = Callable[[Machine, Array, Array, Array, Array, Noise, float], tuple[Array, Array]]
+
+
+def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
+                   h: float) -> tuple[Array, Array]:
+    n, m = machine.dof, len(x)
+    q, dq, beta = x[:n], x[n:2 * n], x[2 * n:]
+    moved = np.tile(x[:2 * n], (2 * n + 1, 1))
+    moved[1:] += _MOVE * np.eye(2 * n)
+    ddq = machine.acceleration(moved[:, :n], moved[:, n:], np.tile(beta, (2 * n + 1, 1)), np.tile(tau, (2 * n + 1, 1)))
+    matrix, _ = machine.parts(q[None], dq[None], beta[None])
+    inverse = np.linalg.inv(matrix[0])
+    slope = np.zeros((n, m))
+    slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
+    slope[:, 2 * n:] = -inverse @ machine.blunted(q[None], dq[None], ddq[:1])[0]
+    jacobian = np.eye(m)
+    jacobian[n:2 * n] += h * slope
+    jacobian[:n, n:2 * n] += h * np.eye(n)
+    jacobian[:n] += 0.5 * h * h * slope
+    ahead = x.copy()
+    ahead[:n] += h * dq + 0.5 * h * h * ddq[0]
+    ahead[n:2 * n] += h * ddq[0]
+    driven = np.zeros((m, n))
+    driven[n:2 * n] = h * inverse * noise.torque
+    driven[:n] = 0.5 * h * driven[n:2 * n]
+    root = triangular(np.hstack([jacobian @ s, driven]).T).T
+    return _update(ahead, root, np.eye(n, m), seen - ahead[:n], noise)
+
+
+def _update(x: Array, s: Array, h: Array, innovation: Array, noise: Noise) -> tuple[Array, Array]:
+    """Measurement by one triangular factor of [[R 0], [H S S]] (Potter's idea for many measurements)."""
+    n, m = h.shape
+    array = np.zeros((n + m, n + m))
+    array[:n, :n] = np.diag(noise.position)
+    array[:n, n:] = h @ s
+    array[n:, n:] = s
+    lower = triangular(array.T).T
+    gain = lower[n:, :n] @ solve_triangular(lower[:n, :n], innovation, lower=True)
+    return x + gain, lower[n:, n:]
+
+
+def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
+                    h: float) -> tuple[Array, Array]:
+    n, m = machine.dof, len(x)
+    reach = _SPREAD * np.sqrt(m)
+    points = np.vstack([x + reach * s.T, x - reach * s.T])
+    q, dq, beta = points[:, :n], points[:, n:2 * n], points[:, 2 * n:]
+    matrix, bias = machine.parts(q, dq, beta)
+    ddq = np.linalg.solve(matrix, (tau - bias)[:, :, None])[:, :, 0]
+    ahead = points.copy()
+    ahead[:, :n] += h * dq + 0.5 * h * h * ddq
+    ahead[:, n:2 * n] += h * ddq
+    mean = ahead.mean(axis=0)
+    driven = np.zeros((m, n))
+    driven[n:2 * n] = h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque
+    driven[:n] = 0.5 * h * driven[n:2 * n]
+    root = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, driven.T])).T
+    return _update(mean, root, np.eye(n, m), seen - mean[:n], noise)
+
+
+def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float, passes: int,
+            position_noise: float | None, torque_noise: float | None) -> Estimate:
+    parts = problem.need_samples(name)
+    if passes < 1 or not doubt > 0:
+        raise ModelError(f"method '{name}' needs at least one pass and a doubt above zero")
+    if start == "nominal":
+        beta = problem.base.reduce(problem.need_nominal(name))
+    elif start == "wls":
+        beta = weighted_least_squares(problem).values
+    else:
+        raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{start}'")
+    stacked = problem.regression.stack()
+    norms = np.linalg.norm(stacked.r, axis=0)
+    alone = np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
+    scale = doubt * np.maximum(np.abs(beta), 0.1 * alone)
+    machine = Machine(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
+    history: list[dict[str, Any]] = []
+    root = np.diag(scale)
+    for number in range(passes):
+        root = np.diag(scale) if number else root
+        for part in parts:
+            noise = _noise(problem, part, beta, position_noise, torque_noise)
+            for first, last in part.segments:
+                beta, root = _segment(machine, name, step, part, int(first), int(last), beta, root, noise)
+        history.append({"values": beta.tolist(), "relative_error": problem.regression.relative_error(beta)})
+    covariance = root @ root.T
+    facts = {"relative_error": problem.regression.relative_error(beta), "iterations": passes, "converged": True,
+             "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(), "history": history,
+             "rank": len(beta), "rows_per_joint": list(problem.regression.rows),
+             "joints": list(problem.regression.joints),
+             "deviation": "of the filter, which takes its noise for white and its model for true"}
+    return Estimate(name, problem.model, problem.base, beta, covariance, norms > 0, diagnostics=facts)
+
+
+def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,
+             noise: Noise) -> tuple[Array, Array]:
+    """Through one run of rows: the parameters and the factor of their covariance come out again."""
+    n, h = machine.dof, 1.0 / part.rate
+    x = np.concatenate([part.q[first], part.dq[first], beta])
+    s = np.zeros((len(x), len(x)))
+    s[:n, :n], s[n:2 * n, n:2 * n] = np.diag(10.0 * noise.position), np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
+    s[2 * n:, 2 * n:] = root
+    torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
+    for k in range(last - first - 1):
+        try:
+            x, s = step(machine, x, s, torque[k], part.q[first + k + 1], noise, h)
+        except np.linalg.LinAlgError:
+            x = np.full(len(x), np.nan)
+        if not np.isfinite(x).all():
+            raise NotPossibleError(f"method '{name}' lost the motion of {part.source} at {part.t[first + k]:.4g} s; "
+                                   "start from better parameters, give less doubt, or more noise")
+    cut = triangular(s[2 * n:].T).T
+    return x[2 * n:], cut
+
+
+def _noise(problem: Problem, part: Samples, beta: Array, position: float | None, torque: float | None) -> Noise:
+    """Given, or from the log: third differences of the positions and the residuals of the first parameters."""
+    third = np.diff(part.q, n=3, axis=0)
+    rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
+    rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
+    miss = np.sqrt(problem.regression.misfits(beta) / rows)
+    n = part.dof
+    return Noise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
+                 np.full(n, torque) if torque is not None else np.maximum(miss, 1e-9))

@@ -1,0 +1,68 @@
+"""Kalman filters on state and parameters, where the truth is known and on the real EMPS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat
+
+from dynid.errors import DynidError
+from dynid.estimate import Problem, identify
+from dynid.model import Coulomb, Model, RigidBodies, Viscous, make_terms
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.simulate import PD, Reference, VirtualRobot
+
+ROBOT = Robot.builtin("scara2")
+MODEL = Model(ROBOT, (RigidBodies(), Viscous(), Coulomb()))
+THETA = np.array([p.nominal for p in MODEL.parameters], dtype=float)
+BASE = base_parameters(MODEL)
+TRUTH = BASE.reduce(THETA)
+
+
+@cache
+def problem(scale: float = 0.7) -> Problem:
+    t = np.arange(1600) / 200.0
+    path = Reference.of(np.column_stack([1.5 * np.sin(1.3 * t) ** 2, 1.2 * np.sin(2.1 * t) - 0.4 * np.sin(4.3 * t)]),
+                        rate=200.0)
+    machine = VirtualRobot(MODEL, THETA, PD([150.0, 6.0], [40.0, 0.9]), position_noise=1e-5, torque_noise=[0.05, 0.005])
+    log = machine.record(path, seed=2)
+    samples = prepare(log, method="none", torque_cutoff="none", slow=0.0)
+    return Problem.of(MODEL, samples, base=BASE, nominal=scale * THETA)
+
+
+@pytest.mark.parametrize("method", ["ekf", "ukf"])
+def test_inertias_are_found_from_parameters_a_third_too_small(method: str) -> None:
+    estimate = identify(problem(), method, {"start": "nominal", "position_noise": 2e-5, "torque_noise": 0.05})
+    big = [0, 3, 4]
+    assert np.all(np.abs(estimate.values / TRUTH - 1.0)[big] < 0.05)
+    assert np.all(estimate.std[big] < 0.1 * TRUTH[big])
+    assert np.linalg.eigvalsh(estimate.covariance).min() > 0.0
+
+
+def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
+    file = loadmat(data("emps", "DATA_EMPS.mat"))
+    t, q, command = (file[name].ravel().astype(float) for name in ("t", "qm", "vir"))
+    log = Recording(t, q[:, None], float(file["gtau"].ravel()[0]) * command[:, None], source="DATA_EMPS.mat")
+    robot = Robot.builtin("emps")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+    samples = prepare(log, cutoff=100, thin=5)
+    nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
+    estimate = identify(Problem.of(model, samples, nominal=nominal), "ekf", {"start": "nominal", "doubt": 1.0})
+    values = dict(zip(estimate.names, estimate.values, strict=True))
+    assert values["M1"] == pytest.approx(95.1089, rel=0.03)
+    assert values["Fc1"] == pytest.approx(20.3935, rel=0.15)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"passes": 0}, "at least one pass"), ({"start": "luck"}, "starts from 'wls' or 'nominal'"),
+])
+def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:
+    with pytest.raises(DynidError, match=words):
+        identify(problem(), "ekf", options)
