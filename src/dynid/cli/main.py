@@ -23,6 +23,8 @@ COMMANDS = {
     "demo": "dynid.cli.demo",
     "robots": "dynid.cli.robots",
     "inspect": "dynid.cli.inspect",
+    "excite": "dynid.cli.excite",
+    "simulate": "dynid.cli.simulate",
     "identify": "dynid.cli.identify",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",

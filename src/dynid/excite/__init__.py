@@ -7,8 +7,10 @@ from dynid.excite.design import Design
 from dynid.excite.excitation import Excitation
 from dynid.excite.information import Information, magnitudes
 from dynid.excite.limits import Limits
+from dynid.excite.limits_file import read_limits
 from dynid.excite.optimise import excite
 from dynid.excite.points import quintics, quintics_within, trapezoids
+from dynid.excite.read import read_trajectory
 from dynid.excite.space import Capsule, HalfSpace, Space, box, inside_box, sphere
 from dynid.excite.sweeps import PayloadPair, friction_sweep, gravity_sweep, payload_pair
 from dynid.excite.trajectory import BSpline, FourierQuintic, FourierSeries, Motion, Path, Piecewise, Slowed, Trajectory
@@ -18,6 +20,6 @@ __all__ = [
     "CRITERIA", "BSpline", "Capsule", "Criterion", "Design", "Excitation", "FourierQuintic", "FourierSeries",
     "HalfSpace", "Information", "LimitReport", "Limits", "Motion", "Path", "PayloadPair", "Piecewise", "Slowed",
     "Space", "Trajectory", "Usage", "approach", "box", "check", "excite", "friction_sweep", "gravity_sweep",
-    "inside_box", "magnitudes", "payload_pair", "quintics", "quintics_within", "sphere", "trapezoids",
-    "write_trajectory",
+    "inside_box", "magnitudes", "payload_pair", "quintics", "quintics_within", "read_limits", "read_trajectory",
+    "sphere", "trapezoids", "write_trajectory",
 ]

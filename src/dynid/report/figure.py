@@ -42,7 +42,8 @@ CONFIG: dict[str, Any] = {"responsive": True, "displaylogo": False, "showSendToC
 @dataclass(frozen=True, eq=False)
 class Figure:
     """data: plotly traces, layout: over `LAYOUT`, both plain. label: what is seen, for those who do not. height: px.
-    width: px below which it is scrolled rather than squeezed; widest: px above which it does not grow, 0 for no end."""
+    width: px below which it is scrolled rather than squeezed; widest: px above which it does not grow, 0 for no end.
+    frames: of an animation, as plotly has them."""
 
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
@@ -50,9 +51,11 @@ class Figure:
     height: int = 300
     width: int = 0
     widest: int = 0
+    frames: Sequence[Mapping[str, Any]] = ()
 
     def __html__(self) -> str:
-        spec = script_json({"data": list(self.data), "layout": dict(self.layout)})
+        moving = {"frames": list(self.frames)} if self.frames else {}
+        spec = script_json({"data": list(self.data), "layout": dict(self.layout), **moving})
         size = f"height:{self.height}px" + (f";min-width:{self.width}px" if self.width else "")
         size += f";max-width:{self.widest}px" if self.widest else ""
         return (f'<div class="scroll"><div class="figure" role="img" aria-label="{html.escape(self.label)}" '

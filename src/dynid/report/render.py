@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,13 +21,19 @@ from dynid.version import __version__
 
 def render(data: ReportData) -> str:
     """The whole report as the text of one HTML file; nothing in it asks for anything outside."""
+    return page("page.html", data, ((section.name, section.title, section.gather) for section in SECTIONS))
+
+
+def page(template: str, data: Any,
+         sections: Iterable[tuple[str, str, Callable[[Any], Mapping[str, Any] | None]]]) -> str:
+    """A page of sections: the name of each, also of its template, its title, and what gathers its content from data."""
     shown = []
-    for section in SECTIONS:
-        found = section.gather(data)
+    for name, title, gather in sections:
+        found = gather(data)
         if found is not None:
-            body = _environment().get_template(f"{section.name}.html").render(data=data, **found)
-            shown.append({"name": section.name, "title": section.title, "body": Markup(body)})
-    return _environment().get_template("page.html").render(
+            body = _environment().get_template(f"{name}.html").render(data=data, **found)
+            shown.append({"name": name, "title": title, "body": Markup(body)})
+    return _environment().get_template(template).render(
         data=data, sections=shown, plotly=Markup(_plotly()), layout=script_json(LAYOUT), config=script_json(CONFIG),
         version=__version__, today=date.today().isoformat())
 
@@ -33,9 +41,9 @@ def render(data: ReportData) -> str:
 def write_report(data: ReportData, path: str | Path) -> Path:
     """Write the report to a file, whole or not at all."""
     path = Path(path)
-    page = render(data)
+    text = render(data)
     with write_whole(path) as file:
-        file.write(page)
+        file.write(text)
     return path
 
 

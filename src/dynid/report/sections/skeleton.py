@@ -88,11 +88,10 @@ def _central(body: Array, centre: Array) -> Array:
 def scene(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
     """Skeleton, joint axes, centres of mass and ellipsoids, all in the base frame, metres."""
     poses = dynamics.forward_kinematics(robot, q)
-    frames = [(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before for joint in robot.joints]
-    # A sliding joint's frame stands where the slide begins; the body's own frame has moved along it.
+    frames = joint_frames(robot, poses)
     points = np.array([np.zeros(3), *(frame[:3, 3] for frame in frames), *(pose[:3, 3] for pose in poses)])
     size = max(float(np.ptp(points, axis=0).max()), 0.2)
-    traces = [_links(robot, poses, frames), *_joints(robot, frames, size)]
+    traces = [link_lines(robot, poses, frames), *_joints(robot, frames, size)]
     shown = nominal if identified is None else identified
     if shown is not None:
         traces += _bodies(robot, poses, shown, size, "identified" if identified is not None else "robot's file", True)
@@ -100,15 +99,27 @@ def scene(robot: Robot, q: Array, identified: Array | None, nominal: Array | Non
         traces += _bodies(robot, poses, nominal, size, "robot's file", False)
     boxes = [_box(trace) for trace in traces if trace.get("visible") != "legendonly"]
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
-    middle, half = 0.5 * (low + high), np.maximum(0.55 * (high - low), 0.15 * size)
+    layout = {"scene": room(low, high, 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
+    return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 560)
+
+
+def joint_frames(robot: Robot, poses: Array) -> list[Array]:
+    """Where every joint stands (4 x 4 each) for poses of the bodies (dof, 4, 4).
+
+    A sliding joint's frame stands where the slide begins; the body's own frame has moved along it.
+    """
+    return [(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before for joint in robot.joints]
+
+
+def room(low: Array, high: Array, least: float) -> dict[str, Any]:
+    """A scene around a box from corner low to high (3,), one scale for all axes, no half side shorter than `least`."""
+    middle, half = 0.5 * (low + high), np.maximum(0.55 * (high - low), least)
     ratio, ranges = 1.1 * half / half.max(), np.round(np.column_stack([middle - half, middle + half]), 4).tolist()
     side = {"backgroundcolor": "#f7f8fa", "gridcolor": "#dfe3e8", "zerolinecolor": LIGHT, "showbackground": True}
     axes = {f"{name}axis": {**side, "title": {"text": f"{name}, m"}, "range": reach}
             for name, reach in zip("xyz", ranges, strict=True)}
-    layout = {"scene": {**axes, "aspectmode": "manual", "aspectratio": dict(zip("xyz", numbers(ratio, 4), strict=True)),
-                        "camera": {"eye": {"x": 1.15, "y": 1.0, "z": 0.45}}},
-              "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
-    return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 560)
+    return {**axes, "aspectmode": "manual", "aspectratio": dict(zip("xyz", numbers(ratio, 4), strict=True)),
+            "camera": {"eye": {"x": 1.15, "y": 1.0, "z": 0.45}}}
 
 
 def _box(trace: Mapping[str, Any]) -> tuple[Array, Array]:
@@ -117,7 +128,7 @@ def _box(trace: Mapping[str, Any]) -> tuple[Array, Array]:
     return np.nanmin(points, axis=1), np.nanmax(points, axis=1)
 
 
-def _links(robot: Robot, poses: Array, frames: list[Array]) -> dict[str, Any]:
+def link_lines(robot: Robot, poses: Array, frames: list[Array]) -> dict[str, Any]:
     """From each body's frame to the joints that hang on it, and from a joint to its own body's frame."""
     path: list[Array] = []
     gap = np.full(3, np.nan)

@@ -20,7 +20,8 @@
     source.remove();
     // Buttons over a plot come with the mouse; where there is none they would only cover it.
     const hover = window.matchMedia("(hover: hover)").matches;
-    Plotly.newPlot(element, own.data, mixed(LAYOUT, own.layout), Object.assign({}, CONFIG, { displayModeBar: hover && "hover" }));
+    const drawn = Plotly.newPlot(element, own.data, mixed(LAYOUT, own.layout), Object.assign({}, CONFIG, { displayModeBar: hover && "hover" }));
+    if (own.frames) drawn.then(() => Plotly.addFrames(element, own.frames));
   }
   const near = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target); }

@@ -1,0 +1,149 @@
+"""`dynid excite`: an exciting motion inside the limits, for the robot's controller."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.errors import DynidError
+
+if TYPE_CHECKING:
+    from dynid.report.motion import MotionData
+
+SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
+BUDGET = 30.0
+
+
+class Kind(StrEnum):
+    fourier = "fourier"
+    fourier_quintic = "fourier+quintic"
+    bspline = "bspline"
+
+
+class Criterion(StrEnum):
+    condition = "condition"
+    condition_plus = "condition+"
+    frobenius = "frobenius"
+    d = "d"
+    a = "a"
+    largest = "largest"
+    hadamard = "hadamard"
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
+                                         help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
+    duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
+    harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
+    kind: Annotated[Kind, typer.Option(help="The family of motions.")] = Kind.fourier,
+    criterion: Annotated[Criterion | None, typer.Option(
+        help="What to make small.", show_default="condition; largest with --improve")] = None,
+    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                          help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+    home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
+                                      help="Posture to come from and go back to, outside the duration.")] = "",
+    budget: Annotated[float | None, typer.Option(
+        help="Time of the search, s; with --rounds there is none unless given.", show_default=f"{BUDGET:g}")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the result then "
+                                               "depends on the seed alone.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another search.")] = 0,
+    rate: Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")] = 100.0,
+    noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
+                                       help="Deviation of the torques, N m or N: one or one a joint.")] = "",
+    limits: Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
+                                                help="Limits over the robot's own: joints, space, postures.")] = None,
+    improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
+                                                 help="Folder of an earlier `dynid identify -o`, whose largest "
+                                                      "deviations to lower.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
+                                                help="A page with plots and a 3-D preview.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json: Json = False,
+) -> None:
+    """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
+    if output.suffix.lower() not in SUFFIXES:
+        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
+    refuse_to_replace([output, *([report] if report else [])], force)
+    posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
+
+    from dynid.report.motion import write_motion
+    from dynid.robot import Robot
+    from dynid.run.motion import design_motion, motion_facts
+
+    machine = Robot.load(robot)
+    seconds = BUDGET if budget is None and rounds is None else budget
+    name = criterion.value if criterion else "largest deviation" if improve else "condition"
+    with progress("excite") as tell:
+        tell("building the model" if seconds is None else f"searching for {seconds:g} s, Ctrl-C takes the best so far")
+        data = design_motion(
+            machine, friction=tuple(part.strip() for part in friction.split(",") if part.strip()), rotor=rotor,
+            limits=limits, improve=improve, criterion=criterion.value if criterion else None, noise=noises,
+            progress=lambda after, value: tell(f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"),
+            command=shlex.join(["dynid", *sys.argv[1:]]), duration=duration, harmonics=harmonics, kind=kind.value,
+            home=posture, budget=seconds, rounds=rounds, seed=seed, rate=rate)
+        data.excitation.save(output)
+        written = {"motion": str(output)}
+        if report is not None:
+            tell("writing the page")
+            written["report"] = str(write_motion(data, report))
+    if json:
+        print_json({**motion_facts(data), "outputs": written})
+    else:
+        show(data, written)
+
+
+def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
+    """Raise where a file is there already and may not be replaced."""
+    for path in paths:
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another name or say --force")
+
+
+def numbers(text: str, option: str) -> list[float] | None:
+    """'0.1,0.2' as numbers, None for nothing."""
+    if not text.strip():
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
+
+
+# -- for people --------------------------------------------------------------------------------------
+def show(data: MotionData, written: dict[str, str]) -> None:
+    """Print how good the motion is, what it should tell and how near its limits it comes."""
+    from dynid.report.motion import used
+
+    to, found = console(), data.excitation
+    if found.interrupted:
+        to.print("Interrupted: this is the best motion so far.")
+    to.print(f"[bold]{data.robot.name}[/bold]: {found.trajectory.duration:g} s, {found.criterion} {found.value:.4g}, "
+             f"condition number {found.condition:.4g}, {found.starts} starts in {found.elapsed:.1f} s")
+    to.print()
+    worst = sorted(range(len(found.base)), key=lambda k: -data.relative[k])[:12]
+    head = ["name", "deviation", *(["before"] if data.before is not None else []), "unit", "%"]
+    rows = [(found.base.names[k], f"{found.deviations[k]:.3g}",
+             *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
+             f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
+    to.print(table(head, rows, numbers=["deviation", "before", "%"],
+                   title=f"Expected at {found.rate:g} Hz, noise {', '.join(f'{x:.3g}' for x in found.noise)} N m (N): "
+                         f"the {len(rows)} worst of {len(found.base)} base parameters"))
+    tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]
+    to.print(table(["limit", "of", "comes to", "may go to", "used"], [
+        (usage.kind, usage.where, f"{usage.value:.4g}", f"{usage.bound:.4g}",
+         "-" if used(usage) is None else f"{used(usage):.1f} %") for usage in tight],
+        numbers=["comes to", "may go to", "used"], title="Closest to their limits"))
+    for note in data.notes:
+        to.print(f"Note: {note}.", markup=False)
+    for name, path in written.items():
+        to.print(f"{name}: {path}", markup=False)

@@ -1,0 +1,90 @@
+"""`dynid simulate`: the log of a virtual robot that follows a motion."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli.output import Json, console, print_json, progress, table
+
+if TYPE_CHECKING:
+    from dynid.run.simulation import SimulatedLog
+
+
+class Law(StrEnum):
+    computed_torque = "computed-torque"
+    pd = "pd"
+    poles = "poles"
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    trajectory: Annotated[Path, typer.Option(show_default=False,
+                                             help="The motion: .csv or .npz as `dynid excite` writes it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="The log: .csv or .npz.")],
+    controller: Annotated[Law, typer.Option(help="With the robot's nominal model, or by joint: pd, or a cascade given "
+                                            "by its poles.")] = Law.computed_torque,
+    bandwidth: Annotated[float, typer.Option(help="Of the closed loop, rad/s.")] = 60.0,
+    damping: Annotated[float, typer.Option(help="Of the closed loop.")] = 1.0,
+    encoder: Annotated[str, typer.Option(metavar="STEP|S1,S2,...", show_default=False,
+                                         help="Rad or m a count of the encoders: one or one a joint.")] = "",
+    position_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
+                                                help="Deviation of the positions seen, rad or m.")] = "",
+    torque_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
+                                              help="Deviation of the torques logged, N m or N.")] = "",
+    rate: Annotated[float, typer.Option(help="Of the controller and the log, Hz.")] = 1000.0,
+    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                          help="Friction at every joint, by the robot's file: viscous, coulomb, "
+                                               "offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+    truth: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
+                                               help="Folder of an earlier `dynid identify -o`: the machine has its "
+                                                    "parameters, the controller those of the robot's file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other noise.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a log that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
+    from dynid.cli.excite import numbers, refuse_to_replace
+    from dynid.robot import Robot
+    from dynid.run.simulation import log_facts, log_writer, save_log, simulate_log
+
+    log_writer(output)
+    refuse_to_replace([output], force)
+    given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
+             "torque_noise": numbers(torque_noise, "--torque-noise")}
+    sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
+    machine = Robot.load(robot)
+    with progress("simulate") as tell:
+        tell(f"{trajectory.name} under {controller.value}")
+        found = simulate_log(machine, trajectory, friction=tuple(part.strip() for part in friction.split(",")
+                                                                 if part.strip()), rotor=rotor, truth=truth,
+                             controller=controller.value, bandwidth=bandwidth, damping=damping, rate=rate, seed=seed,
+                             **sensors)
+        tell(f"writing {output.name}")
+        written = {"log": str(save_log(found, output))}
+    if json:
+        print_json({**log_facts(found), "outputs": written})
+    else:
+        show(found, written)
+
+
+def show(found: SimulatedLog, written: dict[str, str]) -> None:
+    """Print how well the motion was followed and what torques it took."""
+    from dynid.run.simulation import log_facts
+
+    to, facts = console(), log_facts(found)
+    to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
+    limit = found.robot.limit("effort")
+    head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
+    to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
+                           "-" if limit[j] == float("inf") else f"{limit[j]:g}")
+                          for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))
+    for note in found.notes:
+        to.print(f"Note: {note}.", markup=False)
+    for name, path in written.items():
+        to.print(f"{name}: {path}", markup=False)

@@ -1,0 +1,127 @@
+"""Logs for the command line: a virtual robot follows a motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excite import read_trajectory
+from dynid.model import Model
+from dynid.recording import Recording
+from dynid.recording.write import write_csv, write_npz
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+from dynid.run.motion import known_values, terms_model
+from dynid.run.results import load
+from dynid.simulate import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia
+
+CONTROLLERS = ("computed-torque", "pd", "poles")
+WRITERS = {".csv": write_csv, ".npz": write_npz}
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedLog:
+    """A log of a virtual robot, and what it was made with. theta (parameters,): the truth."""
+
+    robot: Robot
+    model: Model
+    theta: Array
+    recording: Recording
+    controller: str
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    def tracking(self) -> Array:
+        """Root mean square of what each joint is off its reference (dof,)."""
+        assert self.recording.reference is not None
+        return np.sqrt(np.mean((self.recording.q - self.recording.reference) ** 2, axis=0))
+
+
+def simulate_log(robot: Robot, trajectory: str | Path, *, friction: tuple[str, ...] = (), rotor: bool = False,
+                 truth: str | Path | None = None, controller: str = "computed-torque", bandwidth: float = 60.0,
+                 damping: float = 1.0, rate: float = 1000.0, seed: int = 0, **sensors: Any) -> SimulatedLog:
+    """A virtual robot follows a motion that `dynid excite` wrote.
+
+    truth: folder of an earlier result, whose parameters the machine has; default those of the robot's file, zero where
+    friction is not known. controller: 'computed-torque', 'pd' or 'poles', with closed-loop poles at `bandwidth`
+    (rad/s) and `damping`; it believes the robot's file where that gives all inertias. rate: of controller and log, Hz.
+    sensors: encoder, position_noise, torque_noise of `VirtualRobot`.
+    """
+    if not (rate > 0 and bandwidth > 0 and damping > 0):
+        raise DynidError("rate, bandwidth and damping must be above zero")
+    model, theta, belief, notes = _machine(robot, friction, rotor, truth)
+    reference = read_trajectory(trajectory, robot.joint_names).at(rate)
+    law = _controller(controller, model, belief, reference.q, bandwidth, damping)
+    machine = VirtualRobot(model, theta, law, **sensors)
+    return SimulatedLog(robot, model, theta, machine.record(reference, seed=seed), controller, seed, notes)
+
+
+def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None
+             ) -> tuple[Model, Array, Array, tuple[str, ...]]:
+    """The model, the truth, what the controller believes, and what to know."""
+    if truth is not None:
+        if friction or rotor:
+            raise DynidError("--truth takes the terms of the earlier result, so leave out --friction and --rotor")
+        estimate, _ = load(truth)
+        if not isinstance(estimate.model, Model) or estimate.model.robot.joint_names != robot.joint_names:
+            raise DynidError(f"{truth} is a result of another robot than '{robot.name}': their joints differ")
+        belief = known_values(estimate.model.parameters)
+        return estimate.model, estimate.full, estimate.full if belief is None else belief, ()
+    model = terms_model(robot, friction, rotor)
+    theta = known_values(model.parameters)
+    if theta is None:
+        bare = robot.bodies_without_inertia
+        who = "any link" if len(bare) == robot.dof else ", ".join(bare)
+        raise NotPossibleError(f"robot '{robot.name}' cannot be simulated: its file gives no inertia for {who}; give "
+                               "it, or an earlier result with --truth")
+    missing = [p.name for p in model.parameters if p.nominal is None]
+    notes: tuple[str, ...] = ()
+    if missing:
+        more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
+        notes = (f"the robot's file gives no value for {', '.join(missing[:6])}{more}, taken as zero",)
+    return model, theta, theta, notes
+
+
+def _controller(kind: str, model: Model, belief: Array, q: Array, bandwidth: float, damping: float) -> Controller:
+    """A law with its poles at `bandwidth` (rad/s), cut at the robot's torque limits."""
+    limit = model.robot.limit("effort")
+    if kind == "computed-torque":
+        return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)
+    inertia = joint_inertia(model, belief, q)
+    if kind == "pd":
+        return PD(inertia * bandwidth ** 2, 2.0 * damping * bandwidth * inertia, limit=limit)
+    if kind == "poles":
+        return Poles(bandwidth, damping, limit=limit)
+    raise DynidError(f"there is no controller '{kind}'; there are {', '.join(CONTROLLERS)}")
+
+
+def save_log(found: SimulatedLog, path: str | Path) -> Path:
+    """Write the log as .csv or .npz, by the ending."""
+    return log_writer(path)(found.recording, path)
+
+
+def log_writer(path: str | Path) -> Any:
+    """What writes a log of that ending."""
+    writer = WRITERS.get(Path(path).suffix.lower())
+    if writer is None:
+        raise DynidError(f"{path} should end in {' or '.join(WRITERS)}")
+    return writer
+
+
+def log_facts(found: SimulatedLog) -> dict[str, Any]:
+    """The log as the object that `dynid simulate --json` prints."""
+    log = found.recording
+    return {"robot": found.robot.name, "controller": found.controller, "seed": found.seed, "rows": len(log),
+            "rate": log.rate, "duration": log.duration,
+            "joints": {name: {"tracking_rms": float(off), "torque_rms": float(rms), "torque_peak": float(peak)}
+                       for name, off, rms, peak in zip(
+                           found.robot.joint_names, found.tracking, np.sqrt(np.mean(log.tau ** 2, axis=0)),
+                           np.abs(log.tau).max(axis=0), strict=True)},
+            "truth": {name: float(value) for name, value in zip(found.model.parameters.names, found.theta,
+                                                                strict=True)},
+            "notes": list(found.notes)}
