@@ -67,21 +67,21 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
     for i in range(n - 1, -1, -1):
         p = parent[i]
         if p >= 0:
-            here, above = (i // LANES) * BLOCK + i % LANES, (p // LANES) * BLOCK + p % LANES
+            here, above = w[(i // LANES) * BLOCK + i % LANES:], w[(p // LANES) * BLOCK + p % LANES:]
             for k in range(16):
-                w[above + _INERTIA + k * LANES] += w[here + _INERTIA + k * LANES]
+                above[_INERTIA + k * LANES] += here[_INERTIA + k * LANES]
     for b in range(blocks):
         _momenta(w[b * BLOCK:(b + 1) * BLOCK])
     for i in range(n):
-        here = (i // LANES) * BLOCK + i % LANES
-        L0, L1, L2 = w[here + _MOMENTUM], w[here + _MOMENTUM + LANES], w[here + _MOMENTUM + 2 * LANES]
-        K0, K1, K2 = (w[here + _MOMENTUM + 3 * LANES], w[here + _MOMENTUM + 4 * LANES], w[here + _MOMENTUM + 5 * LANES])
-        bias[i] = w[here + _RP]
+        own = w[(i // LANES) * BLOCK + i % LANES:]
+        L0, L1, L2 = own[_MOMENTUM], own[_MOMENTUM + LANES], own[_MOMENTUM + 2 * LANES]
+        K0, K1, K2 = own[_MOMENTUM + 3 * LANES], own[_MOMENTUM + 4 * LANES], own[_MOMENTUM + 5 * LANES]
+        bias[i] = own[_RP]
         j = i
         while j >= 0:
-            s = (j // LANES) * BLOCK + j % LANES + _S
-            matrix[i, j] = (w[s] * K0 + w[s + LANES] * K1 + w[s + 2 * LANES] * K2 + w[s + 3 * LANES] * L0
-                            + w[s + 4 * LANES] * L1 + w[s + 5 * LANES] * L2)
+            s = w[(j // LANES) * BLOCK + j % LANES:]
+            matrix[i, j] = (s[_S] * K0 + s[_S + LANES] * K1 + s[_S + 2 * LANES] * K2 + s[_S + 3 * LANES] * L0
+                            + s[_S + 4 * LANES] * L1 + s[_S + 5 * LANES] * L2)
             for k in range(parent[j] + 1, j):  # bodies of other branches
                 matrix[i, k] = 0.0
             j = parent[j]
@@ -244,29 +244,31 @@ def _momenta(w: Array) -> None:
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
     """x := matrix^-1 x by L D L' of the lower triangle, in place, `inverse` (n,) being working space for 1 / D.
 
-    False where the matrix is singular, by the rule of `solve_symmetric`. Each pivot at once updates all that is left,
-    so that the processor has independent work while it waits for the next division.
+    False where the matrix is singular, by the rule of `solve_symmetric`; one division a row.
     """
     n = len(inverse)
     largest = 0.0
     for i in range(n):
-        inverse[i] = abs(matrix[i, i])
-        largest = max(largest, inverse[i])
-    for j in range(n):
-        pivot = matrix[j, j]
-        if not abs(pivot) > 1e-13 * inverse[j] + 1e-16 * largest:  # a pivot below it is rounding
-            return False
-        share, known = 1.0 / pivot, x[j]
-        inverse[j] = share
-        for i in range(n - 1, j, -1):
-            factor = matrix[i, j] * share
-            x[i] -= factor * known
-            for k in range(j + 1, i + 1):
-                matrix[i, k] -= factor * matrix[k, j]
-            matrix[i, j] = factor
+        largest = max(largest, abs(matrix[i, i]))
     for i in range(n):
-        x[i] *= inverse[i]
-    for i in range(n - 1, 0, -1):
-        for k in range(i):
-            x[k] -= matrix[i, k] * x[i]
+        diagonal, rest = matrix[i, i], x[i]
+        lost = 1e-13 * abs(diagonal) + 1e-16 * largest  # a pivot below it is rounding
+        for j in range(i):
+            value = matrix[i, j]
+            for k in range(j):
+                value -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = value  # L_ij D_j, until the row is done
+            scaled = value * inverse[j]
+            diagonal -= value * scaled
+            rest -= scaled * x[j]
+        for j in range(i):
+            matrix[i, j] *= inverse[j]
+        if not abs(diagonal) > lost:
+            return False
+        inverse[i], x[i] = 1.0 / diagonal, rest
+    for i in range(n - 1, -1, -1):
+        value = x[i] * inverse[i]
+        for k in range(i + 1, n):
+            value -= matrix[k, i] * x[k]
+        x[i] = value
     return True

@@ -266,15 +266,19 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
 @njit(**OPTIONS)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
     """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
+    if lag == 0.0:
+        for i in range(len(speed)):
+            out[i] = speed[i]
+        return
     size = len(past)
     if tick == 0:
         for k in range(size):
             past[k] = speed
     past[tick % size] = speed
     whole = int(lag)
-    share = lag - whole
+    share, late, later = lag - whole, (tick - whole) % size, (tick - whole - 1) % size
     for i in range(len(speed)):
-        out[i] = (1.0 - share) * past[(tick - whole) % size, i] + share * past[(tick - whole - 1) % size, i]
+        out[i] = (1.0 - share) * past[late, i] + share * past[later, i]
 
 
 @njit(**OPTIONS)
@@ -300,7 +304,9 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
         slot = held[tick % (law.delay + 1)]
         lagged(past, tick, law.speed_lag, speed, old)
         command(law, plant, tick, period, seen, old, qr[tick], dqr[tick], ddqr[tick], integral, slot, work)
-        tau[:] = held[(tick + 1) % (law.delay + 1)] if tick >= law.delay else held[0]
+        late = (tick + 1) % (law.delay + 1) if tick >= law.delay else 0
+        for i in range(n):
+            tau[i] = held[late, i]
         if not derivative(plant, tau, y, first, work):
             return SINGULAR, tick
         for i in range(n):
