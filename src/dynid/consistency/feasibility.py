@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from dynid.consistency.blocks import slack
 from dynid.consistency.consistency import Consistency, Violation
 from dynid.consistency.interior import interior_point, pulled_inside, scales
-from dynid.consistency.program import Answer, solve_program
+from dynid.consistency.program import solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 from dynid.robot.inertia import Array
 
+_ATTEMPTS = 8
 TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector counts as possible
 
 
@@ -99,15 +100,14 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
     """The possible vector nearest to the one given, in base space (Sousa, eq. 3.40) or, without a base, in full space
     (eq. 3.56)."""
     matrix, given = _space(consistency, values, base)
-    answer = _closest(consistency, matrix, given)
-    theta = answer.theta
+    theta, proof = _closest(consistency, matrix, given)
     distance = float(np.linalg.norm(matrix @ theta - given))
     violations: tuple[Violation, ...] = ()
     if base is None:
         violations = consistency.violations(given)
     possible = distance <= tolerance
-    certificate = None if possible else Certificate(consistency, matrix, given, matrix @ theta - given, answer.duals)
-    return Feasibility(possible, distance, matrix @ theta, theta, certificate, () if possible else violations)
+    return Feasibility(possible, distance, matrix @ theta, theta, None if possible else proof,
+                       () if possible else violations)
 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
@@ -137,29 +137,37 @@ def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | N
     return base.matrix, given
 
 
-def _closest(consistency: Consistency, matrix: Array, given: Array) -> Answer:
-    """Solved again and again, each time measured against the distance found, since a distance is a square root."""
+def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Array, Certificate]:
+    """theta (parameters,) and the best proof that nothing is nearer.
+
+    Solved again and again, each time measured against the distance found, since a distance is a square root.
+    """
     scale = scales(consistency)
     floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))
     size = max(0.1, 0.01 * float(np.linalg.norm(given)))
-    best: Answer | None = None
-    for _ in range(8):
-        answer = solve_program(consistency.blocks, matrix, given, scale, size=size)
+    best: tuple[float, Array] | None = None
+    proofs: list[Certificate] = []
+    regularisation = 1e-12
+    for _ in range(_ATTEMPTS):
+        answer = solve_program(consistency.blocks, matrix, given, scale, size=size,
+                               settings={"static_regularization_constant": regularisation})
         if not answer.solved:
             if best is None:
                 interior_point(consistency)  # says which conditions contradict each other, if they do
-            break
+            # With more regularisation of its equations the solver gets further where they are nearly singular.
+            regularisation *= 100.0
+            continue
         theta, _ = pulled_inside(consistency, answer.theta)
-        objective = float(np.sum((matrix @ theta - given) ** 2))
-        if best is None or objective < best.objective:
-            # Multipliers of an answer that is only almost solved prove nothing: keep the earlier ones.
-            duals = answer.duals if best is None or answer.status == "Solved" else best.duals
-            best = replace(answer, theta=theta, objective=objective, duals=duals)
-        distance = float(np.sqrt(best.objective))
-        if distance >= 0.5 * size or distance <= floor:
+        distance = float(np.linalg.norm(matrix @ theta - given))
+        if best is None or distance < best[0]:
+            best = (distance, theta)
+        # Normal and multipliers belong together: both as the solver left them.
+        proofs.append(Certificate(consistency, matrix, given, matrix @ answer.theta - given, answer.duals))
+        near = best[0] >= 0.5 * size
+        if best[0] <= floor or (near and proofs[-1].verify()):
             break
-        size = max(distance, size / 30.0)
+        size = best[0] if near else max(best[0], size / 30.0)
     if best is None:
         raise NotPossibleError("the nearest possible parameters could not be found; look for limits or values in other "
                                "units than kilograms and metres")
-    return best
+    return best[1], max(proofs, key=lambda proof: proof.gap - proof.error() if np.isfinite(proof.gap) else -np.inf)

@@ -73,16 +73,17 @@ def pulled_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]
     Solvers call points optimal that are outside by their tolerance. First each body that needs it gets the little mass
     and inertia that lifts its eigenvalues; where other limits forbid that, theta moves toward an interior point.
     """
-    outside = [block for block in consistency.blocks if block.cone != "zero" and block.slack(theta) < 0.0]
+    outside = [block for block in consistency.blocks if block.cone != "zero"
+               and block.slack(theta) < _rounding(block, theta)]
     if not outside:
         return theta, 0.0
     lifted = theta.copy()
     round_body = ten.from_pseudo_inertia(np.eye(4)) if consistency.form == "pseudo" else np.array(
         [1.0, 0, 0, 1, 0, 1, 0, 0, 0, 1])  # its matrix is the identity
     for block in outside:
-        lift = -block.slack(theta)
         if block.cone == "psd":
-            lifted[block.columns] += (lift * (1 + 1e-6) + 1e-15) * round_body
+            lift = max(-block.slack(theta), 0.0) * (1 + 1e-6) + 2.0 * _rounding(block, theta)
+            lifted[block.columns] += lift * round_body
         elif block.kind == "positive":
             lifted[block.columns] = 0.0
     least = [0.0 if block.cone != "zero" else block.slack(theta) - 1e-9 for block in consistency.blocks]
@@ -96,3 +97,8 @@ def pulled_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]
             return moved, float(np.abs(moved - theta).max())
         share *= 2.0
     raise NotPossibleError(f"the solver's answer stands outside the set by more than rounding: {outside[0].name}")
+
+
+def _rounding(block: Block, theta: Array) -> float:
+    """What eigenvalues of a matrix of this size are known to; other conditions are exact."""
+    return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

@@ -1,0 +1,34 @@
+"""Published results on physical consistency come out, and what the real logs must show."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+
+
+def holds(name: str) -> None:
+    """Run a reproduction: every check holds, its result is plain, its table is text."""
+    module = import_module(name)
+    result = module.run(lambda words: None)
+    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    json.dumps(result, allow_nan=False)
+    head, *rows = module.table(result)
+    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
+
+
+@pytest.mark.parametrize("name", ["sousa_feasibility", "sousa_reduction"])
+def test_sousa(name: str) -> None:
+    holds(name)
+
+
+@pytest.mark.slow
+def test_simionato_extraction() -> None:
+    holds("simionato_extraction")
+
+
+@pytest.mark.slow
+def test_real_logs(data) -> None:
+    data("README.md")
+    holds("consistent_real_logs")
