@@ -247,9 +247,15 @@ def preview(data: MotionData) -> Mapping[str, Any]:
     every = np.vstack([corners, tip, np.zeros((1, 3))])
     low, high = every.min(axis=0), every.max(axis=0)
     size = max(float((high - low).max()), 0.2)
+    around = _surroundings(data, low, high)
+    for trace in around:
+        points = np.array([trace["x"], trace["y"], trace["z"]], dtype=float)
+        if trace["type"] == "mesh3d":
+            points = points.mean(axis=1, keepdims=True)
+        low, high = np.minimum(low, points.min(axis=1)), np.maximum(high, points.max(axis=1))
     traces = [*moving[0], {"type": "scatter3d", "mode": "lines", "x": numbers(tip[:, 0]), "y": numbers(tip[:, 1]),
                            "z": numbers(tip[:, 2]), "name": "way of the last link", "hoverinfo": "skip",
-                           "line": {"color": BLUE, "width": 2}}, *_surroundings(data, low, high)]
+                           "line": {"color": BLUE, "width": 2}}, *around]
     frames = [{"name": str(k), "data": part, "traces": [0, 1]} for k, part in enumerate(moving)]
     still = {"mode": "immediate", "transition": {"duration": 0}, "frame": {"duration": 0, "redraw": True}}
     pace = 1000.0 * whole.duration / _FRAMES
@@ -257,15 +263,18 @@ def preview(data: MotionData) -> Mapping[str, Any]:
     buttons = [{"label": "▶ play", "method": "animate", "args": [None, play]},
                {"label": "❚❚ pause", "method": "animate", "args": [[None], still]}]
     steps = [{"label": f"{moment:.1f}", "method": "animate", "args": [[str(k)], still]} for k, moment in enumerate(t)]
-    layout = {"scene": room(low, high, 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 80},
+    scene = {**room(low, high, 0.15 * size), "camera": {"eye": {"x": 1.5, "y": 1.2, "z": 0.6},
+                                                             "center": {"x": 0, "y": 0, "z": -0.15}}}
+    layout = {"scene": scene, "margin": {"l": 0, "r": 0, "t": 34, "b": 90},
               "updatemenus": [{"type": "buttons", "direction": "left", "showactive": False, "buttons": buttons, "x": 0,
                                "xanchor": "left", "y": -0.02, "yanchor": "top", "pad": {"t": 8, "r": 10},
                                "bgcolor": "#ffffff", "bordercolor": LIGHT}],
               "sliders": [{"active": 0, "steps": steps, "x": 0.2, "len": 0.78, "xanchor": "left", "y": -0.02,
                            "yanchor": "top", "pad": {"t": 4}, "ticklen": 0, "minorticklen": 0,
-                           "currentvalue": {"prefix": "at ", "suffix": " s", "xanchor": "left", "font": {"size": 13}},
+                           "currentvalue": {"prefix": "at ", "suffix": " s", "xanchor": "left",
+                                            "font": {"size": 13, "color": INK}},
                            "font": {"color": "rgba(0,0,0,0)", "size": 1}}]}
-    return {"figure": Figure(traces, layout, "The robot's skeleton in motion", 600, frames=frames)}
+    return {"figure": Figure(traces, layout, "The robot's skeleton in motion", 660, frames=frames)}
 
 
 def _posture(robot: Robot, poses: Array) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
-from dynid.excite import excite, magnitudes, read_limits
+from dynid.excite import Limits, excite, magnitudes, read_limits
 from dynid.excite.limits_file import LimitsTable, limits_of, space_notes
 from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
@@ -45,11 +45,13 @@ def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
 
 def design_motion(robot: Robot, *, friction: tuple[str, ...] = (), rotor: bool = False,
                   limits: str | Path | None = None, improve: str | Path | None = None, criterion: str | None = None,
-                  noise: ArrayLike | None = None, progress: Progress | None = None, command: str = "",
-                  **options: Any) -> MotionData:
+                  noise: ArrayLike | None = None, home: ArrayLike | None = None,
+                  progress: Progress | None = None, command: str = "", **options: Any) -> MotionData:
     """The motion that tells most, or with `improve` the one that lowers the largest deviations of an earlier result
     most. limits: a file over the robot's own. options: of `excite`."""
     bounds = limits_of(LimitsTable(), robot) if limits is None else read_limits(limits, robot)
+    if home is not None:
+        options["home"] = _posture(home, bounds)
     notes = space_notes(bounds, robot)
     if improve is None:
         model = terms_model(robot, friction, rotor)
@@ -74,6 +76,19 @@ def design_motion(robot: Robot, *, friction: tuple[str, ...] = (), rotor: bool =
         notes = ("the search was interrupted; this is the best motion so far", *notes)
     return MotionData(f"A motion for {robot.name}", robot, found, values, theta, whose, before,
                       (*found.report.unchecked, *notes), command)
+
+
+def _posture(home: ArrayLike, limits: Limits) -> Array:
+    """The home posture, refused before the search rather than after it."""
+    posture = np.asarray(home, dtype=float)
+    if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
+        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one a joint, got {posture.size}")
+    outside = (posture < limits.lower) | (posture > limits.upper)
+    if outside.any():
+        j = int(np.argmax(outside))
+        raise DynidError(f"the home posture puts joint '{limits.names[j]}' at {posture[j]:g}, outside its limits "
+                         f"{limits.lower[j]:g} to {limits.upper[j]:g}")
+    return posture
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:

@@ -1,0 +1,190 @@
+"""`dynid excite`: files, limits, improving an earlier result, and the whole chain to an identified robot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.excite import optimise, read_limits, read_trajectory
+from dynid.model import Model, make_terms
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+
+FRICTION = "viscous,coulomb,offset"
+QUICK = ("--rounds", "1", "--duration", "6", "--harmonics", "4")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_from_nothing_to_an_identified_robot(dynid):
+    """excite -> simulate -> identify, and then a motion for what the first one left unsure."""
+    shown = dynid("excite", "arm3r", "-o", "motion.csv", *QUICK, "--friction", FRICTION, "--noise", "0.01",
+                  "--report", "motion.html", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    assert said["criterion"] == "condition" and said["starts"] == 4
+    assert set(said["outputs"]) == {"motion", "report"} and all(Path(p).is_file() for p in said["outputs"].values())
+    assert all(use["used"] is None or use["used"] <= 100.0 + 1e-6 for use in said["limits"])
+    shown = dynid("simulate", "arm3r", "--trajectory", "motion.csv", "-o", "log.csv", "--friction", FRICTION,
+                  "--torque-noise", "0.01", "--rate", "500", "--json")
+    assert shown.code == 0, shown.err
+    made = json.loads(shown.out)
+    assert made["rows"] == 3001 and made["outputs"] == {"log": "log.csv"}
+    shown = dynid("identify", "arm3r", "log.csv", "--friction", FRICTION, "-o", "out", "--json")
+    assert shown.code == 0, shown.err
+    found = json.loads(shown.out)
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, friction=FRICTION.split(",")))
+    base = base_parameters(model)
+    truth = dict(zip(base.names, base.reduce(model.parameters.vector(made["truth"])), strict=True))
+    assert found["rank"] == len(truth) == 24
+    for name, one in found["parameters"].items():
+        # Coulomb's jumps are filtered away with the noise, so allow a little beside the deviation.
+        assert one["value"] == pytest.approx(truth[name], abs=5 * one["std"] + 0.02 * abs(truth[name])), name
+    shown = dynid("excite", "arm3r", "-o", "next.npz", *QUICK, "--improve", "out", "--json")
+    assert shown.code == 0, shown.err
+    better = json.loads(shown.out)
+    assert better["criterion"] == "largest" and set(better["expected"]) == set(truth)
+    for name, one in better["expected"].items():
+        assert one["before"] == pytest.approx(found["parameters"][name]["std"], rel=1e-9)
+    # Two logs of the same length halve the largest relative deviation at least by sqrt(2).
+    worst = max((one["before"] / abs(found["parameters"][name]["value"]), name)
+                for name, one in better["expected"].items())[1]
+    assert better["expected"][worst]["deviation"] < 0.75 * better["expected"][worst]["before"]
+
+
+def test_every_format_holds_the_same_motion(dynid):
+    for ending in ("csv", "npz", "yaml"):
+        assert dynid("excite", "arm3r", "-o", f"m.{ending}", *QUICK, "--home", "0,0,0", "--rate", "50").code == 0
+    names = Robot.builtin("arm3r").joint_names
+    one, two = (read_trajectory(f"m.{ending}", names) for ending in ("csv", "npz"))
+    assert one.rate == pytest.approx(50.0, rel=1e-2) and len(one) == len(two)
+    for signal in ("q", "dq", "ddq"):
+        assert np.allclose(getattr(one, signal), getattr(two, signal), rtol=0, atol=1e-9)
+    assert np.allclose(one.q[[0, -1]], 0.0, atol=1e-9) and np.allclose(one.dq[[0, -1]], 0.0, atol=1e-9)
+    # Velocities and accelerations are those of the positions.
+    inside = slice(5, -5)
+    assert np.abs(np.gradient(one.q, 1 / one.rate, axis=0) - one.dq)[inside].max() < 0.01 * np.abs(one.dq).max()
+    text = Path("m.yaml").read_text()
+    points = [line for line in text.splitlines() if line.startswith("- positions: ")]
+    assert len(points) == len(one) and all(f"- '{name}'" in text for name in names)
+    assert json.loads(points[7].removeprefix("- positions: ")) == pytest.approx(one.q[7].tolist(), abs=1e-9)
+    assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 2  # it is there
+    assert "--force" in dynid("excite", "arm3r", "-o", "m.csv", *QUICK).err
+
+
+LIMITS = """
+first = [0.1, 0.2, -0.1]
+last = [0.1, 0.2, -0.1]
+[all]
+velocity = 1.0
+jerk = 60.0
+[joint.joint2]
+position = [-0.4, 0.6]
+[joint.3]
+acceleration = 3.0
+torque = 2.5
+[space]
+radius = 0.03
+margin = 0.01
+table = -0.3
+[[space.wall]]
+name = "window"
+normal = [-1, 0, 0]
+offset = -0.45
+[[space.obstacle]]
+name = "lamp"
+centre = [0.0, 0.6, 0.3]
+radius = 0.1
+"""
+
+
+def test_a_limits_file_is_kept(dynid):
+    Path("limits.toml").write_text(LIMITS)
+    shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--limits", "limits.toml", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    kinds = {use["kind"] for use in said["limits"]}
+    assert {"position", "velocity", "acceleration", "jerk", "torque", "space", "first posture", "last posture"} <= kinds
+    assert any("lamp" in use["where"] for use in said["limits"]) and any("window" in u["where"] for u in said["limits"])
+    robot = Robot.builtin("arm3r")
+    motion = read_trajectory("m.csv", robot.joint_names)
+    assert np.allclose(motion.q[[0, -1]], [0.1, 0.2, -0.1], atol=1e-6)
+    assert np.abs(motion.dq).max() <= 1.0 and np.abs(motion.ddq[:, 2]).max() <= 3.0
+    assert motion.q[:, 1].min() >= -0.4 and motion.q[:, 1].max() <= 0.6
+    limits = read_limits("limits.toml", robot)
+    assert limits.space is not None and limits.space.slack(motion.q).min() >= 0.0
+    assert limits.torque.tolist() == [np.inf, np.inf, 2.5] and limits.upper[0] == robot.limit("upper")[0]
+
+
+def test_rounds_and_a_seed_repeat_a_motion(dynid):
+    for name, seed in (("a.csv", 1), ("b.csv", 1), ("c.csv", 2)):
+        assert dynid("excite", "arm3r", "-o", name, *QUICK, "--seed", seed).code == 0
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes() != Path("c.csv").read_bytes()
+
+
+def test_an_interrupted_search_keeps_the_best_motion(dynid, monkeypatch):
+    whole = optimise._Search._round
+
+    def interrupted(self, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        whole(self, number, *rest)
+
+    monkeypatch.setattr(optimise._Search, "_round", interrupted)
+    shown = dynid("excite", "arm3r", "-o", "m.csv", "--rounds", "3", "--duration", "6")
+    assert shown.code == 0 and "Interrupted: this is the best motion so far" in shown.out and Path("m.csv").is_file()
+
+
+def test_people_see_deviations_and_limits(dynid):
+    shown = dynid("excite", "arm3r", "-o", "m.npz", *QUICK, "--criterion", "d", "--kind", "fourier+quintic")
+    assert shown.code == 0, shown.err
+    assert all(part in shown.out for part in ("condition number", "Expected at 100 Hz", "Closest to their limits",
+                                              "noise of 1 N m", "motion: m.npz"))
+
+
+@pytest.mark.parametrize(("arguments", "text", "code", "message"), [
+    (("-o", "m.txt"), "", 2, "m.txt should end in .csv"),
+    (("-o", "m.csv", "--home", "0,x"), "", 2, "--home takes numbers"),
+    (("-o", "m.csv", "--home", "0,0"), "", 2, "home posture must be 3 finite numbers"),
+    (("-o", "m.csv", "--home", "0,0,9"), "", 2, "puts joint 'joint3' at 9, outside its limits"),
+    (("-o", "m.csv", "--noise", "1,2"), "", 2, "one number above zero or 3"),
+    (("-o", "m.csv", "--improve", "."), "", 2, "holds no result"),
+    (("-o", "m.csv", "--criterion", "best"), "", 2, "'best' is not one of"),
+    (("-o", "m.csv", "--duration", "-1"), "", 2, "duration above zero"),
+    (("-o", "m.csv", "--limits", "no.toml"), "", 2, "cannot read the limits no.toml"),
+    (("-o", "m.csv", "--limits", "l.toml"), "velocity = ", 2, "l.toml is not a TOML file"),
+    (("-o", "m.csv", "--limits", "l.toml"), "velocity = 1", 2, "there is no limit 'velocity'"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[joint.elbow]\nvelocity = 1", 2, "no joint 'elbow'"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[all]\nvelocity = 'fast'", 2, "'all.velocity' is wrong"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[all]\nvelocity = -1", 2, "must be above zero, got -1"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[all]\nposition = [1, -1]", 2, "lower limit must be below"),
+    (("-o", "m.csv", "--limits", "l.toml"), "first = [9, 0, 0]", 2, "outside its limits"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[[space.obstacle]]\nradius = 1", 2, "'obstacle' is a box"),
+    (("-o", "m.csv", "--limits", "l.toml"), "[[space.sphere]]\nlink = 'x'\nradius = 1", 2, "no link 'x'"),
+    (("-o", "m.csv", "--limits", "l.toml", "--kind", "bspline"),
+     "first = [0, 1.5, 0]\nlast = [0, -1.5, 0]\n[all]\nvelocity = 0.1", 1, "velocity"),
+])
+def test_wrong_calls_end_with_one_sentence(dynid, arguments, text, code, message):
+    Path("l.toml").write_text(text)
+    shown = dynid("excite", "arm3r", *arguments, *(() if "--duration" in arguments else QUICK))
+    assert shown.code == code and shown.out == "" and not Path("m.csv").exists()
+    assert message in shown.err and shown.err.count("\n") == 1 and "Traceback" not in shown.err
+
+
+def test_another_robots_result_is_refused(dynid):
+    assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 0
+    assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--rate", "200").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "-o", "out").code == 0
+    shown = dynid("excite", "emps", "-o", "n.csv", *QUICK, "--improve", "out")
+    assert shown.code == 2 and "a result of another robot" in shown.err
+    assert "leave out --friction" in dynid("excite", "arm3r", "-o", "n.csv", "--improve", "out", "--rotor").err
+    Path("out/regression.npz").unlink()
+    assert "holds no regression.npz" in dynid("excite", "arm3r", "-o", "n.csv", *QUICK, "--improve", "out").err
