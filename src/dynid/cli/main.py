@@ -7,6 +7,7 @@ imported when the command is called; what it computes with is imported inside th
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,6 +18,10 @@ from typer.core import TyperGroup
 
 from dynid.errors import DynidError
 from dynid.version import __version__
+
+# Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
+# when it is loaded, which is after this line.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Command -> module with its function `command`, in the order of `dynid --help`.
 COMMANDS = {
