@@ -1,0 +1,7 @@
+"""Monte Carlo studies: every method on many logs of a virtual robot whose truth is known."""
+
+from dynid.study.result import Score, StudyResult
+from dynid.study.run import run_study
+from dynid.study.study import Contestant, Noise, Study
+
+__all__ = ["Contestant", "Noise", "Score", "Study", "StudyResult", "run_study"]

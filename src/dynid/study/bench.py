@@ -1,0 +1,165 @@
+"""Bench: the virtual robot of a study with its motion, ready to travel to another process or machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import ModelError
+from dynid.excite import FourierSeries, excite
+from dynid.model import Model, make_terms
+from dynid.recording.preparation import Preparation
+from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.fold import triangular
+from dynid.robot import Robot
+from dynid.robot.inertia import Array
+from dynid.simulate import Controller, Poles, Reference, controller_from_table
+from dynid.study.study import Study
+
+_CANDIDATES = 20  # random motions, of which the best conditioned one is taken
+_ROOM, _SPEED, _ACCELERATION = 1.5, 2.0, 10.0  # rad, rad/s, rad/s^2 (or m) for a joint whose file gives no limit
+_BANDWIDTH = 10.0  # Hz, of the position loops where the study names no controller
+_TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names none
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One contestant from one start. start: None for the method's own default."""
+
+    label: str
+    method: str
+    options: dict[str, Any]
+    start: str | float | None
+    prepare: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """encoder, position_noise, torque_noise (dof,): at factor 1. factor (base, base): triangular factor of the base
+    regressor along the motion, so that |factor x| is the size of the torques that x makes."""
+
+    model: Model
+    base: BaseParameters
+    theta: Array
+    controller: Controller
+    path: Reference
+    encoder: Array
+    position_noise: Array
+    torque_noise: Array
+    factor: Array
+    entries: tuple[Entry, ...]
+    seed: int
+
+    @property
+    def truth(self) -> Array:
+        """The true base parameters (base,)."""
+        return self.base.reduce(self.theta)
+
+
+def make_bench(study: Study) -> Bench:
+    """Robot, law and motion of a study; what cannot be is refused here, before anything runs."""
+    model = _model(study)
+    theta = _truth(study, model)
+    base = base_parameters(model)
+    path = _path(study, model, base)
+    few = slice(None, None, max(1, int(study.rate // 100)))
+    q, dq, ddq = path.q[few], path.dq[few], path.ddq[few]
+    torque = model.inverse_dynamics(theta, q, dq, ddq)
+    torque_noise = study.noise.torque
+    if torque_noise is None:
+        torque_noise = tuple((_TORQUE_SHARE * np.sqrt(np.mean(torque ** 2, axis=0))).tolist())
+    poles = Poles(np.full(model.dof, min(2.0 * np.pi * _BANDWIDTH, 0.1 * study.rate)))
+    controller = poles if study.controller is None else controller_from_table(study.controller)
+    return Bench(model, base, theta, controller, path, _each(study.noise.encoder, model, "encoder"),
+                 _each(study.noise.position, model, "position"), _each(torque_noise, model, "torque"),
+                 _factor(model, base, q, dq, ddq), tuple(_entries(study)), study.seed)
+
+
+def _model(study: Study) -> Model:
+    robot = Robot.load(study.robot)
+    wanted = study.model
+    own = wanted.own_terms
+    if own is None:
+        own = not (wanted.friction or wanted.rotor or wanted.terms)
+    return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
+                                   extra=wanted.terms))
+
+
+def _truth(study: Study, model: Model) -> Array:
+    names = model.parameters.names
+    unknown = [name for name in study.values if name not in names]
+    if unknown:
+        raise ModelError(f"the model has no parameter '{unknown[0]}' for the study's [values]; it has "
+                         f"{', '.join(names)}")
+    given = {p.name: study.values.get(p.name, p.nominal) for p in model.parameters}
+    values = {name: value for name, value in given.items() if value is not None}
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ModelError(f"robot '{model.robot.name}' gives no value for {', '.join(missing[:5])}, and a study needs "
+                         "the whole truth; give them in the study's [values], or leave their term out of its [model]")
+    return model.parameters.vector(values)
+
+
+def _entries(study: Study) -> list[Entry]:
+    entries = []
+    for one in study.methods:
+        prepare = {**study.prepare, **one.prepare}
+        Preparation.of(prepare, f"study, method '{one.label or one.name}'")
+        for start in one.starts or (None,):
+            label = one.label or one.name
+            if start is not None and len(one.starts) > 1:
+                label += f" from {start}" if isinstance(start, str) else f" from {100 * start:g} % off"
+            entries.append(Entry(label, one.name, dict(one.options), start, prepare))
+    return entries
+
+
+def _each(values: float | tuple[float, ...], model: Model, what: str) -> Array:
+    array = np.atleast_1d(np.asarray(values, dtype=float))
+    if len(array) not in (1, model.dof):
+        raise ModelError(f"the {what} noise of the study has {len(array)} numbers; robot '{model.robot.name}' needs "
+                         f"one, or one for each of its {model.dof} joints")
+    return np.array(np.broadcast_to(array, (model.dof,)))
+
+
+def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
+    t = np.arange(max(3, round(study.duration * study.rate))) / study.rate
+    if study.motion == "designed":
+        motion = excite(model, duration=study.duration, harmonics=study.harmonics, base=base, rounds=1, budget=None,
+                        seed=study.seed).trajectory.at(t)
+        return Reference(motion.q, motion.dq, motion.ddq, study.rate)
+    # Its own stream: motions do not depend on how many repetitions follow.
+    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
+    candidates = [_random_series(model.robot, study, rng) for _ in range(_CANDIDATES)]
+    coarse = np.linspace(0.0, study.duration, 400)
+
+    def condition(series: FourierSeries) -> float:
+        motion = series.at(coarse)
+        factor = _factor(model, base, motion.q, motion.dq, motion.ddq)
+        size = np.linalg.norm(factor, axis=0)
+        return float(np.linalg.cond(factor / size)) if np.all(size > 0) else np.inf
+
+    motion = min(candidates, key=condition).at(t)
+    return Reference(motion.q, motion.dq, motion.ddq, study.rate)
+
+
+def _random_series(robot: Robot, study: Study, rng: np.random.Generator) -> FourierSeries:
+    """Every joint up to four fifths of the limit it meets first."""
+    a, b = rng.normal(size=(2, robot.dof, study.harmonics))
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    bounded = np.isfinite(upper - lower)
+    half = np.where(bounded, 0.5 * (np.where(bounded, upper, 1.0) - np.where(bounded, lower, -1.0)), _ROOM)
+    middle = np.where(bounded, 0.5 * (np.where(bounded, upper, 0.0) + np.where(bounded, lower, 0.0)), 0.0)
+    speed, acceleration = (np.where(np.isfinite(x), x, default) for x, default in (
+        (robot.limit("velocity"), _SPEED), (robot.limit("acceleration"), _ACCELERATION)))
+    motion = FourierSeries(a, b, np.zeros(robot.dof), study.duration).at(np.linspace(0.0, study.duration, 1000))
+    peaks = np.stack([np.ptp(motion.q, axis=0) / 2, np.abs(motion.dq).max(axis=0), np.abs(motion.ddq).max(axis=0)])
+    scale = 0.8 * np.min(np.stack([half, speed, acceleration]) / peaks, axis=0)
+    shift = 0.5 * (motion.q.max(axis=0) + motion.q.min(axis=0)) * scale
+    return FourierSeries(a * scale[:, None], b * scale[:, None], middle - shift, study.duration)
+
+
+def _factor(model: Model, base: BaseParameters, q: Array, dq: Array, ddq: Array) -> Array:
+    columns = model.regressor(q, dq, ddq)[:, :, base.independent]
+    return triangular(columns.reshape(-1, len(base)))

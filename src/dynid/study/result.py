@@ -1,0 +1,183 @@
+"""StudyResult: bias, spread, coverage, time and failures of every contestant at every noise level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.robot.inertia import Array
+from dynid.study.bench import Bench
+from dynid.study.study import Study
+from dynid.study.task import Found, Outcome
+
+INTERVAL = 1.959963984540054  # deviations each side that hold 95 % of a normal distribution
+UNBIASED, BIASED = 0.3, 1.0  # mean error in spreads: below the first none is seen, above the second it is most of it
+GROUPS = ("inertial", "friction")
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """One contestant at one noise level. values, std, identified (converged, base); seconds (converged,).
+
+    torque_error (converged,): percent, of the torques along the motion that its parameters get wrong. failures: the
+    repetitions without an estimate, with the sentence of each.
+    """
+
+    label: str
+    method: str
+    start: str | float | None
+    factor: float
+    truth: Array
+    values: Array
+    std: Array
+    identified: NDArray[np.bool_]
+    seconds: Array
+    torque_error: Array
+    failures: tuple[tuple[int, str], ...]
+
+    @property
+    def converged(self) -> float:
+        """Share of the repetitions that gave an estimate."""
+        return len(self.values) / (len(self.values) + len(self.failures))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """In how many logs each parameter was identified (base,)."""
+        return self.identified.sum(axis=0)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Parameters identified in at least two logs (base,): the others have no spread."""
+        return self.counts >= 2
+
+    @property
+    def bias(self) -> Array:
+        """Mean error (base,); zero where not known."""
+        return self._mean(self.values - self.truth)
+
+    @property
+    def spread(self) -> Array:
+        """Deviation over the logs (base,); zero where not known."""
+        off = self.values - self.truth - self.bias
+        return np.sqrt(self._mean(off ** 2) * self.counts / np.maximum(self.counts - 1, 1))
+
+    @property
+    def stated(self) -> Array:
+        """Effective deviation that the method states (base,); zero where not known."""
+        return np.sqrt(self._mean(np.where(self.identified, self.std, 0.0) ** 2))
+
+    @property
+    def coverage(self) -> Array:
+        """Share of the logs whose stated 95 % interval holds the truth (base,); zero where not known."""
+        return self._mean((np.abs(self.values - self.truth) <= INTERVAL * self.std).astype(float))
+
+    @property
+    def bias_over_spread(self) -> Array:
+        """|bias| in spreads (base,)."""
+        return np.abs(self.bias) / np.maximum(self.spread, 1e-300)
+
+    def group(self, members: NDArray[np.bool_]) -> dict[str, float] | None:
+        """The parameters among `members` (base,) in a few numbers; None where none is known."""
+        chosen = members & self.known
+        if not chosen.any():
+            return None
+        ratio, stated = self.bias_over_spread[chosen], self.stated[chosen]
+        return {"parameters": int(members.sum()), "known": int(chosen.sum()),
+                "bias_over_spread": float(np.median(ratio)), "unbiased_share": float(np.mean(ratio < UNBIASED)),
+                "biased_share": float(np.mean(ratio > BIASED)), "coverage": float(np.mean(self.coverage[chosen])),
+                "lowest_coverage": float(np.min(self.coverage[chosen])),
+                "spread_over_stated": float(np.median(self.spread[chosen] / np.maximum(stated, 1e-300)))}
+
+    def _mean(self, x: Array) -> Array:
+        total = np.where(self.identified, x, 0.0).sum(axis=0)
+        return np.where(self.known, total / np.maximum(self.counts, 1), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """The outcome of a study. names, units, truth (base,). inertial (base,): parameters of links and rotors; the rest
+    is friction and its like, reported apart: its columns hold the sign of a noisy velocity."""
+
+    study: Study
+    robot: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    truth: Array
+    inertial: NDArray[np.bool_]
+    scores: tuple[Score, ...]
+
+    def members(self, group: str) -> NDArray[np.bool_]:
+        """Which base parameters belong to "inertial" or "friction" (base,)."""
+        return self.inertial if group == "inertial" else ~self.inertial
+
+    def score(self, label: str, factor: float | None = None) -> Score:
+        """The score of a contestant, at the first noise level or the named one."""
+        wanted = self.study.noise.factors[0] if factor is None else factor
+        return next(one for one in self.scores if one.label == label and one.factor == wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; only the times differ from run to run."""
+        return {"robot": self.robot, "seed": self.study.seed, "repetitions": self.study.repetitions,
+                "factors": list(self.study.noise.factors), "scores": [self._score(one) for one in self.scores]}
+
+    def _score(self, one: Score) -> dict[str, Any]:
+        some = len(one.values) > 0
+        columns = zip(self.names, self.units, self.truth, one.bias, one.spread, one.stated, one.coverage, self.inertial,
+                      one.known, strict=True)
+        sentences = [sentence for _, sentence in one.failures]
+        return {
+            "label": one.label, "method": one.method, "start": one.start, "noise": one.factor,
+            "converged": one.converged, "failures": {s: sentences.count(s) for s in dict.fromkeys(sentences)},
+            "seconds": float(np.median(one.seconds)) if some else None,
+            "torque_error": float(np.median(one.torque_error)) if some else None,
+            **{group: one.group(self.members(group)) for group in GROUPS},
+            "parameters": [{"name": name, "unit": unit, "truth": float(truth), "inertial": bool(inertial),
+                            "bias": float(bias) if known else None, "spread": float(spread) if known else None,
+                            "stated": float(stated) if known else None, "coverage": float(held) if known else None}
+                           for name, unit, truth, bias, spread, stated, held, inertial, known in columns]}
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows for people, the head first; | bias | / spread is the median over parameters."""
+        rows: list[tuple[str, ...]] = [
+            ("method", "noise", "converged", "torque error", "inertial: bias / spread", "unbiased",
+             "coverage", "friction: bias / spread", "unbiased", "coverage", "time")]
+        for one in self.scores:
+            cells: list[str] = []
+            for name in GROUPS:
+                found = one.group(self.members(name))
+                cells += ["-", "-", "-"] if found is None else [
+                    f"{found['bias_over_spread']:.2f}", f"{100 * found['unbiased_share']:.0f} %",
+                    f"{100 * found['coverage']:.0f} %"]
+            some = len(one.values) > 0
+            rows.append((one.label, f"x {one.factor:g}", f"{100 * one.converged:.0f} %",
+                         f"{np.median(one.torque_error):.2g} %" if some else "-", *cells,
+                         f"{np.median(one.seconds):.2f} s" if some else "-"))
+        return rows
+
+
+def gather(study: Study, bench: Bench, outcomes: Sequence[Outcome]) -> StudyResult:
+    """Outcomes, level after level, as scores."""
+    truth, b = bench.truth, len(bench.base)
+    size = float(np.linalg.norm(bench.factor @ truth))
+    scores = []
+    for level, factor in enumerate(study.noise.factors):
+        part = outcomes[level * study.repetitions:(level + 1) * study.repetitions]
+        for k, entry in enumerate(bench.entries):
+            tried = [outcome[k] for outcome in part]
+            good = [one for one in tried if isinstance(one, Found)]
+            values = np.array([one.values for one in good]).reshape(-1, b)
+            scores.append(Score(
+                entry.label, entry.method, entry.start, factor, truth, values,
+                np.array([one.std for one in good]).reshape(-1, b),
+                np.array([one.identified for one in good], dtype=bool).reshape(-1, b),
+                np.array([one.seconds for one in good]),
+                100.0 * np.linalg.norm((values - truth) @ bench.factor.T, axis=1) / max(size, 1e-300),
+                tuple((r, one) for r, one in enumerate(tried) if isinstance(one, str))))
+    owners = [bench.base.parameters.items[int(k)] for k in bench.base.independent]
+    inertial = np.array([one.body is not None or one.unit in ("kg m^2", "kg") for one in owners], dtype=bool)
+    return StudyResult(study, bench.model.robot.name, tuple(bench.base.names), tuple(one.unit for one in owners), truth,
+                       inertial, tuple(scores))

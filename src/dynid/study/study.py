@@ -1,0 +1,134 @@
+"""Study: what is repeated, as one TOML file or as Python arguments."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from dynid.errors import DynidError
+from dynid.run import ModelSettings
+from dynid.run.toml import dumps
+
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Each = NotNegative | tuple[NotNegative, ...]  # one number, or one a joint
+
+
+class Noise(BaseModel):
+    """The [noise] table. All are one number or one a joint.
+
+    encoder: rad or m a count, 0 for none; each repetition starts at another part of a count. position: one-sigma,
+    white, rad or m, inside the loop. torque: one-sigma, white, N m or N; None: a hundredth of each joint's
+    effective torque. factors: every level multiplies all of these.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder: Each = 5e-5
+    position: Each = 0.0
+    torque: Each | None = None
+    factors: tuple[NotNegative, ...] = Field(default=(1.0,), min_length=1)
+
+
+class Contestant(BaseModel):
+    """One of the [[methods]]: a method with its options and its own preparation.
+
+    label: what it is called, by default its name. starts: for methods that have an option `start`: "regular",
+    "nominal", "wls", ..., or a number: the true values with every link and every other parameter multiplied by e^x,
+    x normal with this deviation. Each start is a contestant of its own; none: the method's default.
+    prepare: over the study's own table.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    label: str = ""
+    options: dict[str, Any] = Field(default_factory=dict)
+    starts: tuple[str | NotNegative, ...] = ()
+    prepare: dict[str, Any] = Field(default_factory=dict)
+
+
+class Study(BaseModel):
+    """A study. Paths are relative to the file that names them.
+
+    robot: a URDF, a robot TOML or a built-in name, with values for all its parameters; values: others, by name.
+    model: the [model] table, as in run files. noise: the [noise] table. methods: names, or tables.
+    duration: s of a log. rate: Hz, of controller and log. motion: "random": the best conditioned of 20 random Fourier
+    series inside the robot's limits of position, velocity and acceleration; "designed": an exciting motion.
+    harmonics: of either. controller: the [controller] table; by default poles at 10 Hz, or slower for a slow rate.
+    prepare: the [prepare] table, from logs to samples. seed: everything random depends on it alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    robot: str
+    methods: tuple[Contestant, ...] = Field(default=("wls", "iv"), min_length=1, validate_default=True)
+    repetitions: int = Field(default=100, ge=2, le=1_000_000)
+    seed: int = Field(default=0, ge=0)
+    duration: Positive = 10.0
+    rate: Positive = 1000.0
+    motion: Literal["random", "designed"] = "random"
+    harmonics: int = Field(default=5, ge=1, le=50)
+    values: dict[str, float] = Field(default_factory=dict)
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    noise: Noise = Field(default_factory=Noise)
+    controller: dict[str, Any] | None = None
+    prepare: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _tables(cls, methods: Any) -> Any:
+        if isinstance(methods, str) or not isinstance(methods, list | tuple):
+            raise ValueError("methods are a list of names or tables")
+        return tuple({"name": one} if isinstance(one, str) else one for one in methods)
+
+    @model_validator(mode="after")
+    def _different(self) -> Study:
+        labels = [one.label or one.name for one in self.methods]
+        twice = [label for label in labels if labels.count(label) > 1]
+        if twice:
+            raise ValueError(f"two methods are called '{twice[0]}'; give each a label of its own")
+        return self
+
+    @staticmethod
+    def of(values: Mapping[str, Any], source: str = "study") -> Study:
+        """From a mapping, with errors in one sentence that names `source` and the setting."""
+        try:
+            return Study.model_validate(dict(values))
+        except ValidationError as problem:
+            first = problem.errors(include_url=False)[0]
+            name = ".".join(str(part) for part in first["loc"] if isinstance(part, str)) or "the file"
+            if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+                raise DynidError(f"{source}: there is no setting '{name}'; the settings are "
+                                 f"{', '.join(Study.model_fields)}") from None
+            message = str(first["msg"]).removeprefix("Value error, ")
+            raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}") from None
+
+    @staticmethod
+    def load(path: str | Path) -> Study:
+        """From a TOML file; a robot file named in it becomes relative to the working directory."""
+        path = Path(path)
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise DynidError(f"cannot read the study {path}: {problem.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise DynidError(f"{path} is not a TOML file: {problem}") from None
+        found = Study.of(values, str(path))
+        robot = path.parent / found.robot
+        if Path(found.robot).is_absolute() or not robot.exists():
+            return found
+        return found.model_copy(update={"robot": os.path.relpath(robot)})
+
+    def changed(self, **values: Any) -> Study:
+        """A copy with some settings changed, checked again."""
+        return Study.of({**self.model_dump(), **values})
+
+    def as_toml(self) -> str:
+        """The text of a study's file."""
+        return dumps(self.model_dump(mode="json", exclude_none=True, exclude_defaults=True))

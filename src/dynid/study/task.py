@@ -1,0 +1,95 @@
+"""Task: one log and every contestant on it. It depends on the bench, the level and the repetition alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dynid.errors import NotPossibleError
+from dynid.estimate import Problem, identify
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
+from dynid.robot.inertia import Array
+from dynid.simulate import VirtualRobot
+from dynid.study.bench import Bench
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a contestant found in one log: values, std and identified (base,). seconds: preparation, fold, method."""
+
+    values: Array
+    std: Array
+    identified: NDArray[np.bool_]
+    seconds: float
+
+
+Outcome = tuple[Found | str, ...]  # one a contestant; a sentence where there is no estimate
+
+
+def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
+    """Record with noise times `factor` and let every contestant try.
+
+    A repetition draws the same numbers at every level, so that levels differ by the noise alone. Threads are kept to
+    one: the order of sums, and with it the last digit, must not depend on the machine.
+    """
+    with threadpool_limits(limits=1):
+        state = np.random.SeedSequence(bench.seed, spawn_key=(1, repetition))
+        phase, noise, start = state.generate_state(3, np.uint64).tolist()
+        recording = _record(bench, factor, phase, noise)
+        nominal = _off(bench, start)
+        prepared: dict[str, tuple[Problem, float]] = {}
+        return tuple(_try(bench, k, recording, prepared, nominal) for k in range(len(bench.entries)))
+
+
+def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
+    encoder = factor * bench.encoder
+    machine = VirtualRobot(bench.model, bench.theta, bench.controller, encoder=encoder,
+                           position_noise=factor * bench.position_noise, torque_noise=factor * bench.torque_noise)
+    # No machine starts twice at the same part of a count: without this, rounding would err the same in every log.
+    part = encoder * np.random.default_rng(phase).uniform(-0.5, 0.5, bench.model.dof)
+    return machine.record(replace(bench.path, q=bench.path.q + part), seed=noise)
+
+
+def _off(bench: Bench, seed: int) -> Array:
+    """One normal number a parameter, the same for all ten of a link: e^(s x) theta is a robot that can exist."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=len(bench.theta))
+    for places in bench.model.parameters.bodies.values():
+        x[places] = x[places[0]]
+    return x
+
+
+def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[Problem, float]],
+         off: Array) -> Found | str:
+    entry = bench.entries[k]
+    key = json.dumps(entry.prepare, sort_keys=True, default=str)
+    options = dict(entry.options)
+    try:
+        if key not in prepared:
+            begun = time.perf_counter()
+            samples = prepare(recording, **entry.prepare)
+            problem = Problem.of(bench.model, samples, base=bench.base, nominal=bench.theta, threads=1,
+                                 recordings=recording, controller=bench.controller)
+            prepared[key] = problem, time.perf_counter() - begun
+        problem, spent = prepared[key]
+        if isinstance(entry.start, float):
+            problem = replace(problem, nominal=bench.theta * np.exp(entry.start * off))
+            options["start"] = "nominal"
+        elif entry.start is not None:
+            options["start"] = entry.start
+        begun = time.perf_counter()
+        estimate = identify(problem, entry.method, options)
+        seconds = spent + time.perf_counter() - begun
+    except NotPossibleError as error:
+        return str(error)
+    except np.linalg.LinAlgError as error:
+        return f"method '{entry.method}' met a matrix that cannot be solved: {error}"
+    if not np.isfinite(estimate.values).all():
+        return f"method '{entry.method}' gave values that are not finite"
+    return Found(estimate.values, estimate.std, estimate.identified, seconds)
