@@ -110,3 +110,19 @@ def test_wrong_calls_end_with_one_sentence(dynid, arguments, code, message):
     shown = dynid("simulate", "arm3r", "--trajectory", *arguments)
     assert shown.code == code and shown.out == "" and not Path("log.csv").exists()
     assert message in shown.err and shown.err.count("\n") == 1 and "Traceback" not in shown.err
+
+
+def test_dry_friction_of_a_light_joint_comes_back(dynid):
+    """Joint 7 of the LWR IV+ has 0.2 N m of dry friction on next to no inertia."""
+    robot = Robot.builtin("kuka-lwr4")
+    rng = np.random.default_rng(2)
+    a, b = rng.uniform(-0.5, 0.5, (2, 7, 5))
+    write_trajectory(FourierSeries(a, b, np.zeros(7), 10.0), "lwr.npz", rate=200.0, joints=robot.joint_names)
+    shown = dynid("simulate", "kuka-lwr4", "--trajectory", "lwr.npz", "-o", "lwr.csv", "--torque-noise", "0.02",
+                  "--json")
+    assert shown.code == 0, shown.err
+    truth = json.loads(shown.out)["truth"]
+    found = json.loads(dynid("identify", "kuka-lwr4", "lwr.csv", "--json").out)["parameters"]
+    for name in ("Fc1", "Fc4", "Fc7", "Fv7"):
+        assert found[name]["value"] == pytest.approx(truth[name], rel=0.05, abs=4 * found[name]["std"]), name
+    assert found["Fc7"]["value"] == pytest.approx(0.211, rel=0.03)

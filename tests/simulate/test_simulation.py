@@ -333,3 +333,54 @@ def test_what_goes_wrong_is_one_sentence() -> None:
         simulate(model, theta, PD(1.0, 1.0), wave(3))
     with pytest.raises(ModelError, match="gave a torque that is not finite for joint 2 at 0.01 s"):
         simulate(model, theta, lambda t, *_: [0.0, np.nan if t >= 0.01 else 0.0], path)
+
+
+@pytest.mark.parametrize("push", [3.0, 7.0])
+def test_dry_friction_that_sticks_holds_and_lets_go(push: float) -> None:
+    """A mass under a constant force against 5 N: at rest below it, (push - 5) t beyond; then stopped within its way."""
+    model, theta = mass(1.0, dry=5.0, sign=Sign())
+    path = Reference.of(np.zeros((2001, 1)), rate=1000.0)
+    force = np.where(np.arange(2001)[:, None] < 1000, push, 0.0)
+    ours = simulate(model, theta, TorqueDriven(force), path, smooth="stick")
+    speed = np.where(ours.t < 1.0, (push - 5.0) * ours.t, np.maximum(push - 5.0 - 5.0 * (ours.t - 1.0), 0.0))
+    assert np.abs(ours.dq[:, 0] - np.maximum(speed, 0.0)).max() < 1e-9
+    assert np.abs(ours.dq[-500:]).max() < 1e-12  # at rest, and it does not creep
+    held = model.inverse_dynamics(theta, ours.q, ours.dq, ours.ddq)[:, 0]
+    sliding = ours.dq[:, 0] > 1e-9
+    assert np.allclose(held[sliding][:-1], force[sliding, 0][:-1], atol=1e-9)
+
+
+def test_a_light_joint_keeps_its_dry_friction() -> None:
+    """A light mass: a smooth sign as wide as the step asks for loses its friction, one that sticks does
+    not, and both agree where the width is narrow; also through a control function, in the Python loop."""
+    model, theta = mass(2e-5, dry=0.2, sign=Sign())
+    t = np.arange(3001) / 1000.0
+    path = Reference.of(0.5 * np.sin(4.0 * t)[:, None], rate=1000.0)
+    law = PD(1.0, 0.01)
+    ours = simulate(model, theta, law, path, step=2.5e-4, smooth="stick")
+    fast = (np.abs(ours.dq[:, 0]) > 0.2) & (t > 0.1)
+    dry = (ours.tau - 2e-5 * ours.ddq)[fast, 0] * np.sign(ours.dq[fast, 0])
+    assert np.abs(dry - 0.2).max() < 1e-9
+    wide = simulate(model, theta, law, path, step=2.5e-4)
+    assert np.mean((wide.tau - 2e-5 * wide.ddq)[fast, 0] * np.sign(wide.dq[fast, 0])) < 0.15
+    again = simulate(model, theta, lambda now, q, dq, qr, dqr, ddqr: 1.0 * (qr - q) + 0.01 * (dqr - dq), path,
+                     step=2.5e-4, smooth="stick")
+    assert np.abs(again.q - ours.q).max() < 1e-12
+    heavy, known = mass(1.0, dry=5.0, sign=Sign())
+    one, two = (simulate(heavy, known, PD(400.0, 40.0), path, step=2.5e-4, smooth=how).q for how in ("stick", None))
+    assert np.abs(one - two).max() < 2e-3
+    with pytest.raises(ModelError, match="'stick' or 'none', got 'soft'"):
+        simulate(model, theta, law, path, smooth="soft")
+
+
+def test_sticking_joints_of_an_arm_agree_with_narrow_signs() -> None:
+    model, theta = arm(3, seed=5)
+    dry = Model(model.robot, (RigidBodies(), RotorInertia(), Coulomb()))
+    known = dict(zip(model.parameters.names, theta, strict=True)) | {"Fc1": 0.5, "Fc2": 0.4, "Fc3": 0.2}
+    values = dry.parameters.vector(known)
+    path = wave(3, 1.0)
+    inertia = joint_inertia(dry, values, path.q)
+    law = PD(900.0 * inertia, 60.0 * inertia)
+    ours = simulate(dry, values, law, path, smooth="stick")
+    fine = simulate(dry, values, law, path, step=2e-5, smooth=1e-4)
+    assert np.abs(ours.q - fine.q).max() < 2e-4 * np.abs(fine.q).max()

@@ -57,7 +57,7 @@ def simulate_log(robot: Robot, trajectory: str | Path, *, friction: tuple[str, .
     model, theta, belief, notes = _machine(robot, friction, rotor, truth)
     reference = read_trajectory(trajectory, robot.joint_names).at(rate)
     law = _controller(controller, model, belief, reference.q, bandwidth, damping)
-    machine = VirtualRobot(model, theta, law, **sensors)
+    machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
     return SimulatedLog(robot, model, theta, machine.record(reference, seed=seed), controller, seed, notes)
 
 

@@ -25,6 +25,7 @@ from dynid.simulate.plant import (
     HIGH,
     KIND,
     LOW,
+    STICK,
     TANH,
     WIDTH,
     Plant,
@@ -67,7 +68,8 @@ class Sensors(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Working space of one run."""
+    """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
+    answers (elements, n): accelerations M^-1 w that unit forces of those elements make."""
 
     rows: Array
     matrix: Array
@@ -75,16 +77,20 @@ class Space(NamedTuple):
     net: Array
     stages: Array
     trial: Array
+    signs: Array
+    answers: Array
 
 
 def space(plant: Plant) -> Space:
     n, states = plant.dof, plant.states
-    return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states))
+    sticking = len(plant.elements) if np.any(plant.elements[:, KIND:WIDTH] == STICK) else 0
+    return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
+                 np.zeros(sticking), np.zeros((sticking, n)))
 
 
 @njit(**OPTIONS)
-def friction(elements: Array, dq: Array, net: Array) -> None:
-    """net -= w f(v) for every element, v = w.dq, with its sign S:
+def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
+    """net -= w f(v) for every element, v = w.dq, with its sign S, held in `signs` for those that stick:
 
     f = Fcp max(S, 0) + Fcn min(S, 0) + Fvp max(v, 0) + Fvn min(v, 0) + Fsc arctan(delta v) + Fnl |v|^alpha S.
     """
@@ -98,6 +104,8 @@ def friction(elements: Array, dq: Array, net: Array) -> None:
             s = math.tanh(v / row[WIDTH])
         elif row[KIND] == ARCTAN:
             s = 0.6366197723675814 * math.atan(v / row[WIDTH])
+        elif row[KIND] == STICK:
+            s = signs[e]
         else:
             s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
         f = (row[FCP] if s > 0.0 else row[FCN]) * s + (row[FVP] if v > 0.0 else row[FVN]) * v
@@ -138,7 +146,7 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
         for j in range(n):
             net[i] -= plant.viscous[i, j] * y[n + j]
     if len(plant.elements) > 0:
-        friction(plant.elements, y[n:], net)
+        friction(plant.elements, y[n:], work.signs, net)
     for i in range(len(plant.extra)):
         for j in range(i + 1):
             matrix[i, j] += plant.extra[i, j]
@@ -149,9 +157,63 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
 
 
 @njit(**OPTIONS)
+def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: Space) -> bool:
+    """As `derivative`, and first decides the dry friction of the next step of h, where elements stick.
+
+    It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
+    of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, found for all elements by projected Gauss-Seidel. Full force is
+    sliding, less is rest or the end of a slide.
+    """
+    signs, answers, elements, n = work.signs, work.answers, plant.elements, len(plant.parent)
+    for e in range(len(signs)):
+        signs[e] = 0.0
+    if not derivative(plant, tau, y, dy, work):
+        return False
+    for e in range(len(signs)):
+        if elements[e, KIND] != STICK:
+            continue
+        for i in range(n):
+            answers[e, i] = elements[e, DIRECTION + i]
+        substitute(work.matrix, work.bias, answers[e])
+    for _ in range(50):
+        moved = 0.0
+        for e in range(len(signs)):
+            row = elements[e]
+            if row[KIND] != STICK:
+                continue
+            v, pull = 0.0, 0.0
+            for j in range(int(row[LOW]), int(row[HIGH])):
+                v += row[DIRECTION + j] * (y[n + j] + h * dy[n + j])
+                pull += row[DIRECTION + j] * answers[e, j]
+            old = signs[e] * (row[FCP] if signs[e] > 0.0 else row[FCN])
+            force = min(max(old + v / (h * pull), -row[FCN]), row[FCP]) if pull > 0.0 else 0.0
+            signs[e] = force / (row[FCP] if force > 0.0 else row[FCN])
+            moved = max(moved, abs(force - old) / row[FCP])
+            for i in range(n):
+                dy[n + i] -= (force - old) * answers[e, i]
+        if moved < 1e-9:
+            break
+    return True
+
+
+@njit(**OPTIONS)
+def substitute(matrix: Array, inverse: Array, x: Array) -> None:
+    """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
+    n = len(x)
+    for i in range(n):
+        for k in range(i):
+            x[i] -= matrix[i, k] * x[k]
+    for i in range(n - 1, -1, -1):
+        x[i] *= inverse[i]
+        for k in range(i + 1, n):
+            x[i] -= matrix[k, i] * x[k]
+
+
+@njit(**OPTIONS)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: Space) -> int:
     """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
+    sticking = len(work.signs) > 0
     for step in range(steps):
         for i in range(states):
             total[i], trial[i] = 0.0, y[i]
@@ -159,6 +221,9 @@ def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, step
             if stage == 0 and step == 0:
                 for i in range(states):
                     k[i] = first[i]
+            elif stage == 0 and sticking:
+                if not derivative_held(plant, tau, trial, h, k, work):
+                    return SINGULAR
             elif not derivative(plant, tau, trial, k, work):
                 return SINGULAR
             weight = 1.0 if stage == 0 or stage == 3 else 2.0
@@ -307,7 +372,11 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
         late = (tick + 1) % (law.delay + 1) if tick >= law.delay else 0
         for i in range(n):
             tau[i] = held[late, i]
-        if not derivative(plant, tau, y, first, work):
+        if len(work.signs) > 0:
+            regular = derivative_held(plant, tau, y, period / max(steps, 1), first, work)
+        else:
+            regular = derivative(plant, tau, y, first, work)
+        if not regular:
             return SINGULAR, tick
         for i in range(n):
             out[0, tick, i], out[1, tick, i], out[2, tick, i], out[3, tick, i] = y[i], y[n + i], first[n + i], tau[i]

@@ -39,11 +39,14 @@ class Body(Protocol):
 class CompiledBody:
     """A plant stepped by the kernels."""
 
-    def __init__(self, plant: Plant, work: Space, steps: int, tolerance: float) -> None:
+    def __init__(self, plant: Plant, work: Space, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
+        self.step = period / max(steps, 1)
         self.dof, self.guess = plant.dof, np.full(1, 1e-4)
 
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool:
+        if len(self.work.signs):
+            return bool(kernels.derivative_held(self.plant, tau, y, self.step, dy, self.work))
         return bool(kernels.derivative(self.plant, tau, y, dy, self.work))
 
     def advance(self, tau: Array, y: Array, dy: Array, period: float) -> int:

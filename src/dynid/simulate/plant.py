@@ -34,7 +34,7 @@ from dynid.robot.inertia import Array, change_frame
 
 # An element of friction sees the velocity v = w.dq and gives the torques w f(v) (see `kernels.friction`).
 KIND, WIDTH, FCP, FCN, FVP, FVN, FSC, DELTA, FNL, ALPHA, LOW, HIGH, DIRECTION = range(13)
-TANH, ARCTAN, HARD = 0.0, 1.0, 2.0
+TANH, ARCTAN, HARD, STICK = 0.0, 1.0, 2.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +183,14 @@ def smoothed(plant: Plant, widths: Array) -> Plant:
     elements = plant.elements.copy()
     hard = elements[:, KIND] == HARD
     elements[hard, WIDTH], elements[hard, KIND] = widths[hard], TANH
+    return plant._replace(elements=elements)
+
+
+def sticking(plant: Plant) -> Plant:
+    """The same plant whose dry friction with hard signs holds what is at rest (see `kernels.derivative_held`)."""
+    elements = plant.elements.copy()
+    dry = (elements[:, KIND] == HARD) & (elements[:, FCP] > 0) & (elements[:, FCN] > 0)
+    elements[dry & (elements[:, FNL] == 0), KIND] = STICK
     return plant._replace(elements=elements)
 
 

@@ -40,6 +40,7 @@ from dynid.simulate.plant import (
     per_joint,
     sign_widths,
     smoothed,
+    sticking,
 )
 from dynid.simulate.reference import Reference
 
@@ -74,7 +75,8 @@ class Simulation:
 class Settings:
     """What a run needs besides model and controller. step: s, of RK4, a whole part of the controller's period (default
     one step a period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of the sign in dry
-    friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "none": hard.
+    friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "stick": hard,
+    and what rests is held, by one force a step; "none": hard, without care for rest.
     start: position and velocity (2, dof) at the first tick, default the reference's. lugre, ripple, flexible: see them.
     """
 
@@ -190,7 +192,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
                                   1.0 / reference.rate, steps, run.tolerance, fastest, out, measured, work)
     else:
         body: Any = loop.ModelBody(model, theta, steps) if plant is None else \
-            loop.CompiledBody(plant, work, steps, run.tolerance)
+            loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate)
         command = loop.function_command(controller, reference, n) if law is None else \
             loop.law_command(law, plant, reference, n, work)
         first = 0 if plant is None or not len(plant.flexible) else 2 * n + len(plant.lugre)
@@ -211,11 +213,18 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
             raise ModelError("LuGre friction, ripple and flexible joints need a model whose terms are all built in")
         return None
     plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
-    if not np.any(plant.elements[:, KIND] == HARD) or (isinstance(run.smooth, str) and run.smooth == "none"):
+    if isinstance(run.smooth, str):
+        if run.smooth not in ("stick", "none"):
+            raise ModelError(f"the smooth sign of a simulation is a width, 'stick' or 'none', got '{run.smooth}'")
+        if run.smooth == "none":
+            return plant
+        if _steps(run, reference.rate) > 0:  # the adaptive integrator has no steps to hold a force over
+            plant = sticking(plant)
+    if not np.any(plant.elements[:, KIND] == HARD):
         return plant
     if widths is None:
-        widths = _widths(model, plant, theta, reference, run) if run.smooth is None else \
-            per_joint(run.smooth, len(plant.elements), "the width of smooth signs")
+        widths = _widths(model, plant, theta, reference, run) if run.smooth is None or isinstance(run.smooth, str) \
+            else per_joint(run.smooth, len(plant.elements), "the width of smooth signs")
     return smoothed(plant, widths)
 
 

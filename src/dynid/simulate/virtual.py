@@ -30,6 +30,7 @@ class VirtualRobot:
     jitter: one-sigma, s, by which a row is written late or early while its stamp stays on the grid.
     delay: s by which the torque log lags the positions. thin: one row in so many is logged.
     lugre, ripple, flexible: see there. step: of the integrator, s, default a quarter of the controller's period.
+    smooth: of dry friction, see `Settings`; light joints with much of it want "stick".
     """
 
     model: LinearModel
