@@ -158,7 +158,7 @@ def test_a_nominal_model_far_off_does_not_stall_the_search() -> None:
     weighted = problem.regression.stack(joint_weights(problem.regression))
     least = problem.regression.stack(joint_weights(problem.regression)).misfit(identify(problem, "wls").values)
     filled = identify(problem, "pc-wls", {"fill_with": "nominal"})
-    assert weighted.misfit(filled.values) <= (1 + 1.01e-4) * least * (1 + filled.diagnostics["excess_misfit"])
+    assert weighted.misfit(filled.values) <= 1.011 * least * (1 + filled.diagnostics["excess_misfit"])
     weakest = entropic_fits(consistency, weighted.r @ problem.base.matrix, weighted.rho,
                             nominal_model(consistency, problem.nominal), [1e5, 1.0, 1e-5])[-1]
     assert weighted.misfit(problem.base.reduce(weakest.theta)) < 1.01 * least
@@ -226,6 +226,10 @@ def real(data: Data) -> Callable[[str], tuple[Model, Recording]]:
     return find
 
 
+def nominal_mass(model: Model) -> float:
+    return float(model.robot.inertias[:, 9].sum())
+
+
 SETTINGS = {"tx40": {"cutoff": 100, "decimate": 10, "stages": 2, "slow": SLOW}, "kuka_lwr4": {"cutoff": 8},
             "panda": {"cutoff": 5}}
 
@@ -239,6 +243,9 @@ def test_consistency_costs_little_on_real_logs(real: Callable[[str], tuple[Model
         assert found.diagnostics["relative_error"] < least.diagnostics["relative_error"] + 0.3
         assert found.diagnostics["active"]
         assert Consistency(model.parameters, margin=0.0).violations(found.full) == ()
+        # Links stay of sensible size, though the very best fit lets masses grow without end.
+        mass = sum(found.full[columns[9]] for columns in model.parameters.bodies.values())
+        assert 0.7 * nominal_mass(model) < mass < 1.5 * nominal_mass(model)
 
 
 def test_kuka_prior_by_evidence(real: Callable[[str], tuple[Model, Recording]], data: Data) -> None:

@@ -12,14 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robots import random_inertia
 
+from dynid.consistency import Consistency, nearest
+from dynid.model import Model
 from dynid.regression.residuals import Residuals
 from dynid.report.data import ReportData
 from dynid.report.figure import Figure, numbers, script_json, significant, text
-from dynid.report.sections import covariance, expressions, logs, parameters, residuals, skeleton, torques
+from dynid.report.sections import consistency, covariance, expressions, logs, parameters, residuals, skeleton, torques
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import TURNING
 from dynid.report.words import number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
+from dynid.validate import free_fall
 
 
 @given(st.integers(1, 3000), st.integers(1, 3), st.integers(16, 400), st.integers(0, 10))
@@ -208,3 +211,44 @@ def test_decimated_data_say_so(emps: ReportData) -> None:
     spectra = [figure for figure in figures if figure.label.startswith("Spectrum")]
     # The low-pass of the decimation stands at 0.8 of the Nyquist frequency after it.
     assert [trace["x"][0] for trace in spectra[0].data if trace["name"] == "cut-off"] == pytest.approx([0.8 * 25.0])
+
+
+def test_a_link_that_cannot_exist_is_said_by_how_much(lwr: ReportData) -> None:
+    estimate = lwr.estimate
+    assert estimate.theta is not None and isinstance(estimate.model, Model)
+    file = consistency.gather(lwr)  # the estimate of this report is the robot's file, which cannot exist
+    assert file is not None and any("link3" in sentence for sentence in file["violations"])
+    assert any("Fv6" in sentence for sentence in file["others"])
+    assert all(row["apart"] == 0.0 for row in file["force_rows"])
+    theta = nearest(Consistency(estimate.model.parameters, margin=1e-5), estimate.theta).theta
+    fine = consistency.gather(replace(lwr, estimate=replace(estimate, theta=theta)))
+    assert fine is not None and fine["violations"] == [] and fine["positive"] == 100.0 and fine["stable"]
+    name = estimate.model.robot.body_names[6]
+    wrong = theta.copy()
+    columns = estimate.model.parameters.bodies[name]
+    mass, com, central = ten.to_central(wrong[columns])
+    values, turn = np.linalg.eigh(central)
+    wrong[columns] = ten.from_central(mass, com, (turn * (values - [values[0] + 0.02, 0.0, 0.0])) @ turn.T)
+    found = consistency.gather(replace(lwr, estimate=replace(estimate, theta=wrong)))
+    assert found is not None
+    row = next(row for row in found["rows"] if row["name"] == name)
+    assert row["off"] == pytest.approx(0.02, rel=1e-6) and "not positive definite" in row["wrong"][0]
+    assert all(not row["wrong"] for row in found["rows"] if row["name"] != name)
+    assert found["positive"] < 100.0 and not found["stable"]
+    assert consistency.gather(replace(lwr, estimate=replace(estimate, theta=None))) is None
+
+
+def test_room_of_a_ball_and_of_a_plate() -> None:
+    assert consistency.room(ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), 0.01 * np.eye(3))) == pytest.approx(100.0)
+    plate = ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), np.diag([0.01, 0.02, 0.03]))  # no thickness along z
+    assert consistency.room(plate) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_energy_is_drawn_from_its_lowest_point(lwr: ReportData) -> None:
+    assert lwr.estimate.theta is not None
+    model = lwr.estimate.model
+    theta = nearest(Consistency(model.parameters, margin=1e-5), lwr.estimate.theta).theta
+    fall = free_fall(model, theta, seconds=2.0)
+    potential, kinetic, both = (np.array(trace["y"]) for trace in consistency.energy_figure(fall).data)
+    np.testing.assert_allclose(both, potential + kinetic, atol=2e-3 * both.max())
+    assert potential.min() >= 0.0 and np.all(np.diff(both) <= 1e-3 * both.max())

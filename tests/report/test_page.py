@@ -162,8 +162,9 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
     found = replace(lwr.verdict, headline=bad, findings=(Finding("suspicious", bad, bad, bad),))
-    hostile = replace(lwr, title=bad, robot=replace(robot, name=bad, joints=joints, bodies=bodies, source=bad),
-                      estimate=replace(lwr.estimate, method=bad, theta=None), verdict=found, notes=(bad,), command=bad,
+    theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
+    estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
+    hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,
                       settings=bad, problem={bad: bad},
                       reconstruction=replace(own, joints=fits, samples=parts, series=series),
                       samples=tuple(replace(part, spectrum=spectrum) for part in parts))

@@ -33,12 +33,16 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
     count = n * bodies + sum(len(b.offset) for b in consistency.blocks if b.cone in ("nonnegative", "soc"))
     theta = 0.5 * (best + interior_point(consistency))
     weight = 0.5 * tolerance / count
+    allowed = float(np.sum((matrix @ best - rho) ** 2)) + tolerance
     means = _means(consistency, theta)
     for _ in range(_ROUNDS):
         pull = _isotropic(means, n, bodies) if nominal is None else np.asarray(np.linalg.inv(nominal), dtype=float)
         theta = minimise(matrix, rho, Barrier(consistency, pull, np.full(bodies, weight), weight), theta)
         before, means = means, _means(consistency, theta)
-        if nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
+        # The barrier alone costs no more than its weight allows; a pull from far away may.
+        if float(np.sum((matrix @ theta - rho) ** 2)) > allowed:
+            weight /= 3.0
+        elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
             break
     return _no_worse(matrix, rho, best, theta, tolerance)
 

@@ -34,7 +34,9 @@ from dynid.regression.residuals import correlation
 from dynid.robot.inertia import Array
 
 Fill = Literal["auto", "central", "nominal"]
-_FILL_TOLERANCE = 1e-4  # share of the misfit (half of it in relative error) given up to stand clear of the set's border
+# Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
+# is often only approached as masses that motion hardly shows grow without end.
+_FILL_TOLERANCE = 1e-2
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 _SINGULAR = 1e-4  # eigenvalue, in kilograms and decimetres, below which an active body stands on the border
 
@@ -81,11 +83,13 @@ def consistent_estimate(problem: Problem, name: str, weights: Array, consistency
         solution = solve(problem.regression, stacked)
         best = fit(consistency, problem.base, stacked)
         nominal = _nominal(problem, consistency, fill_with)
+        covariance, found = honest_covariance(problem, solution, weights)
+        # What the true robot's misfit is above the least, to be expected: less than that says nothing.
+        unsure = float(np.sum((stacked.r @ covariance) * stacked.r))
         theta = fill(consistency, stacked.r @ problem.base.matrix, stacked.rho, best.theta,
-                     tolerance=_FILL_TOLERANCE * max(best.misfit, 1e-300),
+                     tolerance=max(min(_FILL_TOLERANCE * best.misfit, unsure), 1e-9 * best.misfit, 1e-300),
                      nominal=None if nominal is None else nominal.matrices)
         beta = problem.base.matrix @ theta
-        covariance, found = honest_covariance(problem, solution, weights)
         shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
         facts = diagnostics(problem, shown, weights, covariance, found)
         covariance = projected_covariance(problem, consistency, best, stacked, covariance)

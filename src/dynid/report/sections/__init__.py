@@ -2,6 +2,7 @@
 
 from dynid.report.section import Section
 from dynid.report.sections import (
+    consistency,
     covariance,
     cross,
     expressions,
@@ -23,6 +24,7 @@ SECTIONS: tuple[Section, ...] = (
     covariance.SECTION,
     logs.SECTION,
     cross.SECTION,
+    consistency.SECTION,
     skeleton.SECTION,
     making.SECTION,
 )
