@@ -13,7 +13,9 @@ from dynid.consistency.central import fill
 from dynid.consistency.fit import Fit
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
-from dynid.errors import NotPossibleError
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Problem, identify
+from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
@@ -186,3 +188,64 @@ def test_filling_never_costs_more_than_it_may(seed: int) -> None:
                     nominal=nominal)
         assert stacked.misfit(base.reduce(full)) <= best.misfit * (1 + 1.0001e-5)
         assert consistency.slack(full) >= 0
+
+
+# -- trouble: a sentence that names what contradicts what, never a silent bad answer -----------------
+def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
+    """Torques in other units than N m, a nominal model in other units than kg."""
+    model, theta, base, _ = arm_problem(3)
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.uniform(-3, 3, (200, 3)), rng.normal(size=(200, 3)), 2.0 * rng.normal(size=(200, 3))
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    tau += 0.1 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    return Problem.of(model, Samples.of(q, dq, ddq, units * tau, rate=100.0), base=base, nominal=nominal * theta)
+
+
+@pytest.mark.parametrize("method", ["pc-ols", "pc-wls", "pc-ridge"])
+@pytest.mark.parametrize("options, words", [
+    ({"masses": [{"bodies": ["link1"], "equal": 2500.0}]}, "'link1' = 2500 kg; mass of the whole robot <= 1000 kg"),
+    ({"masses": [{"equal": 15000.0}]}, "the whole robot = 15000 kg; mass of the whole robot <= 1000 kg"),
+    ({"masses": [{"equal": 5.0}, {"bodies": ["link1"], "equal": 6.0}]}, "robot = 5 kg; mass of link 'link1' = 6 kg"),
+    ({"masses": [{"low": 50.0}, {"bodies": ["link1"], "high": 6.0}, {"bodies": ["link2", "link3"], "high": 6.0}]},
+     "robot >= 50 kg; mass of link 'link1' <= 6 kg; mass of links 'link2', 'link3' <= 6 kg"),
+    ({"masses": [{"equal": 5.0}, {"bodies": ["link1", "link2"], "equal": 5.0}]}, "no room.*'link3'.*= 5 kg"),
+    ({"masses": [{"bodies": ["link1"], "equal": 0.0}]}, "no room.*'link1' = 0 kg"),
+    ({"centres": {"link1": {"low": [0.0, 0.0, 0.0], "high": [0.1, 0.1, 0.0]}}}, "no room.*centre.*of link 'link1'"),
+    ({"margin": 1.0, "masses": [{"bodies": ["link1"], "high": 0.5}]}, "pseudo-inertia of link 'link1'.*<= 0.5 kg"),
+])
+def test_limits_that_contradict_each_other_are_named(method: str, options: dict, words: str) -> None:
+    with pytest.raises(NotPossibleError, match=words):
+        identify(trouble(), method, options)
+
+
+@pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
+@pytest.mark.parametrize("units", [1e3, 1e6])
+def test_torques_in_millinewtons_are_refused(method: str, units: float) -> None:
+    with pytest.raises(NotPossibleError, match="more than 1000 kg explains these torques.*whole robot <= 1000 kg"):
+        identify(trouble(units=units), method)
+
+
+@pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
+def test_a_nominal_model_in_grams_is_refused(method: str) -> None:
+    with pytest.raises(NotPossibleError, match="weighs .* kg.*no more than 1000 kg; are its numbers in grams"):
+        identify(trouble(nominal=1e3), method)
+
+
+def test_limits_in_millimetres_are_refused() -> None:
+    with pytest.raises(ModelError, match="link 'link1' begins .* m from the link's frame; give it in metres"):
+        identify(trouble(), "pc-wls", {"centres": {"link1": {"low": [900.0] * 3, "high": [1000.0] * 3}}})
+
+
+@pytest.mark.parametrize("units", [1e-3, 1e-1, 1.0, 10.0])
+def test_the_scale_of_the_data_does_not_matter(units: float) -> None:
+    """The same robot, lighter or heavier as a whole: the same relative error, and consistent."""
+    plain, scaled = (identify(trouble(units=x), "pc-wls", {"fill_with": "central"}) for x in (1.0, units))
+    assert scaled.diagnostics["relative_error"] == pytest.approx(plain.diagnostics["relative_error"], rel=1e-2)
+    assert Consistency(scaled.model.parameters, margin=0.0).violations(scaled.full) == ()
+
+
+def test_without_a_greatest_mass_there_is_no_set() -> None:
+    model, _, _, _ = arm_problem(2)
+    for heaviest in (np.inf, np.nan):
+        with pytest.raises(ModelError, match="finite number of kilograms"):
+            interior_point(Consistency(model.parameters, heaviest=heaviest))

@@ -26,6 +26,8 @@ LENGTH = 0.1
 MARGIN = 1e-8
 # What no robot weighs, kg. Masses that the motion cannot show would otherwise run off to infinity in the solver.
 HEAVIEST = 1e3
+# No centre of mass stands farther from its link's frame than this, m.
+FARTHEST = 10.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Consistency:
             if body not in self.bodies:
                 raise ModelError(f"a limit names link '{body}', which the model does not have; "
                                  f"it has {', '.join(self.bodies) or 'no bodies'}")
+        for body, limit in self.centres.items():
+            away = limit.outside(np.zeros(3))
+            if away > FARTHEST:
+                raise ModelError(f"the limit on the centre of mass of link '{body}' begins {away:.4g} m from the "
+                                 "link's frame; give it in metres, in that frame")
 
     @cached_property
     def bodies(self) -> dict[str, NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
-from dynid.errors import ModelError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 from dynid.robot.inertia import Array
 
@@ -72,6 +72,10 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
         pseudo[3, 3] = mass
         matrices.append(pseudo)
         theta[columns] = ten.from_pseudo_inertia(pseudo)
+    whole = float(sum(pseudo[3, 3] for pseudo in matrices))
+    if whole > consistency.heaviest:
+        raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, which contradicts the limit that the whole "
+                               f"robot weighs no more than {consistency.heaviest:g} kg; are its numbers in grams?")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 
 

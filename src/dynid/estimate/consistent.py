@@ -189,6 +189,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
         # The first noise is that of the consistent fit with hardly any prior.
         weights = joint_weights(problem.regression)
+        fit(consistency, problem.base, problem.regression.stack(weights))  # refuses limits that contradict the data
         chosen = _prior_fits(problem, consistency, nominal, metric, problem.regression.stack(weights), None)[-1]
         effective = np.array(problem.regression.rows, dtype=float)
         for _ in range(_ROUNDS):
