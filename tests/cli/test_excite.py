@@ -12,6 +12,7 @@ from dynid.excite import optimise, read_limits, read_trajectory
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.run.motion import earlier
 
 FRICTION = "viscous,coulomb,offset"
 QUICK = ("--rounds", "1", "--duration", "6", "--harmonics", "4")
@@ -58,6 +59,21 @@ def test_from_nothing_to_an_identified_robot(dynid):
     worst = max((one["before"] / abs(found["parameters"][name]["value"]), name)
                 for name, one in better["expected"].items())[1]
     assert better["expected"][worst]["deviation"] < 0.75 * better["expected"][worst]["before"]
+
+
+def test_the_logs_of_a_result_are_worth_its_own_deviations(dynid):
+    """Without any new motion, what is known gives the deviations that were stated, whatever noise the next log has."""
+    assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 0
+    assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--torque-noise", "0.05", "--rate",
+                 "500").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "-o", "out").code == 0
+    for noise in (None, np.array([0.1, 0.2, 0.3])):
+        past = earlier("out", 100.0, noise)
+        r = past.known.stack(1.0 / past.noise).r
+        std = np.sqrt(np.sum(np.linalg.inv(r) ** 2, axis=1))
+        assert np.median(std / past.estimate.std) == pytest.approx(1.0, rel=1e-3)
+        assert np.all(np.abs(np.log(std / past.estimate.std)) < np.log(1.6))
+        assert noise is None or past.noise is noise
 
 
 def test_every_format_holds_the_same_motion(dynid):

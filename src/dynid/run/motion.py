@@ -29,8 +29,9 @@ _FAINT = 1e-6  # share of a joint's torque below which residuals are rounding
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """An earlier result to improve. known: its logs, weighted so that they give its own deviations. noise (dof,): of
-    its residuals, N m. scale (base,): sizes of its parameters, which deviations are measured by."""
+    """An earlier result to improve. noise (dof,): of the torques of the log to come, N m. known: its logs, weighted so
+    that with this noise they give its own deviations. scale (base,): sizes of its parameters, which deviations are
+    measured by."""
 
     estimate: Estimate
     known: Regression
@@ -64,13 +65,13 @@ def design_motion(robot: Robot, *, friction: tuple[str, ...] = (), rotor: bool =
     else:
         if friction or rotor:
             raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
-        past = earlier(improve)
+        past = earlier(improve, options.get("rate", 100.0), noise_of(noise, robot.dof))
         if past.known.joints != robot.joint_names:
             raise DynidError(f"{improve} is a result of another robot, with the joints {', '.join(past.known.joints)}")
         theta, whose, before = past.estimate.full, "earlier result", past.estimate.std
         found = excite(past.estimate.model, bounds, criterion=criterion or "largest", progress=progress,
-                       noise=past.noise if noise is None else noise_of(noise, robot.dof), scale=past.scale,
-                       known=past.known, base=past.known.base, nominal=theta, **options)
+                       noise=past.noise, scale=past.scale, known=past.known, base=past.known.base, nominal=theta,
+                       **options)
         values = np.where(past.estimate.identified, past.estimate.values, np.nan)
     if found.interrupted:
         notes = ("the search was interrupted; this is the best motion so far", *notes)
@@ -102,9 +103,12 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
     return np.broadcast_to(values, (dof,)).copy()
 
 
-def earlier(folder: str | Path) -> Earlier:
-    """An earlier result from its folder, with the fold of its logs."""
-    estimate, _ = load(folder)
+def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earlier:
+    """An earlier result from its folder, with the fold of its logs, for a log to come at `rate` (Hz).
+
+    noise (dof,): of its torques; without it, a second of that log tells as much as a second of the earlier ones.
+    """
+    estimate, settings = load(folder)
     path = Path(folder) / REGRESSION
     if not path.is_file():
         raise DynidError(f"{folder} holds no {REGRESSION}, which has what its logs told; identify it again with -o")
@@ -113,16 +117,20 @@ def earlier(folder: str | Path) -> Earlier:
         raise DynidError(f"{path} does not fit the parameters beside it; identify it again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
-    noise = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _FAINT * np.maximum(power, 1e-6))
+    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _FAINT * np.maximum(power, 1e-6))
     kept = np.flatnonzero(estimate.identified & (estimate.std > 0))
-    inflation = 1.0
     if len(kept):
         # Rows of a filtered log are not independent: its deviations are wider than the fold alone says.
-        r = fold.stack(1.0 / noise).select(kept).r
+        r = fold.stack(1.0 / spread).select(kept).r
         if np.abs(np.diag(r)).min() > 0:
             plain = np.sqrt(np.sum(np.linalg.solve(r, np.eye(len(r))) ** 2, axis=1))
-            inflation = max(1.0, float(np.median(estimate.std[kept] / plain)))
-    factors = tuple(replace(factor, r=factor.r / inflation) for factor in fold.factors)
+            spread = spread * max(1.0, float(np.median(estimate.std[kept] / plain)))
+    if noise is None:
+        prepared = settings.prepare
+        own = prepared.get("rate", rate) / (prepared.get("thin", 1) * prepared.get("decimate", 1))
+        noise = spread * np.sqrt(rate / own)
+    factors = tuple(replace(factor, r=factor.r * ratio)
+                    for factor, ratio in zip(fold.factors, noise / spread, strict=True))
     known = replace(fold, factors=factors, blocks=(factors,))
     robot = estimate.model.robot if isinstance(estimate.model, Model) else None
     scale = magnitudes(fold.base, robot)
