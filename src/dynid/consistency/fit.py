@@ -14,7 +14,8 @@ from dynid.errors import NotPossibleError
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot.inertia import Array
 
-_GIANT = 0.1  # share of the least misfit that a robot above the greatest mass would spare, above which it is refused
+_GIANT = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
+_HARDLY = 0.25  # share of the torques' squares: a relative error of one half
 _HOLDS_BACK = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
 
 
@@ -60,22 +61,24 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     theta, shift = pulled_inside(consistency, answer.theta)
     beta = base.matrix @ theta
     misfit = stacked.misfit(beta)
-    _refuse_giants(consistency, answer, size)
+    _refuse_giants(consistency, answer, size, misfit, stacked)
     unit = _HOLDS_BACK * size ** 2
     active = tuple(block for block, z in zip(consistency.blocks, answer.duals, strict=True) if _price(block, z) > unit)
     return Fit(theta, beta, misfit, least, active, answer.duals, consistency.smallest_eigenvalue(theta), shift,
                answer.iterations)
 
 
-def _refuse_giants(consistency: Consistency, answer: Answer, size: float) -> None:
+def _refuse_giants(consistency: Consistency, answer: Answer, size: float, misfit: float, stacked: Stacked) -> None:
     """Would a robot of more than `heaviest` fit far better? Then torques or lengths are in other units.
 
-    The last block is that limit; its multiplier times the limit is what half the misfit gains with its logarithm.
+    The last block is that limit; its multiplier times the limit is what half the misfit gains with its logarithm. It is
+    refused when that is much of the misfit, or when hardly anything of the torques is explained without it.
     """
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(answer.duals[-1]).max()) * consistency.heaviest
-    if gain > _GIANT * size ** 2:
+    unexplained = misfit > _HARDLY * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
+    if gain > _GIANT * misfit or (unexplained and gain > _GIANT * size ** 2):
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "
                                "lengths that are not in newton metres and metres, or for a drive gain that is off")
