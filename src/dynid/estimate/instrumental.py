@@ -319,22 +319,41 @@ def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array
     both[0] = 1.0
     if rows % 2 == 0:
         both[-1] = 1.0
-    free = max(1.0 - len(projected.kept) / max(float((kept > 0).sum()), 1.0), 0.1)
+    free = _free(instruments, low.columns, weights, projected.kept, both)
     middle = np.zeros((b, b))
     for j in range(dof):
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
-            power = _near(spectra[j] * spectra[other].conj()) / count
+            power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
             part = np.real((instruments[j] * (both * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
             if other != j:
                 middle[np.ix_(low.columns[other], low.columns[j])] += part.T
-    middle = low.scale ** 2 / free * middle[np.ix_(projected.kept, projected.kept)]
+    middle = low.scale ** 2 * middle[np.ix_(projected.kept, projected.kept)]
     inverse = np.linalg.inv(projected.cross)
     covariance = np.zeros((b, b))
     covariance[np.ix_(projected.kept, projected.kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
     return covariance
+
+
+def _free(instruments: Sequence[NDArray[np.complex128]], columns: Sequence[NDArray[np.int64]], weights: Array,
+          kept: NDArray[np.int64], both: Array) -> list[Array]:
+    """Share of the noise that the fit leaves in the residuals of each joint, near each frequency (frequencies,).
+
+    A fit takes noise away at the few frequencies of the motion, where the instruments are and S is summed, and leaves
+    the rest alone: 1 - w^2 z* (Z'W^2 Z)^-1 z, one minus the leverage of a frequency, not one number for all of them.
+    """
+    wide = []
+    for weight, z, own in zip(weights, instruments, columns, strict=True):
+        full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
+        full[own] = weight * z
+        wide.append(full[kept])
+    gram = np.sum([np.real((z * both) @ z.conj().T) for z in wide], axis=0)
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
+    inverse = np.linalg.pinv(gram / (scale * scale.T), hermitian=True)
+    taken = [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
+    return [np.maximum(1.0 - _near(share.astype(complex)).real, 0.1) for share in taken]
 
 
 def _near(spectrum: NDArray[np.complex128]) -> NDArray[np.complex128]:
