@@ -9,9 +9,9 @@ from dynid.study import Study, run_study
 from dynid.study.result import GROUPS
 
 # About 2^17 counts a turn and half a count of noise, at 1 kHz: second differences of the positions are off by 71
-# rad/s^2, the motion's own accelerations are about 4. Dry friction that is smooth over 0.1 rad/s can be simulated at the
-# controller's rate and has no jump for a noisy velocity to miss. The other study has the same friction with a hard sign
-# and iterates longer: from the regular start the torques settle before the wrist's instruments are good.
+# rad/s^2, the motion's own accelerations are about 4. Dry friction that is smooth over 0.1 rad/s can be simulated at
+# the controller's rate and has no jump for a noisy velocity to miss. The other study has the same friction with a hard
+# sign and iterates longer: from the regular start the torques settle before the wrist's instruments are good.
 STUDY: dict[str, Any] = {
     "robot": "staubli-tx40", "repetitions": 100, "duration": 8.0, "rate": 1000.0, "seed": 0,
     "model": {"rotor": True, "friction": ["viscous"],
