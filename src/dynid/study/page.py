@@ -69,8 +69,8 @@ def levels(data: StudyData) -> Mapping[str, Any] | None:
     if len(result.study.noise.factors) < 2:
         return None
     panes: list[tuple[str, Callable[[Score], float | None], str]] = [
-        ("error of the torques along the motion, %", lambda one: _median(one.torque_error), "log"),
-        *((f"{group} parameters: coverage of the 95 % intervals, %", partial(_share, result, group), "linear")
+        ("error of the torques, %", lambda one: _median(one.torque_error), "log"),
+        *((f"{group}: coverage, %", partial(_share, result, group), "linear")
           for group in GROUPS)]
     figures = []
     for title, value, kind in panes:
