@@ -6,12 +6,38 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
 from dynid.run.toml import dumps
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
+    """Settings of a kind from a mapping, with errors in one sentence that names `source` and the setting."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
+        if first["type"] == "extra_forbidden":
+            known = f"; the settings are {', '.join(kind.model_fields)}" if len(first["loc"]) == 1 else ""
+            raise DynidError(f"{source}: there is no setting '{name}'{known}") from None
+        message = str(first["msg"]).removeprefix("Value error, ")
+        raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}") from None
+
+
+def read_table(path: Path, what: str) -> dict[str, Any]:
+    """The settings in a TOML file; `what` it is, for messages."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise DynidError(f"cannot read the {what} {path}: {problem.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DynidError(f"{path} is not a TOML file: {problem}") from None
 
 
 class ModelSettings(BaseModel):
@@ -58,27 +84,13 @@ class RunSettings(BaseModel):
     @staticmethod
     def of(values: Mapping[str, Any], source: str = "run") -> RunSettings:
         """From a mapping, with errors in one sentence that names `source` and the setting."""
-        try:
-            return RunSettings.model_validate(dict(values))
-        except ValidationError as problem:
-            first = problem.errors(include_url=False)[0]
-            name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
-            if first["type"] == "extra_forbidden":
-                raise DynidError(f"{source}: there is no setting '{name}'; the settings are "
-                                 f"{', '.join(RunSettings.model_fields)}") from None
-            raise DynidError(f"{source}: setting '{name}' is wrong: {first['msg'].lower()}") from None
+        return checked(RunSettings, values, source)
 
     @staticmethod
     def load(path: str | Path) -> RunSettings:
         """From a TOML file; its paths become relative to the working directory."""
         path = Path(path)
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise DynidError(f"cannot read the run file {path}: {problem.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise DynidError(f"{path} is not a TOML file: {problem}") from None
-        return RunSettings.of(values, str(path)).moved(path.parent, Path())
+        return RunSettings.of(read_table(path, "run file"), str(path)).moved(path.parent, Path())
 
     def moved(self, origin: Path, target: Path) -> RunSettings:
         """The same run with paths that were relative to `origin` made relative to `target`."""

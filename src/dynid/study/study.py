@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from dynid.errors import DynidError
 from dynid.run import ModelSettings
+from dynid.run.settings import checked, read_table
 from dynid.run.toml import dumps
 
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -98,28 +97,13 @@ class Study(BaseModel):
     @staticmethod
     def of(values: Mapping[str, Any], source: str = "study") -> Study:
         """From a mapping, with errors in one sentence that names `source` and the setting."""
-        try:
-            return Study.model_validate(dict(values))
-        except ValidationError as problem:
-            first = problem.errors(include_url=False)[0]
-            name = ".".join(str(part) for part in first["loc"] if isinstance(part, str)) or "the file"
-            if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-                raise DynidError(f"{source}: there is no setting '{name}'; the settings are "
-                                 f"{', '.join(Study.model_fields)}") from None
-            message = str(first["msg"]).removeprefix("Value error, ")
-            raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}") from None
+        return checked(Study, values, source)
 
     @staticmethod
     def load(path: str | Path) -> Study:
         """From a TOML file; a robot file named in it becomes relative to the working directory."""
         path = Path(path)
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise DynidError(f"cannot read the study {path}: {problem.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise DynidError(f"{path} is not a TOML file: {problem}") from None
-        found = Study.of(values, str(path))
+        found = Study.of(read_table(path, "study"), str(path))
         robot = path.parent / found.robot
         if Path(found.robot).is_absolute() or not robot.exists():
             return found
