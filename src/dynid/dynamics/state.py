@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dynid.dynamics.tiles import JOINT, OPTIONS, TILE, joint_tile
+from dynid.dynamics.tiles import BORROWING, JOINT, TILE, joint_tile
 from dynid.dynamics.tree import Tree
 from dynid.robot.inertia import Array
 
@@ -43,7 +43,7 @@ def pack(tree: Tree, ten: Array) -> Array:
     return np.concatenate([rows.ravel(), np.zeros(JOINT * TILE)])
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
     """Lower triangle of the inertia matrix (n, n) and c(q, dq) + g(q) (n,); q and dq may be longer than n.
 
@@ -87,7 +87,7 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
             j = parent[j]
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def _poses(w: Array) -> None:
     """Pose in the parent: T0 + cos Tc + sin Ts + q Tq (see `Tree`); only places move with q."""
     c, s, z = _POSE + 12 * LANES, _POSE + 24 * LANES, _POSE + 36 * LANES
@@ -110,7 +110,7 @@ def _poses(w: Array) -> None:
                                  + x * w[z + 11 * LANES + t])
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
     """Frames, axes, velocities and velocity-dependent accelerations (minus gravity), from the base outwards."""
     for i in range(len(parent)):
@@ -166,7 +166,7 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
         x[v + 3 * LANES], x[v + 4 * LANES], x[v + 5 * LANES] = u0 + d * V0, u1 + d * V1, u2 + d * V2
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def _loads(w: Array) -> None:
     """The ten numbers of each body about the base origin (see `inertia_tile`), and the wrench it needs:
 
@@ -219,7 +219,7 @@ def _loads(w: Array) -> None:
                                   + w0 * K1 - w1 * K0 + u0 * L1 - u1 * L0)
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def _momenta(w: Array) -> None:
     """Momentum of all that each joint carries, moving with its axis (see `momentum_tile`), and its bias torque, left in
     the first row of the poses: L = M V + S x H, K = I S + H x V, bias = S.N + V.F."""
@@ -240,7 +240,7 @@ def _momenta(w: Array) -> None:
         w[_RP + t] = bias
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
     """x := matrix^-1 x by L D L' of the lower triangle, in place, `inverse` (n,) being working space for 1 / D.
 

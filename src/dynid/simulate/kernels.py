@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from dynid.dynamics.state import mass_and_bias, solve_state
-from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.tiles import BORROWING
 from dynid.robot.inertia import Array
 from dynid.simulate.plant import (
     ALPHA,
@@ -69,7 +69,8 @@ class Sensors(NamedTuple):
 
 class Space(NamedTuple):
     """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
-    answers (elements, n): accelerations M^-1 w that unit forces of those elements make."""
+    answers (elements, n): accelerations M^-1 w that unit forces of those elements make. first (states,): derivative at
+    a tick. guess (1,): step that the adaptive integrator tries next, s."""
 
     rows: Array
     matrix: Array
@@ -79,16 +80,37 @@ class Space(NamedTuple):
     trial: Array
     signs: Array
     answers: Array
+    first: Array
+    guess: Array
+
+
+class Memory(NamedTuple):
+    """What a control law carries from tick to tick: position and speed seen, the older speed it uses, integral of the
+    error and torque in force, all (n,); torques on their way (delay + 1, n) and speeds seen before (lags, n)."""
+
+    seen: Array
+    speed: Array
+    old: Array
+    integral: Array
+    tau: Array
+    held: Array
+    past: Array
+
+
+def memory(law: Law) -> Memory:
+    n = len(law.kp)
+    return Memory(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((law.delay + 1, n)),
+                  np.zeros((int(law.speed_lag) + 2, n)))
 
 
 def space(plant: Plant) -> Space:
     n, states = plant.dof, plant.states
     sticking = len(plant.elements) if np.any(plant.elements[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
-                 np.zeros(sticking), np.zeros((sticking, n)))
+                 np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
     """net -= w f(v) for every element, v = w.dq, with its sign S, held in `signs` for those that stick:
 
@@ -117,7 +139,7 @@ def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
             net[j] -= row[DIRECTION + j] * f
 
 
-@njit(**{**OPTIONS, "inline": "always"})
+@njit(**{**BORROWING, "inline": "always"})
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bool:
     """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
     n = len(plant.parent)
@@ -156,7 +178,7 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     return regular
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: Space) -> bool:
     """As `derivative`, and first decides the dry friction of the next step of h, where elements stick.
 
@@ -196,7 +218,7 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
     return True
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def substitute(matrix: Array, inverse: Array, x: Array) -> None:
     """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
     n = len(x)
@@ -209,7 +231,7 @@ def substitute(matrix: Array, inverse: Array, x: Array) -> None:
             x[i] -= matrix[k, i] * x[k]
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: Space) -> int:
     """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
@@ -244,13 +266,14 @@ _A = np.array([
 _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
 
 
-@njit(**OPTIONS)
-def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float, guess: Array,
+@njit(**BORROWING)
+def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: Space) -> int:
-    """y after `span` seconds by Dormand and Prince's 5(4) pair; guess (1,): first step to try, kept for the next."""
-    k, trial, states = work.stages, work.trial, len(y)
-    k[0] = first
-    done, h = 0.0, min(guess[0], span)
+    """y after `span` seconds by Dormand and Prince's 5(4) pair, trying first the step that held last time."""
+    k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
+    for i in range(states):
+        k[0, i] = first[i]
+    done, h = 0.0, min(guess[0] if guess[0] > 0.0 else 0.1 * span, span)
     for _ in range(100000):
         if done >= span * (1.0 - 1e-12):
             return DONE
@@ -274,14 +297,14 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
             return DIVERGED
         if worst <= 1.0:
             done += h
-            y[:] = trial
-            k[0] = k[6]
+            for i in range(states):
+                y[i], k[0, i] = trial[i], k[6, i]
             guess[0] = h
         h *= min(5.0, max(0.2, 0.9 * worst ** -0.2 if worst > 0.0 else 5.0))
     return STIFF
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed: Array, qr: Array, dqr: Array,
             ddqr: Array, integral: Array, out: Array, work: Space) -> None:
     """The law's torque (n,) at one tick, from the position and speed it sees and the reference; `integral` goes on."""
@@ -298,7 +321,8 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
             for j in range(n):
                 total += ((work.matrix[i, j] if j <= i else work.matrix[j, i]) + law.extra[i, j]) * out[j]
             work.net[i] = total
-        out[:] = work.net
+        for i in range(n):
+            out[i] = work.net[i]
     for i in range(n):
         if len(law.feed) > 0:
             out[i] += law.feed[tick, i]
@@ -308,7 +332,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
             integral[i] += period * (qr[i] - seen[i])
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
         speed: Array) -> None:
     """What the controller sees of the machine at a tick; `seen` and `speed` hold what it saw before."""
@@ -328,7 +352,7 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
         seen[i] = x
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
     """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
     if lag == 0.0:
@@ -338,17 +362,20 @@ def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None
     size = len(past)
     if tick == 0:
         for k in range(size):
-            past[k] = speed
-    past[tick % size] = speed
+            for i in range(len(speed)):
+                past[k, i] = speed[i]
+    for i in range(len(speed)):
+        past[tick % size, i] = speed[i]
     whole = int(lag)
     share, late, later = lag - whole, (tick - whole) % size, (tick - whole - 1) % size
     for i in range(len(speed)):
         out[i] = (1.0 - share) * past[late, i] + share * past[later, i]
 
 
-@njit(**OPTIONS)
+@njit(**BORROWING)
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
-        steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, work: Space) -> tuple[int, int]:
+        steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: Memory,
+        work: Space) -> tuple[int, int]:
     """The closed loop over all ticks of the reference (ticks, n): what happened and at which tick.
 
     steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
@@ -358,9 +385,8 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
     n, ticks = len(plant.parent), len(qr)
     bent = len(plant.flexible) > 0
     at = 2 * n + len(plant.lugre)
-    seen, speed, integral, tau = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    held, past, old = np.zeros((law.delay + 1, n)), np.zeros((int(law.speed_lag) + 2, n)), np.zeros(n)
-    first, guess = np.zeros(len(y)), np.full(1, 0.1 * period)
+    seen, speed, old, integral, tau, held, past = carried
+    first = work.first
     for tick in range(ticks):
         if bent:
             see(sensors, tick, period, y[at:at + n], y[at + n:at + 2 * n], seen, speed)
@@ -387,7 +413,7 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
             if steps > 0:
                 ended = advance_rk4(plant, tau, y, first, period / steps, steps, work)
             else:
-                ended = advance_adaptive(plant, tau, y, first, period, tolerance, guess, work)
+                ended = advance_adaptive(plant, tau, y, first, period, tolerance, work)
             if ended != DONE:
                 return ended, tick
     return DONE, ticks

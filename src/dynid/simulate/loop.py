@@ -42,7 +42,7 @@ class CompiledBody:
     def __init__(self, plant: Plant, work: Space, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
         self.step = period / max(steps, 1)
-        self.dof, self.guess = plant.dof, np.full(1, 1e-4)
+        self.dof = plant.dof
 
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool:
         if len(self.work.signs):
@@ -52,7 +52,7 @@ class CompiledBody:
     def advance(self, tau: Array, y: Array, dy: Array, period: float) -> int:
         if self.steps > 0:
             return int(kernels.advance_rk4(self.plant, tau, y, dy, period / self.steps, self.steps, self.work))
-        return int(kernels.advance_adaptive(self.plant, tau, y, dy, period, self.tolerance, self.guess, self.work))
+        return int(kernels.advance_adaptive(self.plant, tau, y, dy, period, self.tolerance, self.work))
 
 
 class ModelBody:

@@ -189,7 +189,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     law = controller.law(n) if isinstance(controller, PD | PID | Cascade | ComputedTorque | TorqueDriven) else None
     if plant is not None and law is not None:
         ended, tick = kernels.run(plant, law, sensors, reference.q, reference.dq, reference.ddq, y,
-                                  1.0 / reference.rate, steps, run.tolerance, fastest, out, measured, work)
+                                  1.0 / reference.rate, steps, run.tolerance, fastest, out, measured,
+                                  kernels.memory(law), work)
     else:
         body: Any = loop.ModelBody(model, theta, steps) if plant is None else \
             loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate)
