@@ -159,3 +159,15 @@ def test_emps_is_a_mass_on_a_level_rail(data: Callable[..., Path]) -> None:
     tau = torques(robot, np.array([0.1]), np.array([0.2]), np.array([2.0]))
     np.testing.assert_allclose(tau, [2.0 * table["M"]], rtol=1e-12)
     assert robot.values == {"Fv1": table["Fv"], "Fc1": table["Fc"], "Fo1": table["offset"]}
+
+
+def test_limits_are_those_of_the_sources() -> None:
+    """Barrett's manual D1001, table 6 (rad); KUKA's axis table (degrees, degrees/s, N m); Wang and Chen 1991 (degrees)."""
+    wam, iiwa, puma = (Robot.builtin(name) for name in ("barrett-wam", "kuka-iiwa14", "puma560"))
+    np.testing.assert_allclose(wam.limit("upper"), [2.6, 2.0, 2.8, 3.1, 1.24, 1.6, 3.0])
+    np.testing.assert_allclose(wam.limit("lower"), [-2.6, -2.0, -2.8, -0.9, -4.76, -1.6, -3.0])
+    np.testing.assert_allclose(np.rad2deg(iiwa.limit("upper")), [170, 120, 170, 120, 170, 120, 175])
+    np.testing.assert_allclose(np.rad2deg(iiwa.limit("velocity")), [85, 85, 100, 75, 130, 135, 135])
+    np.testing.assert_allclose(iiwa.limit("effort"), [320, 320, 176, 176, 110, 40, 40])
+    np.testing.assert_allclose(np.rad2deg(puma.limit("lower")), [-160, -45, -225, -110, -100, -266])
+    np.testing.assert_allclose(np.rad2deg(puma.limit("upper")), [160, 225, 45, 170, 100, 266])
