@@ -162,7 +162,7 @@ def test_emps_is_a_mass_on_a_level_rail(data: Callable[..., Path]) -> None:
 
 
 def test_limits_are_those_of_the_sources() -> None:
-    """Barrett's manual D1001, table 6 (rad); KUKA's axis table (degrees, degrees/s, N m); Wang and Chen 1991 (degrees)."""
+    """Barrett's manual D1001, table 6 (rad); KUKA's axis table (degrees, degrees/s, N m); Wang, Chen 1991 (degrees)."""
     wam, iiwa, puma = (Robot.builtin(name) for name in ("barrett-wam", "kuka-iiwa14", "puma560"))
     np.testing.assert_allclose(wam.limit("upper"), [2.6, 2.0, 2.8, 3.1, 1.24, 1.6, 3.0])
     np.testing.assert_allclose(wam.limit("lower"), [-2.6, -2.0, -2.8, -0.9, -4.76, -1.6, -3.0])
