@@ -207,17 +207,19 @@ def tracking(loop: Loop, runs: Sequence[Simulation]) -> float:
     return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
 
 
-def standing(loop: Loop, clean: Samples, theta: Array | None, reference: Reference) -> NDArray[np.bool_]:
-    """(samples, dof): rows in which dry friction that acts on a joint has no clear sign."""
+def standing(loop: Loop, speeds: Sequence[Array], theta: Array | None, reference: Reference) -> NDArray[np.bool_]:
+    """(samples, dof): rows in which dry friction that acts on a joint has no clear sign in any of the motions whose
+    velocities (samples, dof) are given."""
     if theta is None:
         directions, widths = np.eye(loop.model.dof), np.zeros(loop.model.dof)
     else:
         directions, widths = dry_elements(loop.model, theta, reference, loop.step)
-    out = np.zeros(clean.q.shape, dtype=bool)
-    for direction, width in zip(directions, widths, strict=True):
-        speed = np.abs(clean.dq @ direction)
-        slow = speed < max(_SLOW * float(speed.max()), 3.0 * float(width))
-        out[:, direction != 0.0] |= slow[:, None]
+    out = np.zeros(speeds[0].shape, dtype=bool)
+    for dq in speeds:
+        for direction, width in zip(directions, widths, strict=True):
+            speed = np.abs(dq @ direction)
+            slow = speed < max(_SLOW * float(speed.max()), 3.0 * float(width))
+            out[:, direction != 0.0] |= slow[:, None]
     return out
 
 

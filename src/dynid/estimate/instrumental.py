@@ -166,7 +166,10 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
     for iteration in range(1, how.max_iterations + 1):
         shadows = []
         for log, data, there, part in zip(loop.logs, measured, clean, tapers, strict=True):
-            moving = soften(~standing(loop, there, simulated, log.reference), there, inside=False)
+            # Where the machine itself sticks, its dry friction is anything below its full value, whatever the
+            # simulation does there: until both reverse together such rows would pull inertia from light joints.
+            still = standing(loop, [there.dq, data.steady.dq], simulated, log.reference)
+            moving = soften(~still, there, inside=False)
             shadows.append(Shadow(data, there, part * moving))
         factors = fold_instruments(layout, shadows, dry, problem.threads)
         if last is None:  # the first weights need a first estimate

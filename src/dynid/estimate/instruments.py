@@ -63,7 +63,7 @@ class Shadow:
 
 class Measured:
     """The entries of measured samples, dry columns from the smoothed velocity; kept where memory allows, as every
-    iteration asks for them again."""
+    iteration asks for them again. steady: the samples with that velocity."""
 
     def __init__(self, layout: Layout, samples: Samples, dry: Bools) -> None:
         self.layout, self.samples, self.dry = layout, samples, dry
@@ -72,7 +72,7 @@ class Measured:
         place[:, columns] = layout.place[:, columns]
         self.rows = place[place >= 0]
         self._only_dry = replace(layout, place=place)
-        self._steady = replace(samples, dq=smoothed_velocity(samples))
+        self.steady = replace(samples, dq=smoothed_velocity(samples))
         self._kept: dict[tuple[int, int], Array] = {}
         self._room = _MEMORY
 
@@ -82,7 +82,7 @@ class Measured:
             return self._kept[low, high]
         out = self.layout.entries(self.samples, slice(low, high))
         if len(self.rows):
-            out[self.rows] = self._only_dry.entries(self._steady, slice(low, high))[self.rows]
+            out[self.rows] = self._only_dry.entries(self.steady, slice(low, high))[self.rows]
         if out.nbytes <= self._room:
             self._kept[low, high] = out
             self._room -= out.nbytes
