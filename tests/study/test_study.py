@@ -12,6 +12,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.study import Score, Study, run_study
 from dynid.study.bench import make_bench
 from dynid.study.page import render_study
+from dynid.study.result import UNBIASED
 from dynid.study.task import Found, perform
 
 RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
@@ -76,8 +77,12 @@ def test_instruments_beat_least_squares_and_friction_stands_apart():
     assert np.median(iv.torque_error) < 0.1 * np.median(wls.torque_error)
     assert [name for name, inertial in zip(result.names, result.inertial, strict=True) if not inertial] == \
         ["Fv1", "Fc1", "Fv2", "Fc2"]
-    head, first, second = result.table()
-    assert len(head) == len(first) == len(second) and first[0] == "iv"
+    assert [row[0] for row in result.runs_table()] == ["method", "iv", "wls"]
+    assert [row[:2] for row in result.parameters_table()[1:]] == \
+        [("inertial", "iv"), ("inertial", "wls"), ("friction", "iv"), ("friction", "wls")]
+    errors = np.random.default_rng(0).normal(size=(20000, 4))
+    shown = np.mean(np.abs(errors.mean(axis=1)) < UNBIASED * errors.std(axis=1, ddof=1))
+    assert result.unbiased_by_chance == pytest.approx(shown, abs=0.01)
 
 
 def test_starts_are_contestants_and_failures_keep_their_sentence():

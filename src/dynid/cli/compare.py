@@ -84,6 +84,7 @@ def _study(source: str, methods: str | None, repetitions: int | None, seed: int 
            scheduler: str | None, output: Path | None, json: bool) -> None:
     from dynid.study import Study, run_study
     from dynid.study.page import write_study
+    from dynid.study.result import UNBIASED
 
     names = [name.strip() for name in (methods or "").split(",") if name.strip()]
     changes = {"methods": names or None, "repetitions": repetitions, "seed": seed}
@@ -97,9 +98,12 @@ def _study(source: str, methods: str | None, repetitions: int | None, seed: int 
     if json:
         print_json({**result.to_dict(), "outputs": {} if output is None else {"report": str(output)}})
         return
-    head, *rows = result.table()
+    (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
     title = f"{result.robot}, {study.repetitions} logs a noise level"
     console().print(table(head, rows, numbers=head[1:], title=title))
+    console().print(table(head_parameters, parameters, numbers=head_parameters[2:]))
+    console().print(f"unbiased: bias below {UNBIASED:g} of the spread; of a method without bias, {study.repetitions} "
+                    f"logs show {100 * result.unbiased_by_chance:.0f} % of the parameters so", markup=False)
     for one in result.scores:
         for sentence in list(dict.fromkeys(words for _, words in one.failures))[:3]:
             console().print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)

@@ -51,7 +51,7 @@ def write_study(result: StudyResult, path: str | Path, command: str = "") -> Pat
 
 def overview(data: StudyData) -> Mapping[str, Any]:
     """The table of scores, and why some repetitions gave none."""
-    head, *rows = data.result.table()
+    result = data.result
     reasons = []
     for one in data.result.scores:
         sentences = [sentence for _, sentence in one.failures]
@@ -60,7 +60,8 @@ def overview(data: StudyData) -> Mapping[str, Any]:
             shown = [(sentence, sentences.count(sentence)) for sentence in different[:_SENTENCES]]
             reasons.append({"label": one.label, "factor": one.factor, "count": len(sentences), "sentences": shown,
                             "more": len(different) - len(shown)})
-    return {"head": head, "rows": rows, "reasons": reasons, "unbiased": UNBIASED, "interval": "95 %"}
+    return {"tables": [result.runs_table(), result.parameters_table()], "reasons": reasons, "unbiased": UNBIASED,
+            "by_chance": f"{100 * result.unbiased_by_chance:.0f} %", "logs": result.study.repetitions}
 
 
 def levels(data: StudyData) -> Mapping[str, Any] | None:

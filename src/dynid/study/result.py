@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from dynid.robot.inertia import Array
 from dynid.study.bench import Bench
@@ -140,22 +141,33 @@ class StudyResult:
                             "stated": float(stated) if known else None, "coverage": float(held) if known else None}
                            for name, unit, truth, bias, spread, stated, held, inertial, known in columns]}
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Rows for people, the head first; | bias | / spread is the median over parameters."""
-        rows: list[tuple[str, ...]] = [
-            ("method", "noise", "converged", "torque error", "inertial: bias / spread", "unbiased",
-             "coverage", "friction: bias / spread", "unbiased", "coverage", "time")]
+    @property
+    def unbiased_by_chance(self) -> float:
+        """Share of the parameters of a method without any bias that so many logs would show as unbiased: their mean
+        error is itself known to a spread / sqrt(logs) only."""
+        logs = self.study.repetitions
+        return float(2.0 * student.cdf(UNBIASED * np.sqrt(logs), logs - 1) - 1.0) if logs > 1 else 0.0
+
+    def runs_table(self) -> list[tuple[str, ...]]:
+        """Rows for people, the head first: how the runs of each method went, medians over the logs."""
+        rows: list[tuple[str, ...]] = [("method", "noise", "converged", "torque error", "time")]
         for one in self.scores:
-            cells: list[str] = []
-            for name in GROUPS:
-                found = one.group(self.members(name))
-                cells += ["-", "-", "-"] if found is None else [
-                    f"{found['bias_over_spread']:.2f}", f"{100 * found['unbiased_share']:.0f} %",
-                    f"{100 * found['coverage']:.0f} %"]
             some = len(one.values) > 0
             rows.append((one.label, f"x {one.factor:g}", f"{100 * one.converged:.0f} %",
-                         f"{np.median(one.torque_error):.2g} %" if some else "-", *cells,
+                         f"{np.median(one.torque_error):.2g} %" if some else "-",
                          f"{np.median(one.seconds):.2f} s" if some else "-"))
+        return rows
+
+    def parameters_table(self) -> list[tuple[str, ...]]:
+        """Rows for people, the head first: how true the parameters are; |bias| / spread is the median over them."""
+        rows: list[tuple[str, ...]] = [("parameters", "method", "noise", "bias / spread", "unbiased", "coverage")]
+        for name in GROUPS:
+            for one in self.scores:
+                found = one.group(self.members(name))
+                cells = ["-", "-", "-"] if found is None else [
+                    f"{found['bias_over_spread']:.2f}", f"{100 * found['unbiased_share']:.0f} %",
+                    f"{100 * found['coverage']:.0f} %"]
+                rows.append((name, one.label, f"x {one.factor:g}", *cells))
         return rows
 
 
