@@ -327,6 +327,12 @@ def test_what_goes_wrong_is_one_sentence() -> None:
         controller_from_table({"kind": "lqr"})
     with pytest.raises(ModelError, match="controller 'cascade' needs kp"):
         controller_from_table({"kind": "cascade", "kv": 1.0})
+    with pytest.raises(ModelError, match="kp of controller 'pd' is a number or a list of numbers, got 'high'"):
+        controller_from_table({"kind": "pd", "kp": "high", "kd": 1.0})
+    with pytest.raises(ModelError, match="feedforward of controller 'cascade' is true or false, got 1"):
+        controller_from_table({"kind": "cascade", "kp": 1.0, "kv": 1.0, "feedforward": 1})
+    with pytest.raises(ModelError, match="joint 2 drives it away from its reference: its gain kp is -3 "):
+        simulate(model, theta, PD([1.0, -3.0], 1.0), path)
     with pytest.raises(ModelError, match="driving torques end after 10 ticks"):
         simulate(model, theta, TorqueDriven(np.zeros((10, 2))), path)
     with pytest.raises(ModelError, match="the reference has 3 joints, the model has 2"):

@@ -175,6 +175,12 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     for name in options:
         if name not in known:
             raise ModelError(f"controller '{kind}' has no option '{name}'; it has {', '.join(known)}")
+    for name, value in options.items():
+        numbers = value if isinstance(value, list) else [value]
+        if name == "feedforward" and not isinstance(value, bool):
+            raise ModelError(f"feedforward of controller '{kind}' is true or false, got {value!r}")
+        if name != "feedforward" and any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
+            raise ModelError(f"{name} of controller '{kind}' is a number or a list of numbers, got {value!r}")
     try:
         return KINDS[kind](**options)
     except TypeError:
@@ -193,6 +199,11 @@ def check_controller(controller: Any) -> None:
 def _law(dof: int, controller: Any, **gains: ArrayLike) -> Law:
     arrays = {name: per_joint(gains.get(name, 0.0), dof, f"{name} of the controller")
               for name in ("kp", "ki", "kd", "follow", "ahead")}
+    for name in ("kp", "ki", "kd"):
+        if np.any(arrays[name] < 0):
+            j = int(np.argmin(arrays[name]))
+            raise ModelError(f"the controller of joint {j + 1} drives it away from its reference: its gain {name} is "
+                             f"{arrays[name][j]:g} with the drive gain in it; give gains that are not negative")
     limit = np.atleast_1d(np.asarray(controller.limit, dtype=float))
     if limit.shape not in ((1,), (dof,)) or not np.all(limit > 0):
         raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one a joint")
