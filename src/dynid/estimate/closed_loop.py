@@ -34,6 +34,8 @@ DEFAULT_BANDWIDTH = 40.0  # Hz, of a loop nobody told us about
 _CLOSE = 2.0  # within this factor of the inertia that the loop shows, its true gains are simulated unchanged
 _SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
 _SETTLED = 5.0  # time constants after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)
+_SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
+_ROUNDING = 1e-3  # of the tolerance: torques that change less than this have settled, however good the data are
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +258,23 @@ def relaxed(new: tuple[Array, Array | None], old: tuple[Array, Array | None], ch
         return new
     theta = None if new[1] is None or old[1] is None else 0.5 * (new[1] + old[1])
     return 0.5 * (new[0] + old[0]), theta
+
+
+def step_size(step: Array, covariance: Array) -> float:
+    """Largest step (base,) of an iteration, in the deviations of the same iteration's covariance (base, base)."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    live = (step != 0.0) & (deviation > 0.0)
+    return float(np.max(np.abs(step[live]) / deviation[live], initial=0.0))
+
+
+def has_settled(change: float, tolerance: float, step: float) -> bool:
+    """Whether iterations may stop: the torques changed by less than the tolerance, the document's rule (Janot,
+    Vandanjon, Gautier, s. 3.4), and no parameter by more than a tenth of its stated deviation.
+
+    The first alone stops where joints with small torques are still far from their end: all of a wrist's may be less
+    than the tolerance of the whole arm's. What is left after a step is a fraction of it, as iterations contract.
+    """
+    return change <= tolerance and (step <= _SMALL_STEP or change <= _ROUNDING * tolerance)
 
 
 def stopped(method: str, iteration: int, error: NotPossibleError) -> NotPossibleError:

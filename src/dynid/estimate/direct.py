@@ -118,7 +118,8 @@ def simulated_samples(loop: Loop, runs: list[Simulation], dropped: float, theta:
     out = []
     for log, run in zip(loop.logs, runs, strict=True):
         there = at_samples(log.samples, run)
-        late = (log.samples.t >= log.samples.t[0] + dropped)[:, None] & ~standing(loop, [there.dq], theta, log.reference)
+        still = standing(loop, [there.dq], theta, log.reference)
+        late = (log.samples.t >= log.samples.t[0] + dropped)[:, None] & ~still
         if not np.any(log.samples.keep & late):
             raise NotPossibleError(f"{log.samples.source}: no row is left once the first {dropped:.3g} s are dropped; "
                                    "record longer, or give 'transient'")

@@ -19,9 +19,11 @@ from dynid.estimate.closed_loop import (
     Start,
     at_samples,
     first_run,
+    has_settled,
     make_loop,
     relaxed,
     standing,
+    step_size,
     stopped,
     tracking,
 )
@@ -40,6 +42,7 @@ from dynid.estimate.instruments import (
 )
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.transfer import filtered_references, plain_references
+from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.fold import Layout, triangular
@@ -111,8 +114,9 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
     identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration.
     start: "regular" (inertia matrix = identity), "nominal" or "wls". tolerance: change of the torques between two
-    iterations, a share of them, at which it stops. step: of the simulation, s. transient: s dropped at the start,
-    by default what the loop needs to forget it.
+    iterations, a share of them, at which the document stops; here no parameter may have moved by more than a tenth of
+    its stated deviation besides, so that what is left of the iterations is far below it. step: of the simulation, s.
+    transient: s dropped at the start, by default what the loop needs to forget it.
     """
     how = How(start, tolerance, max_iterations, step, controller, transient)
     return _iterate(problem, "iv", _unconstrained, instruments, how)
@@ -163,50 +167,68 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
     last: tuple[Array, Array | None] | None = None
     changes: list[float] = []
     simulated: Array | None = None
+    step = np.inf  # of the last iteration, in deviations
     for iteration in range(1, how.max_iterations + 1):
-        shadows = []
-        for log, data, there, part in zip(loop.logs, measured, clean, tapers, strict=True):
-            # Where the machine itself sticks, its dry friction is anything below its full value, whatever the
-            # simulation does there: until both reverse together such rows would pull inertia from light joints.
-            still = standing(loop, [there.dq, data.steady.dq], simulated, log.reference)
-            moving = soften(~still, there, inside=False)
-            shadows.append(Shadow(data, there, part * moving))
+        if step > 1.0:  # a row that is in and out by turns would keep a good estimate swinging for ever
+            moving = _moving(loop, measured, clean, simulated)
+        shadows = [Shadow(data, there, part * kept)
+                   for data, there, part, kept in zip(measured, clean, tapers, moving, strict=True)]
         factors = fold_instruments(layout, shadows, dry, problem.threads)
         if last is None:  # the first weights need a first estimate
             values, _ = _solved(problem, solver, project(problem, layout, factors, weights, iteration, name), rows)
             weights = _weights(layout, shadows, dry, values)
         projected = project(problem, layout, factors, weights, iteration, name)
         found = _solved(problem, solver, projected, rows)
+        move = np.zeros(len(problem.base))
         if last is not None:
             changes.append(_change(projected, found[0], last[0]))
+            move = found[0] - last[0]
             found = relaxed(found, last, changes)
         last = found
         (beta, theta), change = found, changes[-1] if changes else np.inf
         simulated = problem.base.expand(beta) if theta is None else theta
         low = _low(layout, shadows, dry, beta)
-        weights = 1.0 / np.maximum(low.deviation, 1e-9 * low.deviation.max()) if low.deviation.max() > 0 else weights
+        final = source != "simulation"
+        if final or change <= how.tolerance:
+            covariance = _covariance(problem, projected, low, weights)
+            step = step_size(move, covariance)
+        else:
+            step = np.inf
         history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else float(change),
+                        "step": None if not np.isfinite(step) else step,
                         "simulated_relative_error": low.relative_error,
                         "tracking_error": None if runs is None else tracking(loop, runs)})
-        if change <= how.tolerance or source != "simulation":
+        if final or has_settled(change, how.tolerance, step):
             break
+        weights = 1.0 / np.maximum(low.deviation, 1e-9 * low.deviation.max()) if low.deviation.max() > 0 else weights
         try:
             runs, simulated = _run(problem, loop, projected, simulated, rows, notes)
         except NotPossibleError as error:
             raise stopped(name, iteration + 1, error) from None
         clean = [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]
     else:
+        said = f" and a parameter by {step:.2g} of its deviations" if np.isfinite(step) else ""
         raise NotPossibleError(f"method '{name}' did not settle in {how.max_iterations} iterations: the last "
-                               f"changed the torques by {100.0 * change:.2g} %; check the controller, whose simulated "
-                               "loop may be far from the machine's, or give more iterations")
+                               f"changed the torques by {100.0 * change:.2g} %{said}; check the controller, whose "
+                               "simulated loop may be far from the machine's, or give more iterations")
     if low.share > 1.0:
         raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
                                "all; the simulated loop is not the machine's: check its controller and reference")
     identified = np.zeros(len(problem.base), dtype=bool)
     identified[projected.kept] = True
-    covariance = _covariance(problem, projected, low, weights)
     return Estimate(name, problem.model, problem.base, beta, covariance, identified, theta,
                     _diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source, theta, notes))
+
+
+def _moving(loop: Loop, measured: Sequence[Measured], clean: Sequence[Samples], theta: Array | None) -> list[Array]:
+    """How much each equation counts where dry friction loses its sign (samples, dof), one a log.
+
+    Where the machine itself sticks, its dry friction is anything below its full value, whatever the simulation does
+    there: until both reverse together such rows would pull inertia from light joints.
+    """
+    still = [standing(loop, [there.dq, data.steady.dq], theta, log.reference)
+             for log, data, there in zip(loop.logs, measured, clean, strict=True)]
+    return [soften(~rows, there, inside=False) for rows, there in zip(still, clean, strict=True)]
 
 
 def _run(problem: Problem, loop: Loop, projected: Projected, theta: Array, rows: int,
