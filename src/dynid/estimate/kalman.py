@@ -62,30 +62,26 @@ class Machine:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
         self.blunt = _BLUNT * np.maximum(speed, 1e-6)
 
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        return self.model.regressor(q, dq, ddq)[:, :, self.columns]
+    def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
+        """Of many states, from one call: regressors without acceleration (points, n, base), and what a unit
+        acceleration of joint k adds to them (points, k, n, base).
 
-    def blunted(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Mean of the regressors at velocities a little lower and higher: the sign of dry friction without its jump."""
-        return 0.5 * (self.regressor(q, dq - self.blunt, ddq) + self.regressor(q, dq + self.blunt, ddq))
-
-    def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
-        """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base).
-
-        A filter needs friction that is smooth near rest.
+        The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
         points, n = q.shape
-        still = np.zeros_like(q)
-        bias = np.einsum("pjb,pb->pj", self.blunted(q, dq, still), beta)
-        rest = np.einsum("pjb,pb->pj", self.regressor(q, still, still), beta)
-        units = np.tile(np.eye(n), (points, 1))
-        columns = self.regressor(np.repeat(q, n, axis=0), np.zeros((points * n, n)), units).reshape(points, n, n, -1)
-        matrix = np.einsum("pkjb,pb->pjk", columns, beta) - rest[:, :, None]
-        return matrix, bias
+        still = np.zeros((n + 1, n))
+        units = np.vstack([still[:1], np.eye(n)])
+        every = self.model.regressor(
+            np.vstack([q, q, np.repeat(q, n + 1, axis=0)]),
+            np.vstack([dq - self.blunt, dq + self.blunt, np.tile(still, (points, 1))]),
+            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))[:, :, self.columns]
+        resting = every[2 * points:].reshape(points, n + 1, n, -1)
+        return 0.5 * (every[:points] + every[points:2 * points]), resting[:, 1:] - resting[:, :1]
 
-    def acceleration(self, q: Array, dq: Array, beta: Array, tau: Array) -> Array:
-        matrix, bias = self.parts(q, dq, beta)
-        return np.asarray(np.linalg.solve(matrix, (tau - bias)[:, :, None])[:, :, 0], dtype=float)
+    def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
+        """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""
+        without, units = self.regressors(q, dq)
+        return np.einsum("pkjb,pb->pjk", units, beta), np.einsum("pjb,pb->pj", without, beta)
 
 
 Step = Callable[[Machine, Array, Array, Array, Array, Noise, float], tuple[Array, Array]]
@@ -97,12 +93,13 @@ def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array
     q, dq, beta = x[:n], x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
     moved[1:] += _MOVE * np.eye(2 * n)
-    ddq = machine.acceleration(moved[:, :n], moved[:, n:], np.tile(beta, (2 * n + 1, 1)), np.tile(tau, (2 * n + 1, 1)))
-    matrix, _ = machine.parts(q[None], dq[None], beta[None])
+    without, units = machine.regressors(moved[:, :n], moved[:, n:])
+    matrix = np.swapaxes(units @ beta, 1, 2)
+    ddq = np.linalg.solve(matrix, (tau - without @ beta)[:, :, None])[:, :, 0]
     inverse = np.linalg.inv(matrix[0])
     slope = np.zeros((n, m))
     slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
-    slope[:, 2 * n:] = -inverse @ machine.blunted(q[None], dq[None], ddq[:1])[0]
+    slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))
     jacobian = np.eye(m)
     jacobian[n:2 * n] += h * slope
     jacobian[:n, n:2 * n] += h * np.eye(n)
