@@ -3,6 +3,10 @@
 The state is (q, dq, beta): positions and velocities driven by the measured torques, base parameters that stand still.
 Positions are measured. Both filters carry a triangular factor S of the covariance P = S S' and never P itself, so that
 it stays positive however many steps are made.
+
+A filter takes its innovations for white and of the power it expects; with a model that is not quite true they are
+neither, and P comes out far too small. So the covariance stated is P times the power of the innovations at the lowest
+frequencies, where parameters live, in units of the power expected.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
 from dynid.regression.fold import triangular
+from dynid.regression.residuals import autocovariance
 from dynid.robot.inertia import Array
 
 Start = Literal["wls", "nominal"]
@@ -84,13 +89,13 @@ class Machine:
         return np.einsum("pkjb,pb->pjk", units, beta), np.einsum("pjb,pb->pj", without, beta)
 
 
-Step = Callable[[Machine, Array, Array, Array, Array, Noise, float], tuple[Array, Array]]
+Step = Callable[[Machine, Array, Array, Array, Array, Noise, float], tuple[Array, Array, Array]]
 
 
 def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
-                   h: float) -> tuple[Array, Array]:
+                   h: float) -> tuple[Array, Array, Array]:
     n, m = machine.dof, len(x)
-    q, dq, beta = x[:n], x[n:2 * n], x[2 * n:]
+    dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
     moved[1:] += _MOVE * np.eye(2 * n)
     without, units = machine.regressors(moved[:, :n], moved[:, n:])
@@ -114,20 +119,21 @@ def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array
     return _update(ahead, root, np.eye(n, m), seen - ahead[:n], noise)
 
 
-def _update(x: Array, s: Array, h: Array, innovation: Array, noise: Noise) -> tuple[Array, Array]:
-    """Measurement by one triangular factor of [[R 0], [H S S]] (Potter's idea for many measurements)."""
+def _update(x: Array, s: Array, h: Array, innovation: Array, noise: Noise) -> tuple[Array, Array, Array]:
+    """Measurement by one triangular factor of [[R 0], [H S S]] (Potter's idea for many measurements); also the
+    innovation in units of what was expected (n,)."""
     n, m = h.shape
     array = np.zeros((n + m, n + m))
     array[:n, :n] = np.diag(noise.position)
     array[:n, n:] = h @ s
     array[n:, n:] = s
     lower = triangular(array.T).T
-    gain = lower[n:, :n] @ solve_triangular(lower[:n, :n], innovation, lower=True)
-    return x + gain, lower[n:, n:]
+    news = solve_triangular(lower[:n, :n], innovation, lower=True)
+    return x + lower[n:, :n] @ news, lower[n:, n:], news
 
 
 def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
-                    h: float) -> tuple[Array, Array]:
+                    h: float) -> tuple[Array, Array, Array]:
     n, m = machine.dof, len(x)
     reach = _SPREAD * np.sqrt(m)
     points = np.vstack([x + reach * s.T, x - reach * s.T])
@@ -162,42 +168,53 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
     scale = doubt * np.maximum(np.abs(beta), 0.1 * alone)
     machine = Machine(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
     history: list[dict[str, Any]] = []
-    root = np.diag(scale)
-    for number in range(passes):
-        root = np.diag(scale) if number else root
+    root, power = np.diag(scale), 0.0
+    for _ in range(passes):
+        root, power = np.diag(scale), 0.0
         for part in parts:
             noise = _noise(problem, part, beta, position_noise, torque_noise)
             for first, last in part.segments:
-                beta, root = _segment(machine, name, step, part, int(first), int(last), beta, root, noise)
+                beta, root, news = _segment(machine, name, step, part, int(first), int(last), beta, root, noise)
+                power = max(power, *(_slow_power(column) for column in news.T))
         history.append({"values": beta.tolist(), "relative_error": problem.regression.relative_error(beta)})
-    covariance = root @ root.T
+    covariance = power * root @ root.T
     facts = {"relative_error": problem.regression.relative_error(beta), "iterations": passes, "converged": True,
              "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(), "history": history,
              "rank": len(beta), "rows_per_joint": list(problem.regression.rows),
              "joints": list(problem.regression.joints),
-             "deviation": "of the filter, which takes its noise for white and its model for true"}
+             "innovation_power": power,
+             "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise it "
+                          "expects"}
     return Estimate(name, problem.model, problem.base, beta, covariance, norms > 0, diagnostics=facts)
 
 
 def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,
-             noise: Noise) -> tuple[Array, Array]:
-    """Through one run of rows: the parameters and the factor of their covariance come out again."""
+             noise: Noise) -> tuple[Array, Array, Array]:
+    """Through one run of rows: the parameters and the factor of their covariance come out again, and the innovations
+    (rows, n)."""
     n, h = machine.dof, 1.0 / part.rate
     x = np.concatenate([part.q[first], part.dq[first], beta])
     s = np.zeros((len(x), len(x)))
     s[:n, :n], s[n:2 * n, n:2 * n] = np.diag(10.0 * noise.position), np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
     s[2 * n:, 2 * n:] = root
     torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
-    for k in range(last - first - 1):
+    news = np.zeros((last - first - 1, n))
+    for k in range(len(news)):
         try:
-            x, s = step(machine, x, s, torque[k], part.q[first + k + 1], noise, h)
+            x, s, news[k] = step(machine, x, s, torque[k], part.q[first + k + 1], noise, h)
         except np.linalg.LinAlgError:
             x = np.full(len(x), np.nan)
         if not np.isfinite(x).all():
             raise NotPossibleError(f"method '{name}' lost the motion of {part.source} at {part.t[first + k]:.4g} s; "
                                    "start from better parameters, give less doubt, or more noise")
     cut = triangular(s[2 * n:].T).T
-    return x[2 * n:], cut
+    return x[2 * n:], cut, news
+
+
+def _slow_power(innovation: Array) -> float:
+    """Power of one joint's innovations (rows,) at the lowest frequencies, or over all if that is more."""
+    c = autocovariance(innovation, np.ones(len(innovation), dtype=bool))
+    return float(max(c[0], c[0] + 2.0 * c[1:].sum()))
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, position: float | None, torque: float | None) -> Noise:
