@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,13 +73,30 @@ class Scara:
 class DifferentialDrive:
     """A two-wheeled robot whose centre of mass is off its middle (Ardiani, eq. E.12-E.14).
 
-    Its coordinates are the path length and the heading, so dq = (v, omega) and ddq their rates; its torques
-    are those of the right and the left wheel. Nothing depends on q.
+    Its torques are those of the right and the left wheel. Its coordinates are the path length and the heading, so
+    dq = (v, omega) and ddq their rates; or, with wheels = (radius, distance between them) in m, the angles of the right
+    and the left wheel. Only then does each torque drive its own coordinate, as a control loop a wheel and the methods
+    that simulate one need it. Nothing depends on q.
     """
 
+    wheels: tuple[float, float] | None = None
     dof = 2
 
-    @property
+    def __post_init__(self) -> None:
+        if self.wheels is not None and not (len(self.wheels) == 2 and np.all(np.isfinite(self.wheels))
+                                            and min(self.wheels) > 0):
+            raise ModelError(f"the wheels of a differential drive are a radius and a distance above zero, in m, got "
+                             f"{self.wheels}")
+
+    @cached_property
+    def to_body(self) -> Array:
+        """(2, 2): speed and turn rate from the rates of the coordinates (eq. E.1 and E.3 without slip)."""
+        if self.wheels is None:
+            return np.eye(2)
+        radius, track = self.wheels
+        return radius * np.array([[0.5, 0.5], [1.0 / track, -1.0 / track]])
+
+    @cached_property
     def parameters(self) -> Parameters:
         units = ("kg m", "kg m^2", "N s", "N m s", "kg m^2", "kg m", "kg m", "kg m^2")
         return Parameters(tuple(Parameter(f"beta{k + 1}", unit, 0 if k < 6 else 1, "drive", positive=k in (2, 3))
@@ -87,6 +105,7 @@ class DifferentialDrive:
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """(samples, 2, 8): rows are the right and the left wheel (eq. E.13)."""
         q, dq, ddq = _two("differential drive", q, dq, ddq)
+        dq, ddq = dq @ self.to_body.T, ddq @ self.to_body.T
         v, w, dv, dw = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]
         zero = np.zeros_like(v)
         right = np.stack([dv, dw, v, w, -w ** 2, v * w, zero, zero], axis=-1)
@@ -97,9 +116,9 @@ class DifferentialDrive:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """(samples, 2, 2): wheel torques for unit accelerations of path and heading; not symmetric."""
+        """(samples, 2, 2): wheel torques for unit accelerations; symmetric in the angles of the wheels alone."""
         theta = self.parameters.vector(theta)
-        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]])
+        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body
         return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
 
     def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:

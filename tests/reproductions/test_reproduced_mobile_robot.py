@@ -1,0 +1,37 @@
+"""The mobile robot's tables come out, and the reproduction's own parts are what they say."""
+
+from __future__ import annotations
+
+import json
+
+import mobile_robot
+import numpy as np
+import pytest
+
+from dynid.model import DifferentialDrive
+
+
+def test_balanced_model_is_the_drive_with_its_mass_between_the_wheels():
+    centred = {**mobile_robot.ROBOT, "by": 0.0}
+    theta = DifferentialDrive.from_physical(**centred, friction=0.2)
+    balanced = mobile_robot.Balanced(mobile_robot.DRIVE)
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 20, 2))
+    tau = mobile_robot.DRIVE.inverse_dynamics(theta, q, dq, ddq)
+    assert np.allclose(balanced.regressor(q, dq, ddq) @ theta[:6], tau, rtol=1e-12)
+    assert np.allclose(balanced.forward_dynamics(theta[:6], q[0], dq[0], tau[0]), ddq[0])
+
+
+def test_reference_is_one_motion_from_rest():
+    reference = mobile_robot.motion()
+    assert np.allclose(np.gradient(reference.q, 1 / reference.rate, axis=0)[1:-1], reference.dq[1:-1], atol=1e-3)
+    assert np.allclose(np.gradient(reference.dq, 1 / reference.rate, axis=0)[1:-1], reference.ddq[1:-1], atol=1e-3)
+    assert np.all(np.abs(reference.dq[0]) < 0.01)
+
+
+@pytest.mark.slow
+def test_mobile_robot() -> None:
+    result = mobile_robot.run(lambda words: None)
+    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    json.dumps(result, allow_nan=False)
+    head, *rows = mobile_robot.table(result)
+    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
