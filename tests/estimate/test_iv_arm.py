@@ -33,3 +33,10 @@ def test_instruments_stop_where_their_deviations_say() -> None:
     assert end.converged == 1.0
     assert np.max(np.abs(short.values - end.values) / end.std) < 0.1
     assert np.allclose(short.std, end.std, rtol=0.1)
+
+
+def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
+    study = {**STUDY, "repetitions": 2, "noise": {**STUDY["noise"], "factors": [0.0, 1.0]}}
+    result = run_study(Study.of(study), workers=1)
+    quiet, loud = result.scores
+    assert np.max(np.abs(quiet.bias) / loud.stated) < 0.02

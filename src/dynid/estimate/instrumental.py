@@ -30,6 +30,7 @@ from dynid.estimate.closed_loop import (
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import (
+    WINDOW,
     Bools,
     Measured,
     Shadow,
@@ -224,11 +225,13 @@ def _moving(loop: Loop, measured: Sequence[Measured], clean: Sequence[Samples], 
     """How much each equation counts where dry friction loses its sign (samples, dof), one a log.
 
     Where the machine itself sticks, its dry friction is anything below its full value, whatever the simulation does
-    there: until both reverse together such rows would pull inertia from light joints.
+    there: until both reverse together such rows would pull inertia from light joints. Rows count less and less towards
+    such a stretch and not at all at its border, where the sign of a smoothed velocity is another than the true one;
+    over half the window, for the slow rows beside it tell dry from viscous friction.
     """
     still = [standing(loop, [there.dq, data.steady.dq], theta, log.reference)
              for log, data, there in zip(loop.logs, measured, clean, strict=True)]
-    return [soften(~rows, there, inside=False) for rows, there in zip(still, clean, strict=True)]
+    return [soften(~rows, there, 0.5 * WINDOW) for rows, there in zip(still, clean, strict=True)]
 
 
 def _run(problem: Problem, loop: Loop, projected: Projected, theta: Array, rows: int,

@@ -110,9 +110,9 @@ def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
     return third > 1e-9 * np.maximum(size, 1e-300)
 
 
-def hann(samples: Samples) -> Array:
-    """Weights of the window, odd in number, sum 1."""
-    half = max(2, round(0.5 * WINDOW * samples.rate))
+def hann(samples: Samples, length: float = WINDOW) -> Array:
+    """Weights of a window of this length (s), odd in number, sum 1."""
+    half = max(2, round(0.5 * length * samples.rate))
     weights = np.hanning(2 * half + 3)[1:-1]
     return weights / weights.sum()
 
@@ -132,15 +132,12 @@ def taper(samples: Samples, settled: float) -> Array:
     return soften(out > 0.0, samples)
 
 
-def soften(mask: Bools, samples: Samples, inside: bool = True) -> Array:
-    """A mask (samples, dof) with its ones falling to zero over the window, inside them or half way out; each segment
-    by itself."""
-    window, out = hann(samples), np.zeros(mask.shape)
+def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
+    """A mask (samples, dof) with its ones falling to zero inside them, over a window (s); each segment by itself."""
+    window, out = hann(samples, length), np.zeros(mask.shape)
     for start, stop in samples.segments:
         for j in range(mask.shape[1]):
-            ones = mask[start:stop, j]
-            if inside:
-                ones = binary_erosion(ones, np.ones(len(window), dtype=bool), border_value=1)
+            ones = binary_erosion(mask[start:stop, j], np.ones(len(window), dtype=bool), border_value=1)
             if stop - start > len(window):
                 out[start:stop, j] = np.clip(_smooth(ones.astype(float), window), 0.0, 1.0)
     out[out < 1e-9] = 0.0
