@@ -9,9 +9,8 @@ from dynid.study import Study, run_study
 from dynid.study.result import GROUPS
 
 # About 2^17 counts a turn and half a count of noise, at 1 kHz: second differences of the positions are off by 71
-# rad/s^2, the motion's own accelerations are about 4. Dry friction that is smooth over 0.1 rad/s can be simulated at
-# the controller's rate and has no jump for a noisy velocity to miss. The other study has the same friction with a hard
-# sign and iterates longer: from the regular start the torques settle before the wrist's instruments are good.
+# rad/s^2, the motion's own accelerations are about 4. Dry friction that is smooth over 0.1 rad/s has no jump for noise
+# to hide; with the hard sign of the other study the joints stick at every reversal, the wrist's for long.
 STUDY: dict[str, Any] = {
     "robot": "staubli-tx40", "repetitions": 100, "duration": 8.0, "rate": 1000.0, "seed": 0,
     "model": {"rotor": True, "friction": ["viscous"],
@@ -20,29 +19,31 @@ STUDY: dict[str, Any] = {
     "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0},
     "methods": ["iv", "wls"],
 }
-HARD = {**STUDY, "model": {"rotor": True, "friction": ["viscous", "coulomb"]},
-        "methods": [{"name": "iv", "options": {"tolerance": 1e-4}}]}
+HARD = {**STUDY, "model": {"rotor": True, "friction": ["viscous", "coulomb"]}}
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    cases = {"smooth sign": STUDY, "hard sign": HARD}
     found = {}
-    for name, settings in cases.items():
+    for name, settings in {"smooth sign": STUDY, "hard sign": HARD}.items():
         found[name] = run_study(Study.of(settings), progress=lambda done, of, name=name: progress(
             f"{name}, {done} of {of} logs"))
     facts = {name: {one["label"]: {key: one[key] for key in ("converged", "torque_error", "seconds", *GROUPS)}
                     for one in result.to_dict()["scores"]} for name, result in found.items()}
-    iv, wls = (facts["smooth sign"][name] for name in ("iv", "wls"))
-    inertial = iv["inertial"]
-    checks = {
-        f"iv settles in every log, {100 * iv['converged']:.0f} %": iv["converged"] == 1.0,
-        f"iv without bias in {100 * inertial['unbiased_share']:.0f} % of the inertial parameters, at least 95":
-            inertial["unbiased_share"] >= 0.95,
-        f"unfiltered wls biased by more than its spread in {100 * wls['inertial']['biased_share']:.0f} % of them, "
-        "at least half": wls["inertial"]["biased_share"] > 0.5,
-        f"iv's 95 % intervals hold the truth of inertial parameters in {100 * inertial['coverage']:.1f} %, "
-        "between 90 and 98": 0.90 <= inertial["coverage"] <= 0.98,
-    }
+    # The mean of a hundred errors has a deviation of a tenth of their spread: 0.3 is three of those.
+    checks = {}
+    for name, scores in facts.items():
+        iv, wls = scores["iv"], scores["wls"]
+        inertial = iv["inertial"] or {"unbiased_share": 0.0, "coverage": 0.0}
+        biased = wls["inertial"]["biased_share"]
+        checks |= {
+            f"{name}: iv settles in every log, {100 * iv['converged']:.0f} %": iv["converged"] == 1.0,
+            f"{name}: iv without bias in {100 * inertial['unbiased_share']:.1f} % of the inertial parameters, at least "
+            "95": inertial["unbiased_share"] >= 0.95,
+            f"{name}: unfiltered wls biased by more than its spread in {100 * biased:.0f} % of them, at least half":
+                biased > 0.5,
+            f"{name}: iv's 95 % intervals hold the truth of inertial parameters in {100 * inertial['coverage']:.1f} %, "
+            "between 90 and 98": 0.90 <= inertial["coverage"] <= 0.98,
+        }
     return {"scores": facts, "study": Study.of(STUDY).as_toml(),
             "checks": {words: bool(holds) for words, holds in checks.items()}}
 
