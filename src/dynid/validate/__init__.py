@@ -1,4 +1,4 @@
-"""How good is it: torque reconstruction, residual tests, cross-validation, excitation, and a verdict in words."""
+"""How good is it: torque reconstruction, residual tests, cross-validation, simulation, excitation, a verdict."""
 
 from dynid.validate.candidates import Follows
 from dynid.validate.compare import Comparison, compare
@@ -16,12 +16,14 @@ from dynid.validate.physical import (
 )
 from dynid.validate.reconstruct import Fit, Reconstruction, reconstruct
 from dynid.validate.residual_tests import JointTests, Normality, ResidualTests, Whiteness, residual_tests
+from dynid.validate.simulation import SimulatedLog, SimulationCheck, closed_loop, simulation_checks, torque_driven
 from dynid.validate.suspicion import Finding
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
     "Comparison", "CrossValidation", "Excitation", "Excited", "Finding", "Fit", "Follows", "FreeFall", "Gain",
-    "JointMotion", "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "Verdict", "Whiteness",
-    "WrenchComparison", "compare", "cross_validate", "drive_gains", "excitation", "free_fall", "joint_motions",
-    "positive_inertia_line", "positive_inertia_share", "reconstruct", "residual_tests", "verdict", "wrench_comparison",
+    "JointMotion", "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "SimulatedLog",
+    "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare", "cross_validate",
+    "drive_gains", "excitation", "free_fall", "joint_motions", "positive_inertia_line", "positive_inertia_share",
+    "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict", "wrench_comparison",
 ]

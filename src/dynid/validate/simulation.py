@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import Estimate
+from dynid.estimate import Estimate, Problem
+from dynid.estimate.closed_loop import make_loop
+from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.robot.inertia import Array
-from dynid.simulate import Controller, Reference, TorqueDriven, simulate
+from dynid.simulate import PD, Cascade, Controller, Reference, TorqueDriven, simulate
+from dynid.simulate.plant import can_compile
+from dynid.simulate.simulation import inertia_matrices
+from dynid.validate.motion import STILL
+from dynid.validate.words import finite, joint_label, plain
 
-Mode = Literal["closed-loop", "torque-driven"]
+Mode = Literal["torque-driven", "closed-loop"]
+
+HORIZON = 0.5  # s
+_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
+_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
+_BEGIN = 100  # steps that take as long as the beginning of a window
+_INTERPRETED = 2_000  # the same for a model that runs in a Python loop
+_FIRST = 20  # rows that give the state in which a log begins
+_POSTURES = 300  # of a log at which the inertia matrix is looked at
+_SINGULAR = 1e-12  # smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedLog:
     """A log and its simulation, row by row: t (rows,), positions and torques (rows, dof), measured and simulated.
 
-    windows (k, 2): rows between which the simulation ran on without a look at the log. reached: share of the log that
-    was simulated; below 1 where the simulation broke off, for the reason given.
+    windows (k, 2): rows, of these, between which the simulation ran on without a look at the log. possible: windows
+    the log has, of which all were tried or, of a long log, some, evenly. reached: share of the rows tried that the
+    simulation lived to see; below 1 where it broke off, for the reason given.
     """
 
     mode: Mode
@@ -32,6 +49,7 @@ class SimulatedLog:
     simulated_tau: Array
     windows: Array
     joints: tuple[str, ...]
+    possible: int = 1
     reached: float = 1.0
     reason: str = ""
 
@@ -41,10 +59,21 @@ class SimulatedLog:
         return np.sqrt(np.mean((self.q - self.simulated_q) ** 2, axis=0))
 
     @property
+    def motion(self) -> Array:
+        """Root mean square of each joint's own motion about its mean (dof,), rad or m."""
+        return np.sqrt(np.mean((self.q - self.q.mean(axis=0)) ** 2, axis=0))
+
+    @property
     def position_error(self) -> Array:
-        """The same in percent of each joint's own motion about its mean (dof,)."""
-        motion = np.sqrt(np.mean((self.q - self.q.mean(axis=0)) ** 2, axis=0))
-        return np.where(motion > 0, 100.0 * self.position_deviation / np.where(motion > 0, motion, 1.0), 0.0)
+        """The deviation in percent of the motion (dof,); not a number for a joint that stands still."""
+        moves = np.ptp(self.q, axis=0) > STILL
+        return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
+
+    @property
+    def total_error(self) -> float:
+        """Root mean square of the position errors of the joints that move, percent; not a number where none does."""
+        known = self.position_error[np.isfinite(self.position_error)]
+        return float(np.sqrt(np.mean(known ** 2))) if len(known) else np.nan
 
     @property
     def torque_error(self) -> float:
@@ -52,54 +81,210 @@ class SimulatedLog:
         size = float(np.linalg.norm(self.tau))
         return 100.0 * float(np.linalg.norm(self.tau - self.simulated_tau)) / size if size > 0 else 0.0
 
+    @property
+    def torque_error_per_joint(self) -> Array:
+        """The same joint by joint (dof,); not a number for a joint without torque."""
+        size, off = (np.linalg.norm(x, axis=0) for x in (self.tau, self.tau - self.simulated_tau))
+        return np.where(size > 0, 100.0 * off / np.where(size > 0, size, 1.0), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationCheck:
+    """One log, simulated in one way: what came of it, or None and the reason why nothing did.
+
+    horizon: s after which a torque-driven simulation starts anew. reason: also why some windows broke off; empty where
+    all went well. notes: what the log says of the control law.
+    """
+
+    source: str
+    mode: Mode
+    horizon: float | None
+    log: SimulatedLog | None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the same keys whether it could be simulated or not."""
+        log, feedback = self.log, self.mode == "closed-loop"
+        return {
+            "source": self.source, "mode": self.mode, "horizon": self.horizon,
+            "windows": 0 if log is None else len(log.windows),
+            "windows_possible": None if log is None else log.possible,
+            "reached": 0.0 if log is None else float(log.reached), "reason": self.reason or None,
+            "notes": list(self.notes),
+            "position_error": None if log is None else finite(log.total_error),
+            "position_error_per_joint": None if log is None else plain(log.position_error),
+            "position_rms_per_joint": None if log is None else plain(log.position_deviation),
+            "torque_error": None if log is None or not feedback else finite(log.torque_error),
+            "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
+        }
+
+
+def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples], Recording | None]], *,
+                      horizon: float = HORIZON, controller: Controller | None = None) -> tuple[SimulationCheck, ...]:
+    """Every log under its own torques and, where a control law is given, in closed loop along its reference.
+
+    logs: the samples of each, several where it was read in pieces, and its recording, None where that is not at hand.
+    What cannot be simulated is said, not raised. Of long logs as many windows are tried as take about half a second.
+    """
+    steps = _STEPS if isinstance(estimate.model, Model) and can_compile(estimate.model) else _INTERPRETED
+    found = []
+    for parts, recording in logs:
+        source = parts[0].source
+        try:
+            per_window = horizon * max(parts[0].rate, 1.0 / _STEP) + _BEGIN
+            log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
+            found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
+        except (ModelError, NotPossibleError) as error:
+            found.append(SimulationCheck(source, "torque-driven", horizon, None, _without(source, error)))
+        if controller is None:
+            continue
+        try:
+            if recording is None:
+                raise NotPossibleError("the log is not at hand as a whole, since it was read in pieces, so its "
+                                       "closed loop cannot be run")
+            if recording.reference is None:
+                raise NotPossibleError("the log has no reference for the controller to follow; name its columns in "
+                                       "the [log] table")
+            law, notes = _law_of_log(estimate, parts, recording, controller)
+            log = closed_loop(estimate, recording, law)
+            found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
+        except (ModelError, NotPossibleError) as error:
+            found.append(SimulationCheck(source, "closed-loop", None, None, _without(source, error)))
+    return tuple(found)
+
+
+def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
+    """Refuse parameters with which a robot cannot move through postures (rows, dof).
+
+    The inertia matrix is that of the torques, so base parameters alone tell.
+    """
+    few = q[:: max(1, len(q) // _POSTURES)]
+    values, directions = np.linalg.eigh(inertia_matrices(estimate.model, estimate.full, few))
+    bad = float(np.mean(values[:, 0] <= _SINGULAR * np.abs(values).max()))
+    if not bad:
+        return
+    share = "all" if bad == 1.0 else f"{max(100.0 * bad, 0.1):.2g} %"
+    joint = int(np.argmax(np.abs(directions[np.argmin(values[:, 0]), :, 0])))
+    robot = getattr(estimate.model, "robot", None)
+    name = joint_label(robot.joint_names[joint] if robot is not None else f"joint{joint + 1}")
+    raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "
+                           f"{name}, so a robot with these parameters cannot be simulated; a pc- method such as pc-wls "
+                           "finds one that can")
+
 
 def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
                 ) -> SimulatedLog:
-    """The estimate under the machine's control law along the log's own reference.
+    """The estimate under the machine's control law along the log's own reference, from the measured start on.
 
     step: of the integrator, s, or "adaptive".
     """
     reference = Reference.from_recording(recording)
-    run = simulate(estimate.model, estimate.full, controller, reference, step=step)
+    _refuse_indefinite(estimate, recording.q)
+    run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
+                   step=min(_STEP, 1.0 / reference.rate) if step is None else step)
     q, tau = (np.column_stack([np.interp(recording.t, run.t, x[:, j]) for j in range(x.shape[1])])
               for x in (run.q, run.tau))
     return SimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
                         np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
 
 
-def torque_driven(estimate: Estimate, samples: Samples, *, horizon: float = 0.5, step: float | str | None = None
-                  ) -> SimulatedLog:
+def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
+                  step: float | str | None = None, most: int | None = None) -> SimulatedLog:
     """The estimate under the log's torques, started anew from the filtered state every `horizon` seconds.
 
     Without feedback every error grows, gravity's fastest: a short horizon tells good parameters from bad ones, a long
     one only tells that arms fall (Lomakin, Deutscher, fig. 3 has a horizon of its whole motion).
+    samples: of one log, or of its pieces. most: windows to try, spread evenly over the log; default all.
     """
-    length = round(horizon * samples.rate)
-    if length < 2:
-        raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {samples.rate:.4g} Hz")
-    simulated, windows, reason = np.full(samples.q.shape, np.nan), [], ""
-    for start, stop in samples.segments:
-        for first in range(int(start), int(stop) - 1, length):
-            last = min(first + length, int(stop))
-            rows = slice(first, last)
-            motion = samples.q[rows], samples.dq[rows], samples.ddq[rows]
-            path = Reference(*motion, rate=samples.rate, start=float(samples.t[first]))
-            # A torque sampled at the ticks acts between them as the mean of its two ends.
-            torque = samples.tau[rows].copy()
-            torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
-            try:
-                run = simulate(estimate.model, estimate.full, TorqueDriven(torque), path, step=step)
-            except NotPossibleError as error:
-                reason = reason or str(error)
-                continue
-            simulated[rows] = run.q
-            windows.append((first, last))
-    done = np.isfinite(simulated).all(axis=1)
-    if not done.any():
-        raise NotPossibleError(f"{samples.source}: not a single window could be simulated: {reason}")
-    return SimulatedLog("torque-driven", samples.t[done], samples.q[done], simulated[done], samples.tau[done],
-                        samples.tau[done], np.array(windows), _names(samples.joints, samples.dof),
-                        float(done.mean()), reason)
+    parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
+    spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
+    if not spans:
+        raise NotPossibleError(f"{parts[0].source}: there is not a single sample to simulate from")
+    if not np.isfinite(horizon) or horizon <= 0:
+        raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s")
+    longest = max((stop - start) / part.rate for part, start, stop in spans)
+    if horizon > longest:
+        raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest stretch without a gap has "
+                         f"{longest:.3g} s; give a shorter one")
+    windows = []
+    for part, start, stop in spans:
+        length = round(horizon * part.rate)
+        if length < 2:
+            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz")
+        windows += [(part, first, min(first + length, stop)) for first in range(start, stop - 1, length)]
+    _refuse_indefinite(estimate, np.concatenate([part.q for part in parts]))
+    tried = windows
+    if most is not None and most < len(windows):
+        tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
+    done, rows, why = [], 0, ""
+    for part, first, last in tried:
+        rows += last - first
+        try:
+            done.append((part, first, last, _window(estimate, part, slice(first, last), step)))
+        except NotPossibleError as error:
+            why = why or str(error).split(";")[0]
+    if not done:
+        raise NotPossibleError(f"{parts[0].source}: not a single window of {horizon:g} s could be simulated: {why}; "
+                               "try a shorter horizon or a pc- method")
+    ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])
+    t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
+                 for name in ("t", "q", "tau"))
+    broken = len(tried) - len(done)
+    reason = (f"{broken} of {len(tried)} windows of {horizon:g} s broke off and are not counted: {why}; a shorter "
+              "horizon keeps more") if broken else ""
+    return SimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
+                        np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
+                        float(ends[-1] / rows), reason)
+
+
+def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | None) -> Array:
+    """Simulated positions (rows, dof) from the state of the first row on."""
+    path = Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate, start=float(part.t[rows.start]))
+    # A torque sampled at the ticks acts between them as the mean of its two ends.
+    torque = part.tau[rows].copy()
+    torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
+    return simulate(estimate.model, estimate.full, TorqueDriven(torque), path,
+                    step=min(_STEP, 1.0 / part.rate) if step is None else step).q
+
+
+def _law_of_log(estimate: Estimate, parts: Sequence[Samples], recording: Recording, controller: Controller
+                ) -> tuple[Controller, tuple[str, ...]]:
+    """The law with the age of the speed it uses, as closed-loop methods read it from the logged torques, and what they
+    say of it. A speed d late acts as an inertia that is smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with
+    the law as written a carriage too light would follow the log best."""
+    if not isinstance(controller, PD | Cascade):
+        return controller, ()
+    try:
+        loop = make_loop(Problem.of(estimate.model, parts, base=estimate.base, blocks=1, recordings=recording,
+                                    controller=controller), "simulation")
+    except (ModelError, NotPossibleError):
+        return controller, ()  # what the log cannot tell stays as given
+    return loop.controller, tuple(note for note in loop.notes if note.startswith("the logged torques"))
+
+
+def _start(recording: Recording) -> Array | None:
+    """Position and velocity (2, dof) of a log that begins off its reference, as in the middle of a motion: a parabola
+    through the first few rows. None where it begins on it, as far as the scatter of these rows tells, or is too short.
+    """
+    t, q = recording.t[:_FIRST] - recording.t[0], recording.q[:_FIRST]
+    if len(t) < _FIRST or recording.reference is None:
+        return None
+    parabola = np.polynomial.polynomial.polyfit(t, q, 2)
+    scatter = np.std(q - np.polynomial.polynomial.polyvander(t, 2) @ parabola, axis=0)
+    off = np.abs(recording.q[0] - recording.reference[0])
+    return None if np.all(off <= 3.0 * scatter + 1e-9) else parabola[:2]
+
+
+def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
+    """A segment without its two ends that no joint uses: filters are at their worst there."""
+    used = np.flatnonzero(part.keep[start:stop].any(axis=1))
+    return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
+
+
+def _without(source: str, error: Exception) -> str:
+    """The sentence without the log's name, which stands beside it."""
+    return str(error).removeprefix(f"{source}: ")
 
 
 def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:
