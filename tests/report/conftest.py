@@ -15,7 +15,8 @@ from dynid.recording.prepare import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
 from dynid.robot.inertia import Array
-from dynid.validate import cross_validate, reconstruct, verdict
+from dynid.simulate import Cascade
+from dynid.validate import cross_validate, reconstruct, simulation_checks, verdict
 
 RATE = 200.0
 
@@ -43,10 +44,11 @@ def report_of(model: LinearModel, logs: list[Samples], others: list[Samples], me
     validations = tuple(reconstruct(estimate, part) for part in others)
     cross = cross_validate(problem, methods[0], estimate=estimate)
     found = verdict(problem, estimate, own, validations=validations, cross=cross)
+    simulations = simulation_checks(estimate, [((part,), None) for part in others or logs])
     data = ReportData(title="A test", estimate=estimate, reconstruction=own, verdict=found,
                       robot=getattr(model, "robot", None), others=tuple(beside), validations=validations, cross=cross,
-                      samples=tuple(logs), notes=("a note",), command="dynid identify run.toml -o out",
-                      settings='robot = "test"\n', seconds=1.5)
+                      samples=tuple(logs), simulations=simulations, notes=("a note",),
+                      command="dynid identify run.toml -o out", settings='robot = "test"\n', seconds=1.5)
     return replace(data, **more)
 
 
@@ -69,9 +71,14 @@ def lwr() -> ReportData:
 
 @pytest.fixture(scope="session")
 def emps() -> ReportData:
-    """One sliding joint, one method, no other log, decimated in parallel."""
+    """One sliding joint, one method, no other log, decimated in parallel, simulated with and without feedback."""
     model, theta = arm_model("emps")
-    return report_of(model, [prepare(simulated(model, theta, 2, 20.0), decimate=4)], [], ("wls",))
+    log = simulated(model, theta, 2, 20.0)
+    samples = prepare(log, decimate=4)
+    data = report_of(model, [samples], [], ("wls",))
+    checks = simulation_checks(data.estimate, [((samples,), replace(log, reference=log.q))],
+                               controller=Cascade(40.0, 100.0, 35.0, feedforward=True))
+    return replace(data, simulations=checks)
 
 
 @pytest.fixture(scope="session")

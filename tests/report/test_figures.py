@@ -17,12 +17,22 @@ from dynid.model import Model
 from dynid.regression.residuals import Residuals
 from dynid.report.data import ReportData
 from dynid.report.figure import Figure, numbers, script_json, significant, text
-from dynid.report.sections import consistency, covariance, expressions, logs, parameters, residuals, skeleton, torques
+from dynid.report.sections import (
+    consistency,
+    covariance,
+    expressions,
+    logs,
+    parameters,
+    residuals,
+    simulation,
+    skeleton,
+    torques,
+)
 from dynid.report.thin import runs, thinned_rows, with_breaks
-from dynid.report.units import TURNING
+from dynid.report.units import SLIDING, TURNING
 from dynid.report.words import number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
-from dynid.validate import free_fall
+from dynid.validate import SimulatedLog, free_fall
 
 
 @given(st.integers(1, 3000), st.integers(1, 3), st.integers(16, 400), st.integers(0, 10))
@@ -57,6 +67,39 @@ def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
             top = np.abs(all_of_it).max()
             assert max(drawn) == pytest.approx(all_of_it.max(), abs=1e-4 * top)
             assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
+
+
+def windowed(count: int = 9000, width: int = 1500) -> SimulatedLog:
+    """A sine, and a simulation that leaves it as the square of the time since its window began."""
+    t = np.arange(count) / 1000.0
+    q = np.sin(t)[:, None]
+    windows = np.array([[k, k + width] for k in range(0, count, width)])
+    since = np.concatenate([t[a:b] - t[a] for a, b in windows])
+    tau = np.zeros_like(q)
+    simulated = q + 0.1 * since[:, None] ** 2
+    return SimulatedLog("torque-driven", t, q, simulated, tau, tau, windows, ("slide",), len(windows))
+
+
+@pytest.mark.parametrize("points", [600, 3000])
+def test_simulated_positions_restart_where_their_windows_do(points: int) -> None:
+    log = windowed()
+    measured, simulated, starts = simulation.position_figure(log, 0, "slide", SLIDING, points).data
+    assert max(len(one["x"]) for one in (measured, simulated)) <= points + 3 * len(log.windows)
+    assert starts["x"] == pytest.approx(log.t[log.windows[:, 0]].tolist())
+    assert starts["y"] == pytest.approx(np.sin(starts["x"]), abs=1e-4)
+    breaks = [k for k, y in enumerate(simulated["y"]) if y is None]
+    assert [simulated["x"][k + 1] for k in breaks] == pytest.approx(starts["x"][1:])  # a window begins after each break
+    # No line runs across a border: the last point before it has drifted off, the first after it has not.
+    drift = np.array([np.nan if y is None else y for y in simulated["y"]]) - np.sin(simulated["x"])
+    assert drift[np.array(breaks) - 1] == pytest.approx(0.1 * 1.499 ** 2, abs=1e-3)
+    assert drift[np.array(breaks) + 1] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_simulation_that_runs_away_leaves_the_picture() -> None:
+    log = windowed()
+    away = replace(log, simulated_q=log.q + 1e6 * (log.simulated_q - log.q))
+    low, high = simulation.position_figure(away, 0, "slide", SLIDING, 600).layout["yaxis"]["range"]
+    assert low < -1.0 and 1.0 < high < 2.0
 
 
 def test_spectrum_of_a_sine_holds_its_power() -> None:

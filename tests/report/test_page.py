@@ -19,7 +19,7 @@ from dynid.errors import DynidError
 from dynid.report import ReportData, render, write_report
 from dynid.report.sections import SECTIONS
 from dynid.robot import Robot
-from dynid.validate import Finding
+from dynid.validate import Finding, simulation_checks
 
 REPORTS = ("lwr", "emps", "scara", "still")
 
@@ -141,6 +141,25 @@ def test_sliding_joint_has_its_own_units(emps: ReportData) -> None:
     assert "m/s²" in page.text and "rad/s²" not in page.text
 
 
+def test_simulations_with_and_without_feedback(emps: ReportData) -> None:
+    driven, closed = emps.simulations
+    assert driven.log is not None and closed.log is not None
+    page = Page(render(emps))
+    labels = [label for label in page.having("aria-label") if "simulated" in label]
+    assert labels == ["Measured and simulated position of carriage over time",
+                      "Measured and simulated force of carriage over time"]
+    assert f"they are met to {closed.log.torque_error:.3g} %" in page.text and "every 0.5 s" in page.text
+
+
+def test_what_cannot_be_simulated_is_said_once(emps: ReportData) -> None:
+    wrong = replace(emps.estimate, values=-emps.estimate.values)  # a mass below zero
+    checks = simulation_checks(wrong, [((replace(emps.logs[0], source=f"log{k}.csv"),), None) for k in range(3)])
+    said = Page(render(replace(emps, simulations=checks))).text
+    assert said.count("not positive definite") == 1 and "a pc- method such as pc-wls" in said
+    assert "log0.csv, under its own torques; log1.csv" in said
+    assert "simulation" not in Page(render(replace(emps, simulations=()))).having("id")
+
+
 def test_what_is_not_identified_is_named(still: ReportData) -> None:
     assert not still.estimate.identified.all()
     page = Page(render(still))
@@ -176,6 +195,18 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     assert len(page.figures) >= len(plain.figures) - 1
     assert bad in "".join(page.shown)
     # Plotly reads a little HTML in texts and %{...} in hover texts; a name is neither.
+    assert not any("<script" in text or "<img" in text for figure in page.figures for text in _strings(figure))
+
+
+def test_hostile_names_in_a_simulation_stay_text(emps: ReportData) -> None:
+    bad = '<script>alert("x")</script><img src=x onerror=alert(1)>%{y}</style>'
+    driven, closed = emps.simulations
+    assert driven.log is not None
+    hostile = (replace(driven, source=f"logs/{bad}.csv", reason=bad, log=replace(driven.log, joints=(bad,))),
+               replace(closed, source=bad, log=None, reason=bad))
+    page = Page(render(replace(emps, simulations=hostile)))
+    assert [tag for tag, _ in page.elements].count("img") == 0 and bad in "".join(page.shown)
+    assert [tag for tag, _ in page.elements].count("script") == len(page.figures) + 2
     assert not any("<script" in text or "<img" in text for figure in page.figures for text in _strings(figure))
 
 
