@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,17 @@ def test_a_streamed_log_gives_the_same_parameters(settings):
     pieces = run(settings.model_copy(update={"stream_rows": 1000, "prepare": dict(whole.samples[0].settings)}))
     # The borders of pieces overlap, so that filters see the same neighbours; only the cut-off tails differ.
     assert np.all(np.abs(pieces.estimate.values - whole.estimate.values) < 0.05 * whole.estimate.std)
+
+
+def test_an_estimate_stands_where_its_cross_validation_fails(settings, monkeypatch):
+    """With a block of time left out a constrained fit may not converge, though with all of them it did."""
+    def fails(*given, **options):
+        raise NotPossibleError("the constrained fit did not converge")
+
+    monkeypatch.setattr(import_module("dynid.run.run"), "cross_validate", fails)
+    found = run(settings)
+    assert found.cross is None and found.validations[0].total.relative_error < 2.0
+    assert found.notes[-1].startswith("there is no cross-validation, since") and "did not converge" in found.notes[-1]
 
 
 # -- bad logs ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynid.errors import DynidError, RecordingError
+from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
@@ -77,8 +77,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     estimate = identify(problem, settings.method, settings.options)
     tell("validating")
     result = judge(problem, estimate, settings, tell, seconds=time.perf_counter() - begun)
-    notes = tuple(dict.fromkeys(note for recording in recordings for note in recording.notes))
-    return replace(result, notes=notes, seconds=time.perf_counter() - started)
+    notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
+    return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
 
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None, *,
@@ -96,12 +96,15 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
         tell(f"validating on {_name(log)}")
         recording = read_log(log, settings, problem.model.robot)
         others.append(reconstruct(estimate, prepare(recording, chosen)))
-    cross = None
+    cross, notes = None, []
     if len(problem.regression.blocks) > 2 and seconds * len(problem.regression.blocks) < _PATIENCE:
         tell("cross-validating over blocks of time")
-        cross = cross_validate(problem, settings.method, settings.options, estimate=estimate)
+        try:
+            cross = cross_validate(problem, settings.method, settings.options, estimate=estimate)
+        except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
+            notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
-    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, (), 0.0)
+    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0)
 
 
 def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
