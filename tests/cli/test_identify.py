@@ -66,6 +66,23 @@ def test_an_earlier_result_predicts_another_log(dynid, logs):
     assert again.code == 2 and "already holds a result" in again.err and "--force" in again.err
 
 
+def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
+    call = ("identify", "arm3r", "one.csv", "--friction", FRICTION, "--method", "pc-wls")
+    said = json.loads(dynid(*call, "--validate", "two.csv", "-o", "out", "--json").out)
+    (one,) = said["simulation"]
+    assert one["source"].endswith("two.csv") and one["mode"] == "torque-driven" and one["reached"] == 1.0
+    assert len(one["position_error_per_joint"]) == 3 and max(one["position_error_per_joint"]) < 5.0
+    (again,) = json.loads(dynid("validate", "out", "two.csv", "--json").out)["simulation"]
+    assert again["position_rms_per_joint"] == pytest.approx(one["position_rms_per_joint"], rel=1e-6)
+    (short,) = json.loads(dynid("validate", "out", "two.csv", "--horizon", "0.1", "--json").out)["simulation"]
+    assert short["horizon"] == 0.1 and short["position_error"] < again["position_error"]
+    for command in (("validate", "out", "two.csv"), call):
+        assert json.loads(dynid(*command, "--no-simulation", "--json").out)["simulation"] == []
+        assert "simulated position, %" in dynid(*command).out
+    shown = dynid("validate", "out", "two.csv", "--horizon", "100")
+    assert shown.code == 0 and "a horizon of 100 s is longer than the log" in shown.out
+
+
 def test_methods_side_by_side(dynid, logs):
     shown = dynid("compare", "arm3r", "one.csv", "--methods", "ols,wls,irls", "--set", 'model.friction=["viscous"]',
                   "--set", 'validate_on=["two.csv"]', "-o", "all.html", "--json")
@@ -74,6 +91,8 @@ def test_methods_side_by_side(dynid, logs):
     assert list(said["methods"]) == ["ols", "wls", "irls"] and Path("all.html").is_file()
     assert said["methods"]["ols"]["relative_error"] <= said["methods"]["wls"]["relative_error"]
     assert set(said["parameters"]["Fv1"]) == {"ols", "wls", "irls"}
+    assert all(Path(one["simulation"][0]["source"]).name == "two.csv" for one in said["methods"].values())
+    assert "simulated position, %" in dynid("compare", "arm3r", "one.csv", "--methods", "ols").out
     assert "irls" in dynid("compare", "arm3r", "one.csv", "--methods", "ols,irls").out
 
 
@@ -85,6 +104,8 @@ def test_methods_side_by_side(dynid, logs):
     (("identify", "arm3r", "one.csv", "--set", "cutoff"), "--set takes KEY=VALUE"),
     (("identify", "arm3r", "one.csv", "--set", "prepare.cutof=3"), "did you mean 'cutoff'"),
     (("identify", "arm3r", "one.csv", "--mapping", "no.toml"), "no.toml"),
+    (("identify", "arm3r", "one.csv", "--horizon", "-1"), "'simulation.horizon' is wrong: input should be greater"),
+    (("identify", "arm3r", "one.csv", "--set", "simulation.steps=3"), "no setting 'simulation.steps'"),
     (("validate", ".", "one.csv"), "holds no result"),
     (("compare", "arm3r", "one.csv", "--methods", ","), "at least one method"),
     (("reproduce", "nothing"), "no reproduction 'nothing'"),

@@ -6,7 +6,7 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -67,8 +67,9 @@ def command(
     if json:
         print_json({**facts, "outputs": {} if output is None else {"report": str(output)}})
         return
-    head = ["method", "fit, %", "validation, %", "consistent", "s"]
+    head = ["method", "fit, %", "validation, %", "simulated position, %", "consistent", "s"]
     rows = [(name, f"{one['relative_error']:.2f}", ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
+             ", ".join(map(_simulated, one["simulation"])) or "-",
              "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
             for name, one in facts["methods"].items()]
     console().print(table(head, rows, numbers=["fit, %", "s"]))
@@ -78,6 +79,14 @@ def command(
         for name, values in facts["parameters"].items()], numbers=names))
     if output is not None:
         console().print(f"report: {output}", markup=False)
+
+
+def _simulated(check: dict[str, Any]) -> str:
+    """The position error of one simulated log, and how much of it was reached if not all."""
+    if check["position_error"] is None:
+        return "not possible" if not check["windows"] else "-"
+    part = f" (reached {100 * check['reached']:.0f} %)" if check["reached"] < 1 else ""
+    return f"{check['position_error']:.2f}{part}"
 
 
 def _study(source: str, methods: str | None, repetitions: int | None, seed: int | None, workers: int | None,

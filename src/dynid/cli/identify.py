@@ -13,11 +13,19 @@ from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynid.run import Run, RunSettings
+    from dynid.validate import SimulationCheck
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
                                                             "options.strength=0.1; may be repeated.")]
+
+NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Leave out validation by simulation.")]
+Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="that of the run, or 0.5",
+                                               help="Simulate the log's torques for so long before starting anew from "
+                                                    "the measured motion.")]
 
 
 def command(
@@ -35,6 +43,8 @@ def command(
                                                  show_default=False)] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
+    no_simulation: NoSimulation = False,
+    horizon: Horizon = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the results; without it nothing is written.")] = None,
@@ -48,7 +58,8 @@ def command(
     chosen = settings_of(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": _list(friction) or None, "rotor": rotor or None},
-        "log": mapping_table(mapping), "prepare": {"cutoff": cutoff}}, assignments or [])
+        "log": mapping_table(mapping), "prepare": {"cutoff": cutoff},
+        "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None and (output / "parameters.toml").exists() and not force:
         raise DynidError(f"{output} already holds a result; choose another folder or say --force")
     with progress("identify") as tell:
@@ -107,6 +118,11 @@ def mapping_table(path: Path | None) -> dict[str, Any]:
     return Mapping.load(path).model_dump(mode="json", exclude_unset=True)
 
 
+def simulation_table(left_out: bool, horizon: float | None) -> dict[str, Any]:
+    """What the command line says of the [simulation] table, None where it says nothing."""
+    return {"run": False if left_out else None, "horizon": horizon}
+
+
 def _assign(values: dict[str, Any], assignment: str) -> None:
     """a.b=value into nested settings; the value as TOML writes it, or as plain text."""
     import tomllib
@@ -149,6 +165,7 @@ def show(result: Run, written: dict[str, str]) -> None:
     to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
                    title=f"{len(rows)} base parameters"))
     to.print(error_table(result))
+    show_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
         to.print(f"- {finding.sentence}", markup=False)
     for name, path in written.items():
@@ -168,3 +185,27 @@ def error_table(result: Run) -> Any:
     rows = [(name, percent(one.total.relative_error, 2), *(percent(fit.relative_error) for fit in one.joints))
             for name, one in fits]
     return table(head, rows, numbers=head[1:])
+
+
+def show_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -> None:
+    """Print how far simulated positions are off, in percent of each joint's motion, and what could not be simulated."""
+    to = console()
+    done = [(one, one.log) for one in checks if one.log is not None]
+    if done:
+        feedback = any(one.mode == "closed-loop" for one, _ in done)
+        head = ["simulated position, %", "all", *joints, *(["torque"] if feedback else [])]
+        rows = [[f"{Path(one.source).name}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop"),
+                 *map(_short, (log.total_error, *log.position_error)),
+                 *([_short(log.torque_error) if one.mode == "closed-loop" else "-"] if feedback else [])]
+                for one, log in done]
+        to.print(table(head, rows, numbers=head[1:]))
+    said = [f"{len(log.windows)} of {log.possible} windows of {Path(one.source).name} were simulated"
+            for one, log in done if len(log.windows) < log.possible and not one.reason]
+    said += [note for one in checks for note in one.notes] + [one.reason for one in checks if one.reason]
+    for sentence in dict.fromkeys(said):
+        to.print(f"Simulation: {sentence}.", markup=False)
+
+
+def _short(error: float) -> str:
+    """Three digits; a joint that stands still has no error in percent of its motion."""
+    return "-" if error != error else f"{error:.3g}" if error < 1000 else f"{error:.0f}"

@@ -11,19 +11,23 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, identify
 from dynid.report import ReportData
-from dynid.run.run import Run, Tell, judge, load_problem, make_model
+from dynid.run.run import Run, Tell, judge, load_problem, make_model, own_logs, simulated
 from dynid.run.settings import RunSettings
-from dynid.validate import Reconstruction, reconstruct
+from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedMethods:
-    """One run, judged in full for the first method, and the others beside it."""
+    """One run, judged in full for the first method, and the others beside it.
+
+    simulations: of every method under the logs' own torques; empty tuples where the settings leave them out.
+    """
 
     run: Run
     estimates: tuple[Estimate, ...]
     validations: tuple[tuple[Reconstruction, ...], ...]
     seconds: tuple[float, ...]
+    simulations: tuple[tuple[SimulationCheck, ...], ...]
 
 
 def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
@@ -40,7 +44,11 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         seconds.append(time.perf_counter() - start)
     run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
-    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds))
+    # No controller: side by side, what tells methods apart is the motion without feedback.
+    alone = settings.model_copy(update={"controller": None})
+    logs = [(one.samples, None) for one in run.validations] or own_logs(problem)
+    simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
+    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations)
 
 
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
@@ -50,9 +58,10 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
         "relative_error": estimate.diagnostics["relative_error"],
         "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
         "validation": [one.total.relative_error for one in validations],
-        "consistent": estimate.diagnostics.get("consistent"),
+        "simulation": [one.to_dict() for one in simulations], "consistent": estimate.diagnostics.get("consistent"),
         "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
-        for estimate, validations, seconds in zip(result.estimates, result.validations, result.seconds, strict=True)}
+        for estimate, validations, simulations, seconds in zip(result.estimates, result.validations, result.simulations,
+                                                               result.seconds, strict=True)}
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
@@ -70,6 +79,6 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     run = result.run
     return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
-                      reconstruction=run.reconstruction, validations=run.validations, cross=run.cross,
-                      verdict=run.verdict, notes=run.notes, command=command, settings=run.settings.as_toml(),
-                      seconds=sum(result.seconds))
+                      reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
+                      cross=run.cross, verdict=run.verdict, notes=run.notes, command=command,
+                      settings=run.settings.as_toml(), seconds=sum(result.seconds))

@@ -42,6 +42,7 @@ def facts(run: Run) -> dict[str, Any]:
         "shape": estimate.diagnostics.get("shape"),
         "consistent": estimate.diagnostics.get("consistent"),
         "validation": [one.to_dict() for one in run.validations],
+        "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
         "verdict": run.verdict.to_dict(),
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
@@ -113,8 +114,8 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
     """What the report shows of a run."""
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
-                      validations=run.validations, cross=run.cross, verdict=run.verdict, notes=run.notes,
-                      command=command, settings=settings, seconds=run.seconds)
+                      validations=run.validations, simulations=run.simulations, cross=run.cross,
+                      verdict=run.verdict, notes=run.notes, command=command, settings=settings, seconds=run.seconds)
 
 
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:

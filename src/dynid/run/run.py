@@ -19,8 +19,17 @@ from dynid.regression import base_parameters, fold
 from dynid.regression.fold import UNIT
 from dynid.robot import Robot
 from dynid.run.settings import RunSettings
-from dynid.simulate.controllers import controller_from_table
-from dynid.validate import CrossValidation, Reconstruction, Verdict, cross_validate, reconstruct, verdict
+from dynid.simulate.controllers import Controller, controller_from_table
+from dynid.validate import (
+    CrossValidation,
+    Reconstruction,
+    SimulationCheck,
+    Verdict,
+    cross_validate,
+    reconstruct,
+    simulation_checks,
+    verdict,
+)
 
 _PATIENCE = 20.0  # s, for cross-validation
 
@@ -31,7 +40,8 @@ _REMEMBERED_ROWS = 16 * UNIT  # of a streamed log: enough to learn how residuals
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Everything a run found."""
+    """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
+    the run's settings leave them out."""
 
     settings: RunSettings
     model: Model
@@ -43,6 +53,7 @@ class Run:
     verdict: Verdict
     notes: tuple[str, ...]
     seconds: float
+    simulations: tuple[SimulationCheck, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -83,19 +94,22 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None, *,
           seconds: float = 0.0) -> Run:
-    """Validate an estimate on its own data, on other logs and by cross-validation, and put it into words.
+    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
+    words.
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
     if not isinstance(problem.model, Model):
         raise DynidError("a run is of a robot; identify a model of your own through dynid.identify")
     own = reconstruct(estimate, problem.samples)
-    others = []
+    others, recordings = [], []
     chosen = Preparation.of(dict(problem.samples[0].settings)).elsewhere()
     for log in settings.validate_on:
         tell(f"validating on {_name(log)}")
-        recording = read_log(log, settings, problem.model.robot)
-        others.append(reconstruct(estimate, prepare(recording, chosen)))
+        recordings.append(read_log(log, settings, problem.model.robot))
+        others.append(reconstruct(estimate, prepare(recordings[-1], chosen)))
+    simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
+                            or own_logs(problem), tell)
     cross, notes = None, []
     if len(problem.regression.blocks) > 2 and seconds * len(problem.regression.blocks) < _PATIENCE:
         tell("cross-validating over blocks of time")
@@ -104,14 +118,36 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
-    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0)
+    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
+               simulations)
+
+
+def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
+              tell: Tell = lambda sentence: None) -> tuple[SimulationCheck, ...]:
+    """Validation by simulation as a run's settings ask for it; empty where they leave it out."""
+    if not settings.simulation.run:
+        return ()
+    tell("simulating (the first time this is compiled, which takes a while)")
+    return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=_controller(settings))
+
+
+def _controller(settings: RunSettings) -> Controller | None:
+    return None if settings.controller is None else controller_from_table(settings.controller)
+
+
+def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
+    """The logs of a problem: the samples of each, several where it was read in pieces, and its recording."""
+    if problem.recordings:
+        return [((samples,), log) for samples, log in zip(problem.samples, problem.recordings, strict=True)]
+    sources = dict.fromkeys(samples.source for samples in problem.samples)
+    return [([samples for samples in problem.samples if samples.source == source], None) for source in sources]
 
 
 def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
                  ) -> tuple[Problem, list[Recording]]:
     """Logs to a folded problem. Of streamed logs, folded whole, as much is kept as plots and residuals need."""
     chosen = Preparation.of(settings.prepare, "[prepare]")
-    controller = None if settings.controller is None else controller_from_table(settings.controller)
+    controller = _controller(settings)
     if settings.stream_rows is None:
         samples, recordings = [], []
         for log in settings.logs:

@@ -55,15 +55,29 @@ class ModelSettings(BaseModel):
     terms: tuple[dict[str, Any], ...] = ()
 
 
+class SimulationSettings(BaseModel):
+    """The [simulation] table: validation by simulation.
+
+    run: whether to. horizon: s after which a simulation under the log's own torques starts anew from the measured
+    state.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: bool = True
+    horizon: float = Field(default=0.5, gt=0.0, allow_inf_nan=False)
+
+
 class RunSettings(BaseModel):
     """A run. Paths are relative to the file that names them.
 
     robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
     other may stand in a list of their own. validate_on: logs to try the result on. method and its [options].
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
-    [controller] table, the machine's control law, for methods that simulate its closed loop. gravity: in the base
-    frame, m/s^2, instead of the robot's own. blocks: stretches of time for cross-validation. stream_rows: read the logs
-    in pieces of so many rows, for logs larger than memory.
+    [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
+    simulation: the [simulation] table, validation by simulation. gravity: in the base frame, m/s^2, instead of the
+    robot's own. blocks: stretches of time for cross-validation. stream_rows: read the logs in pieces of so many rows,
+    for logs larger than memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,6 +91,7 @@ class RunSettings(BaseModel):
     log: dict[str, Any] = Field(default_factory=dict)
     prepare: dict[str, Any] = Field(default_factory=dict)
     controller: dict[str, Any] | None = None
+    simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     gravity: tuple[float, float, float] | None = None
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1000)
