@@ -87,10 +87,14 @@ def _refuse_giants(consistency: Consistency, answer: Answer, size: float, misfit
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> Answer:
     scale = scales(consistency, matrix)
     answer = None
-    # Kilograms with little regularisation of the solver's equations, then with more, then tens of grams and tonnes.
-    for factor, regularisation in ((1.0, 1e-12), (1.0, 1e-10), (1.0, 1e-8), (0.1, 1e-10), (1e-2, 1e-9), (1e2, 1e-9)):
-        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size,
-                               settings={"static_regularization_constant": regularisation})
+    # Kilograms with little regularisation of the solver's equations; without the solver's own balancing of rows, which
+    # our scales do not need and which hurts where many bodies touch their borders; then with more regularisation, and
+    # tens of grams and tonnes.
+    for factor, regularisation, balance in ((1.0, 1e-12, True), (1.0, 1e-12, False), (1.0, 1e-10, True),
+                                            (1.0, 1e-8, False), (0.1, 1e-10, False), (1e-2, 1e-9, True),
+                                            (1e2, 1e-9, True)):
+        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size, settings={
+            "static_regularization_constant": regularisation, "equilibrate_enable": balance})
         if answer.solved:
             return answer
         if answer.impossible:
