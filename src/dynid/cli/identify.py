@@ -13,10 +13,10 @@ from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynid.run import Run, RunSettings
-    from dynid.validate import SimulationCheck
+    from dynid.validate import Reconstruction, SimulationCheck
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
@@ -113,9 +113,9 @@ def mapping_table(path: Path | None) -> dict[str, Any]:
     """The [log] table of a mapping file."""
     if path is None:
         return {}
-    from dynid.recording.mapping import Mapping
+    from dynid.recording import mapping
 
-    return Mapping.load(path).model_dump(mode="json", exclude_unset=True)
+    return mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
 
 
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, Any]:
@@ -164,7 +164,8 @@ def show(result: Run, written: dict[str, str]) -> None:
             rows.append((name, "not excited", "", "", expression))
     to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
                    title=f"{len(rows)} base parameters"))
-    to.print(error_table(result))
+    others = {f"validation on {Path(one.source).name}": one for one in result.validations}
+    to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     show_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
         to.print(f"- {finding.sentence}", markup=False)
@@ -177,14 +178,17 @@ def percent(error: float | None, digits: int = 1) -> str:
     return "-" if error is None else f"{error:.{digits}f}"
 
 
-def error_table(result: Run) -> Any:
-    """Relative errors by joint, of the fit and of every validation."""
-    fits = [("fit", result.reconstruction), *((f"validation on {Path(one.source).name}", one)
-                                              for one in result.validations)]
-    head = ["relative error, %", "all", *result.robot.joint_names]
-    rows = [(name, percent(one.total.relative_error, 2), *(percent(fit.relative_error) for fit in one.joints))
-            for name, one in fits]
-    return table(head, rows, numbers=head[1:])
+def error_table(fits: Mapping[str, Reconstruction], joints: Sequence[str]) -> Any:
+    """Relative errors by joint, of each reconstruction by name."""
+    return by_joint("relative error, %", joints, {
+        name: [percent(one.total.relative_error, 2), *(percent(fit.relative_error) for fit in one.joints)]
+        for name, one in fits.items()})
+
+
+def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Any:
+    """A table with a row for all joints and one for each; columns: cells of those rows by name."""
+    head = [what, *columns]
+    return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 
 
 def show_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -> None:
@@ -192,13 +196,13 @@ def show_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -
     to = console()
     done = [(one, one.log) for one in checks if one.log is not None]
     if done:
-        feedback = any(one.mode == "closed-loop" for one, _ in done)
-        head = ["simulated position, %", "all", *joints, *(["torque"] if feedback else [])]
-        rows = [[f"{Path(one.source).name}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop"),
-                 *map(_short, (log.total_error, *log.position_error)),
-                 *([_short(log.torque_error) if one.mode == "closed-loop" else "-"] if feedback else [])]
-                for one, log in done]
-        to.print(table(head, rows, numbers=head[1:]))
+        columns = {}
+        for one, log in done:
+            name = f"{Path(one.source).name}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop")
+            columns[name] = [*map(_short, (log.total_error, *log.position_error))]
+            if one.mode == "closed-loop":
+                columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
+        to.print(by_joint("simulated position, %", joints, columns))
     said = [f"{len(log.windows)} of {log.possible} windows of {Path(one.source).name} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
     said += [note for one in checks for note in one.notes] + [one.reason for one in checks if one.reason]

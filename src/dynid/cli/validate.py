@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.identify import Horizon, NoSimulation
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, progress
 
 
 def command(
@@ -22,7 +22,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Predict the torques of other logs with an earlier result, simulate their motion, and say how well."""
-    from dynid.cli.identify import mapping_table, percent, show_simulations, simulation_table
+    from dynid.cli.identify import error_table, mapping_table, show_simulations, simulation_table
     from dynid.recording.preparation import Preparation
     from dynid.recording.prepare import prepare
     from dynid.run import RunSettings, make_model
@@ -51,8 +51,5 @@ def command(
                     "validation": [fit.to_dict() for fit in fits],
                     "simulation": [one.to_dict() for one in simulations]})
         return
-    head = ["relative error, %", "all", *robot.joint_names]
-    console().print(table(head, [(Path(fit.source).name, percent(fit.total.relative_error, 2),
-                                  *(percent(joint.relative_error) for joint in fit.joints)) for fit in fits],
-                          numbers=head[1:]))
+    console().print(error_table({Path(fit.source).name: fit for fit in fits}, robot.joint_names))
     show_simulations(simulations, robot.joint_names)

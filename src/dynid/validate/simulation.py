@@ -225,8 +225,9 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         except NotPossibleError as error:
             why = why or str(error).split(";")[0]
     if not done:
+        other = "" if estimate.method.startswith("pc-") else " or a pc- method"
         raise NotPossibleError(f"{parts[0].source}: not a single window of {horizon:g} s could be simulated: {why}; "
-                               "try a shorter horizon or a pc- method")
+                               f"try a shorter horizon{other}")
     ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])
     t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
                  for name in ("t", "q", "tau"))
