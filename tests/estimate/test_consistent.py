@@ -62,6 +62,24 @@ def test_active_conditions_are_said_and_deviations_shrink() -> None:
     assert bound.diagnostics["relative_error"] >= free.diagnostics["relative_error"] - 1e-9
 
 
+def test_stated_deviations_hold_where_friction_is_too_small_to_see() -> None:
+    """Half of such friction comes out negative without conditions; held at zero, it is no better known than before."""
+    held: dict[bool, list[bool]] = {True: [], False: []}
+    for seed in range(30):
+        model, theta, base, _ = arm_problem(4, seed)
+        friction = [k for k, parameter in enumerate(model.parameters) if parameter.body is None]
+        theta[friction] = 0.02
+        rng = np.random.default_rng(seed)
+        q, dq, ddq = rng.uniform(-3, 3, (60, 4)), rng.normal(size=(60, 4)), 2.0 * rng.normal(size=(60, 4))
+        tau = model.inverse_dynamics(theta, q, dq, ddq)
+        tau += 0.3 * tau.std(axis=0) * rng.normal(size=tau.shape)
+        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base), "pc-wls")
+        inside = np.abs(estimate.values - base.reduce(theta)) <= 1.96 * estimate.std
+        for one, column in zip(inside, base.independent, strict=True):
+            held[column in friction].append(bool(one))
+    assert np.mean(held[True]) > 0.93 and np.mean(held[False]) > 0.93
+
+
 def test_nothing_active_leaves_the_estimate_as_it_was() -> None:
     problem, _ = arm(noise=1e-3, samples=500)
     free, bound = identify(problem, "wls"), identify(problem, "pc-wls")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.consistency.blocks import Block, smat
+from dynid.consistency.blocks import Block, slack, smat
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point, pulled_inside, scales
 from dynid.consistency.program import Answer, solve_program
@@ -62,8 +62,8 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     beta = base.matrix @ theta
     misfit = stacked.misfit(beta)
     _refuse_giants(consistency, answer, size, misfit, stacked)
-    unit = _HOLDS_BACK * size ** 2
-    active = tuple(block for block, z in zip(consistency.blocks, answer.duals, strict=True) if _price(block, z) > unit)
+    active = tuple(block for block, z in zip(consistency.blocks, answer.duals, strict=True)
+                   if _price(block, z) > size ** 2 * max(_HOLDS_BACK, _room(block, answer.theta)))
     return Fit(theta, beta, misfit, least, active, answer.duals, consistency.smallest_eigenvalue(theta), shift,
                answer.iterations)
 
@@ -120,6 +120,12 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
         return matrix, rho
     q, r = np.linalg.qr(matrix)
     return r, q.T @ rho
+
+
+def _room(block: Block, theta: Array) -> float:
+    """How far inside a condition the parameters are, in the units of its price. Where there is room the price is none,
+    and a solver that stops short of that leaves the larger of the two to be believed."""
+    return slack(block.cone, block.value(theta) * block.balance)
 
 
 def _price(block: Block, z: Array) -> float:

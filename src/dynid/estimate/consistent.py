@@ -38,6 +38,7 @@ Fill = Literal["auto", "central", "nominal"]
 # is often only approached as masses that motion hardly shows grow without end.
 _FILL_TOLERANCE = 1e-2
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
+_DOUBT = 2.0  # deviations by which the unconstrained estimate must break a condition before it pins anything
 _SINGULAR = 1e-4  # eigenvalue, in kilograms and decimetres, below which an active body stands on the border
 
 
@@ -92,7 +93,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array, consistency
         beta = problem.base.matrix @ theta
         shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
         facts = diagnostics(problem, shown, weights, covariance, found)
-        covariance = projected_covariance(problem, consistency, best, stacked, covariance)
+        covariance = projected_covariance(problem, consistency, best, stacked, solution.beta, covariance)
         facts |= {
             "consistent": True, "active": active_names(best), "excess_misfit": best.excess,
             "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
@@ -124,15 +125,16 @@ def _nominal(problem: Problem, consistency: Consistency, fill_with: Fill) -> Nom
 
 
 def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, stacked: Stacked,
-                         covariance: Array) -> Array:
+                         free: Array, covariance: Array) -> Array:
     """Covariance of the estimate when it may only move along the conditions that hold it back.
 
     To first order a body on the border keeps its null vectors: v_a' dP v_b = 0. What is left of the unconstrained
-    estimate's errors is their projection on these moves, in the metric of the fit.
+    estimate's errors is their projection on these moves, in the metric of the fit. A condition that the unconstrained
+    estimate (base,) `free` breaks by no more than its own doubt pins nothing: the truth may well lie inside.
     """
     rows = [row for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active
             for row in _pinned(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
-                               len(best.theta))]
+                               len(best.theta)) if not _doubtful(problem, row, free, covariance)]
     if not rows:
         return covariance
     scale = np.linalg.norm(np.array(rows), axis=1)
@@ -144,6 +146,14 @@ def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, 
     u = u[:, sizes > 1e-10 * sizes[0]]
     keep = np.linalg.lstsq(stacked.r, u @ (u.T @ stacked.r), rcond=1e-12)[0]
     return keep @ covariance @ keep.T
+
+
+def _doubtful(problem: Problem, row: Array, free: Array, covariance: Array) -> bool:
+    """Whether the unconstrained estimate sees a condition row.theta >= 0, and breaks it by no more than noise would."""
+    seen, *_ = np.linalg.lstsq(problem.base.matrix.T, row, rcond=None)
+    if np.linalg.norm(problem.base.matrix.T @ seen - row) > 1e-9 * np.linalg.norm(row):
+        return False  # not a function of the base parameters: the data alone say nothing of it
+    return bool(abs(seen @ free) < _DOUBT * np.sqrt(max(float(seen @ covariance @ seen), 0.0)))
 
 
 def _pinned(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any, width: int) -> list[Array]:
