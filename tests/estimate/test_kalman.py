@@ -46,6 +46,33 @@ def test_inertias_are_found_from_parameters_a_third_too_small(method: str) -> No
     assert np.linalg.eigvalsh(estimate.covariance).min() > 0.0
 
 
+@cache
+def coarse() -> tuple[Problem, np.ndarray]:
+    """An arm with a light wrist, encoder counts and a filter that smooths them, and its true base values."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+    theta, t = model.parameters.nominal, np.arange(2500) / 500.0
+    path = Reference.of(np.column_stack([0.8 * np.sin(2.0 * t), 0.7 * np.sin(3.1 * t + 1.0), 0.9 * np.sin(4.3 * t)]),
+                        rate=500.0)
+    log = VirtualRobot(model, theta, PD([50.0, 100.0, 10.0], [3.0, 6.0, 0.6]), encoder=5e-5,
+                       torque_noise=[0.004, 0.03, 0.007]).record(path, seed=4)
+    found = Problem.of(model, prepare(log), nominal=theta, recordings=log)
+    return found, found.base.reduce(theta)
+
+
+def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
+    found, truth = coarse()
+    estimate = identify(found, "ekf")
+    assert np.linalg.norm(found.regression.stack().r @ (estimate.values - truth)) < 2e-3 * np.linalg.norm(
+        found.regression.stack().r @ truth)
+    assert np.mean(np.abs(estimate.values - truth) <= 1.96 * estimate.std) > 0.8
+
+
+def test_a_filter_that_goes_astray_says_so() -> None:
+    with pytest.raises(DynidError, match="lost the (parameters: they explain the torques to|motion of)"):
+        identify(coarse()[0], "ekf", {"doubt": 3.0, "passes": 1})
+
+
 def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     file = loadmat(data("emps", "DATA_EMPS.mat"))
     t, q, command = (file[name].ravel().astype(float) for name in ("t", "qm", "vir"))

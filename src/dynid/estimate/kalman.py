@@ -12,7 +12,7 @@ frequencies, where parameters live, in units of the power expected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ from dynid.robot.inertia import Array
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
 _SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
+_LOST = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
 _BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is blunted
 
 
@@ -42,7 +43,7 @@ class Noise:
 
 
 @method("ekf", "extended Kalman filter on state and parameters")
-def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.3, passes: int = 2,
+def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
 
@@ -53,7 +54,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.
 
 
 @method("ukf", "unscented Kalman filter on state and parameters")
-def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.3, passes: int = 1,
+def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
     points for every state and parameter. Options as those of `ekf`."""
@@ -153,7 +154,7 @@ def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Arra
 
 def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float, passes: int,
             position_noise: float | None, torque_noise: float | None) -> Estimate:
-    parts = problem.need_samples(name)
+    parts = _as_measured(problem, name)
     if passes < 1 or not doubt > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a doubt above zero")
     if start == "nominal":
@@ -177,6 +178,11 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
                 beta, root, news = _segment(machine, name, step, part, int(first), int(last), beta, root, noise)
                 power = max(power, *(_slow_power(column) for column in news.T))
         history.append({"values": beta.tolist(), "relative_error": problem.regression.relative_error(beta)})
+    least = problem.regression.relative_error(weighted_least_squares(problem).values)
+    if not history[-1]["relative_error"] < _LOST * least + 1.0:
+        raise NotPossibleError(f"method '{name}' lost the parameters: they explain the torques to "
+                               f"{history[-1]['relative_error']:.3g} %, least squares to {least:.3g} %; start from "
+                               "better parameters or give less doubt")
     covariance = power * root @ root.T
     facts = {"relative_error": problem.regression.relative_error(beta), "iterations": passes, "converged": True,
              "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(), "history": history,
@@ -186,6 +192,17 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
              "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise it "
                           "expects"}
     return Estimate(name, problem.model, problem.base, beta, covariance, norms > 0, diagnostics=facts)
+
+
+def _as_measured(problem: Problem, name: str) -> list[Samples]:
+    """The samples with positions and torques as they were logged, where the logs are at hand: smoothed ones are neither
+    white nor as good as their smoothness says."""
+    parts = list(problem.need_samples(name))
+    for k, (part, log) in enumerate(zip(parts, problem.recordings, strict=False)):
+        q, tau = (np.column_stack([np.interp(part.t, log.t, x[:, j]) for j in range(x.shape[1])])
+                  for x in (log.q, log.tau))
+        parts[k] = replace(part, q=q, tau=tau)
+    return parts
 
 
 def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,
