@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulate import Poles, Reference, VirtualRobot
+from dynid.study import Study, run_study
 
 ROBOT = Robot.builtin("scara2")
 MODEL = Model(ROBOT, (RigidBodies(), Viscous(), Coulomb()))
@@ -62,6 +64,22 @@ def test_unfiltered_least_squares_is_lost_and_instruments_are_not() -> None:
     history = iv.diagnostics["history"]
     assert history[0]["change"] is None and history[-1]["change"] < 0.005 and history[-1]["step"] < 0.1
     assert history[-1]["tracking_error"] < 0.1 * history[0]["tracking_error"]
+
+
+@pytest.mark.parametrize("friction", ["hard", "smooth"])
+def test_noise_that_drowns_the_torques_is_no_reason_to_refuse_instruments(friction: str) -> None:
+    # Second differences of these steps at 200 Hz make torques of 40 N m out of nothing; the motion has 5.
+    dry: dict[str, Any] = {"kind": "coulomb"} if friction == "hard" else \
+        {"kind": "coulomb", "sign": {"kind": "tanh", "width": 0.1}}
+    study = Study.of({"robot": "scara2", "repetitions": 6, "duration": 8.0, "rate": 200.0, "seed": 1,
+                      "controller": {"kind": "poles", "omega": [8.0, 12.0]}, "methods": ["iv"],
+                      "model": {"friction": ["viscous"], "terms": [dry]},
+                      "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0},
+                      "noise": {"encoder": 2e-4, "position": 1e-4, "torque": [0.1, 0.02]}})
+    result = run_study(study, workers=1)
+    found = result.score("iv")
+    assert found.converged == 1.0
+    assert np.sqrt(np.mean(((found.values - result.truth) / found.std) ** 2)) < 1.5
 
 
 @pytest.mark.parametrize("method", ["pc-iv", "pc-didim"])
