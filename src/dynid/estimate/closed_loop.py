@@ -62,16 +62,14 @@ class Loop:
     step: float | None
     notes: tuple[str, ...]
 
-    def law(self, inertia: Array) -> Controller:
-        """The law to simulate with joints of this inertia (dof,): the poles stay where the machine has them."""
+    def law(self, inertia: Array, scaled: bool = False) -> Controller:
+        """The law to simulate with joints of this inertia (dof,): of known poles the one that keeps them, of known
+        gains itself, or scaled so that the poles stay where the machine has them."""
         if isinstance(self.controller, Poles):
             return self.controller.tuned(inertia)
-        if self.shown is None or not isinstance(self.controller, PD | PID | Cascade):
+        if not scaled or self.shown is None or not isinstance(self.controller, PD | PID | Cascade):
             return self.controller
-        ratio = inertia / self.shown
-        if np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE)):
-            return self.controller
-        return self.controller.scaled(ratio)
+        return self.controller.scaled(inertia / self.shown)
 
     def inertia(self, theta: Array) -> Array:
         """Largest inertia of each joint along the references (dof,); refused where it is not positive."""
@@ -85,7 +83,31 @@ class Loop:
 
     def run(self, theta: Array) -> list[Simulation]:
         """The closed loop of every log with parameters theta (parameters,)."""
-        law = self.law(self.inertia(theta))
+        return self.tried(theta)[0]
+
+    def tried(self, theta: Array) -> tuple[list[Simulation], bool]:
+        """The closed loop of every log with parameters theta (parameters,), and whether gains were scaled for it.
+
+        Known gains are the machine's own, so a robot close to it follows the log with them and with no others; one
+        with far other inertia may not even stand with them. The inertia that a loop shows is too rough to tell which
+        it is, as gravity and friction pass for inertia there: where it differs, the log itself tells.
+        """
+        inertia = self.inertia(theta)
+        ratio = np.ones(len(inertia)) if self.shown is None else inertia / self.shown
+        if np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE)):
+            return self._simulated(theta, self.law(inertia)), False
+        tries: list[tuple[float, list[Simulation], bool]] = []
+        for scaled in (False, True):
+            try:
+                runs = self._simulated(theta, self.law(inertia, scaled))
+                tries.append((tracking(self, runs), runs, scaled))
+            except NotPossibleError:
+                if scaled and not tries:
+                    raise
+        _, runs, scaled = min(tries, key=lambda one: one[0])
+        return runs, scaled
+
+    def _simulated(self, theta: Array, law: Controller) -> list[Simulation]:
         return [simulate(self.model, theta, law, log.reference, step=self.step) for log in self.logs]
 
     def run_regular(self) -> list[Simulation]:
@@ -232,19 +254,6 @@ def regular_vector(model: LinearModel) -> Array | None:
     if any(name not in names for name in rotors):
         return None
     return np.array([1.0 if name in rotors else 0.0 for name in names])
-
-
-def run_towards(loop: Loop, theta: Array, last: Array | None) -> tuple[list[Simulation], Array]:
-    """The loop with parameters theta, or as far on the way to them from the last ones as a simulation carries."""
-    shares = (1.0,) if last is None else (1.0, 0.5, 0.25, 0.1)
-    for share in shares:
-        there = theta if last is None else last + share * (theta - last)
-        try:
-            return loop.run(there), there
-        except NotPossibleError:
-            if share == shares[-1]:
-                raise
-    raise ModelError("a simulation needs at least one try")
 
 
 def relaxed(new: tuple[Array, Array | None], old: tuple[Array, Array | None], changes: Sequence[float]
