@@ -22,7 +22,7 @@ SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which th
 METHODS = ("pc-wls", "pc-iv", "iv", "pc-didim")
 COUNT = np.deg2rad(2e-2)  # rad a count, a hundred times coarser than the machine's
 BANDWIDTH = 2.0 * np.pi * 10.0  # rad/s, of the position loops
-LOGS = 16  # of the virtual machine, at half its bandwidth
+LOGS, FEW = 16, 4  # of the virtual machine, at half its bandwidth; didim, which does not forgive that, takes long
 PUBLISHED = {  # mean of the six joints, percent
     "actual data": {"pc-wls": 5.85, "pc-iv": 6.03, "iv": 6.03, "pc-didim": 6.07},
     "coarse data": {"pc-wls": 26.1, "pc-iv": 6.67, "iv": 6.67, "pc-didim": 6.72},
@@ -63,6 +63,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
     misses, steps["half bandwidth"], reasons = _mistuned(progress)
     settled = {name: int(np.isfinite(found).sum()) for name, found in misses.items()}
+    tried = {name: len(found) for name, found in misses.items()}
     errors["half bandwidth"] = {name: float(np.median(found[np.isfinite(found)])) for name, found in misses.items()
                                 if settled[name]}
     spread = max(errors["actual data"].values()) - min(errors["actual data"].values())
@@ -82,7 +83,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"{free:.2f} %": both.any() and ours <= free,
     }
     return {"errors": errors, "steps": steps, "published": PUBLISHED, "filtered_least_squares": filtered,
-            "mistuned_logs": LOGS, "mistuned_settled": settled, "reasons": reasons,
+            "mistuned_logs": tried, "mistuned_settled": settled, "reasons": reasons,
             "checks": {words: bool(holds) for words, holds in checks.items()}}
 
 
@@ -102,7 +103,7 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
     other, path = machine.run(_path(1)), _path(0)
     torques = model.inverse_dynamics(theta, other.q, other.dq, other.ddq)
     names = ("pc-iv", "iv", "pc-didim")
-    misses = {name: np.full(LOGS, np.nan) for name in names}
+    misses = {name: np.full(FEW if name == "pc-didim" else LOGS, np.nan) for name in names}
     steps: dict[str, int | None] = {}
     reasons: dict[str, list[str]] = {name: [] for name in names}
     for k in range(LOGS):
@@ -110,7 +111,7 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
         recording = machine.record(path, seed=k + 1)
         samples = prepare(recording, cutoff=60, decimate=10, slow=0.05)
         problem = Problem.of(model, samples, recordings=recording, controller=law)
-        for name in names:
+        for name in names if k < FEW else names[:2]:
             try:
                 one = identify(problem, name, {"controller": slow})
             except NotPossibleError as error:
@@ -142,7 +143,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         cells = [f"{x[name]:.2f}" if name in x else "-" for name in METHODS for x in (theirs, ours)]
         rows.append((case, *cells, f"{ours['ols']:.2f}" if "ols" in ours else "-"))
     logs, settled = result["mistuned_logs"], result["mistuned_settled"]
-    shares = [cell for name in METHODS for cell in ("-", f"{settled[name]} of {logs}" if name in settled else "-")]
+    words = {name: f"{settled[name]} of {logs[name]}" for name in settled}
+    shares = [cell for name in METHODS for cell in ("-", words.get(name, "-"))]
     rows.append(("half bandwidth, settled", *shares, "-"))
     rows.append(("coarse, but filtered", *(["-"] * (2 * len(METHODS))), f"{result['filtered_least_squares']:.2f}"))
     return rows
