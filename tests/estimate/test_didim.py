@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,19 @@ RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_arm_of_the_tutorial_with_its_own_gains(seed: int) -> None:
-    # Gravity makes its loops show four times their inertia: gains scaled for that are not the machine's.
+def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
+    """With its gains and reference: gravity makes a loop show four times its inertia, and gains scaled for that are
+    not the machine's. Without: a loop that somebody made up must not lag by what gravity asks of it."""
     example = runpy.run_path(str(EXAMPLE / "make_logs.py"))
     model, theta = example["true_arm"](EXAMPLE / "arm.urdf")
     log = example["record"](seed, EXAMPLE / "arm.urdf")
     base = base_parameters(model)
     law = Cascade(kp=30.0, kv=(60.0, 80.0, 25.0), feedforward=True)
-    problem = Problem.of(model, prepare(log), base=base, recordings=log, controller=law)
+    if not known:
+        log = replace(log, reference=None, reference_velocity=None)
+    problem = Problem.of(model, prepare(log), base=base, recordings=log, controller=law if known else None)
     for method in ("didim", "iv"):
         estimate = identify(problem, method)
         score = (estimate.values - base.reduce(theta)) / estimate.std

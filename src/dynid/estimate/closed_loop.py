@@ -85,8 +85,9 @@ class Loop:
         """The closed loop of every log with parameters theta (parameters,)."""
         return self.tried(theta)[0]
 
-    def tried(self, theta: Array) -> tuple[list[Simulation], bool]:
-        """The closed loop of every log with parameters theta (parameters,), and whether gains were scaled for it.
+    def tried(self, theta: Array, follow: bool = False) -> tuple[list[Simulation], bool]:
+        """The closed loop of every log with parameters theta (parameters,), and whether gains were scaled for it;
+        follow: references as `reference` makes them.
 
         Known gains are the machine's own, so a robot close to it follows the log with them and with no others; one
         with far other inertia may not even stand with them. The inertia that a loop shows is too rough to tell which
@@ -95,11 +96,11 @@ class Loop:
         inertia = self.inertia(theta)
         ratio = np.ones(len(inertia)) if self.shown is None else inertia / self.shown
         if np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE)):
-            return self._simulated(theta, self.law(inertia)), False
+            return self._simulated(theta, self.law(inertia), follow), False
         tries: list[tuple[float, list[Simulation], bool]] = []
         for scaled in (False, True):
             try:
-                runs = self._simulated(theta, self.law(inertia, scaled))
+                runs = self._simulated(theta, self.law(inertia, scaled), follow)
                 tries.append((tracking(self, runs), runs, scaled))
             except NotPossibleError:
                 if scaled and not tries:
@@ -107,8 +108,24 @@ class Loop:
         _, runs, scaled = min(tries, key=lambda one: one[0])
         return runs, scaled
 
-    def _simulated(self, theta: Array, law: Controller) -> list[Simulation]:
-        return [simulate(self.model, theta, law, log.reference, step=self.step) for log in self.logs]
+    def _simulated(self, theta: Array, law: Controller, follow: bool) -> list[Simulation]:
+        return [simulate(self.model, theta, law, self.reference(log, theta, law) if follow else log.reference,
+                         step=self.step) for log in self.logs]
+
+    def reference(self, log: Log, theta: Array, law: Controller) -> Reference:
+        """The log's own reference, or where that was made up the one with which this robot follows the positions.
+
+        A loop without integral lags by what gravity and friction ask of it. qr = q + (tau(theta) + kd dq) / kp lets
+        it ask for just that: the inverse of the loop as `_from_positions` has it, with the whole torque.
+        """
+        if not log.made_up or not isinstance(law, Cascade):
+            return log.reference
+        gains, samples = law.law(self.model.dof), log.samples
+        if np.any(gains.follow != 0.0):
+            return log.reference
+        torque = self.model.regressor(samples.q, samples.dq, samples.ddq) @ theta
+        return Reference.of(samples.q + (torque + gains.kd * samples.dq) / gains.kp, rate=samples.rate,
+                            start=float(samples.t[0]))
 
     def run_regular(self) -> list[Simulation]:
         """The closed loop of unit inertias, the regular start (Janot, Vandanjon, Gautier, eq. 48-50)."""

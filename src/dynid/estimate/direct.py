@@ -46,7 +46,7 @@ from dynid.regression import Regression, Stacked, fold
 from dynid.regression.fold import Layout
 from dynid.regression.residuals import Correlation
 from dynid.robot.inertia import Array
-from dynid.simulate import Controller, Simulation, simulate_many
+from dynid.simulate import Controller, Simulation, simulate, simulate_many
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
 _NO_WORSE = 1.01  # times the last squared misfit of the torques that a step may have
@@ -167,17 +167,17 @@ def _advance(loop: Loop, theta: Array, last: Array | None, misfit: Callable[[lis
     """The loop with parameters theta, or so far on the way to them from the last ones that it can be simulated and its
     misfit is within the limit; and that share of the way."""
     if last is None:
-        return loop.run(theta), theta, 1.0
+        return loop.tried(theta, follow=True)[0], theta, 1.0
     for share in _SHARES[:-1]:
         there = last + share * (theta - last)
         try:
-            runs = loop.run(there)
+            runs = loop.tried(there, follow=True)[0]
         except NotPossibleError:
             continue
         if misfit(runs) <= limit:
             return runs, there, share
     there = last + _SHARES[-1] * (theta - last)
-    return loop.run(there), there, _SHARES[-1]
+    return loop.tried(there, follow=True)[0], there, _SHARES[-1]
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
@@ -225,7 +225,7 @@ def torque_slopes(problem: Problem, loop: Loop, theta: Array, samples: Sequence[
     """
     base = problem.base
     layout = Layout.of(problem.model, base)
-    _, scaled = loop.tried(theta)
+    _, scaled = loop.tried(theta, follow=True)
     normal, cross = np.zeros((len(base), len(base))), np.zeros((len(base), len(base)))
     for log, part in zip(loop.logs, samples, strict=True):
         slopes = _slopes(problem, loop, log, theta, sizes, scaled)
@@ -255,7 +255,11 @@ def _slopes(problem: Problem, loop: Loop, log: Log, theta: Array, sizes: Array, 
         moved = np.vstack([theta, theta + steps[:, None] * ways])
         try:
             laws = [loop.law(loop.inertia(row), scaled) for row in moved]
-            runs = simulate_many(problem.model, moved, laws, log.reference, step=loop.step, threads=problem.threads)
+            if log.made_up:
+                runs = [simulate(problem.model, row, law, loop.reference(log, row, law), step=loop.step)
+                        for row, law in zip(moved, laws, strict=True)]
+            else:
+                runs = simulate_many(problem.model, moved, laws, log.reference, step=loop.step, threads=problem.threads)
         except NotPossibleError:
             if shrink == 0.01:
                 raise
