@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import Poles, Reference, VirtualRobot
+from dynid.simulate import PD, Poles, Reference, VirtualRobot, joint_inertia
 from dynid.study import Study, run_study
 
 ROBOT = Robot.builtin("scara2")
@@ -136,10 +137,33 @@ def test_dry_columns_are_found_in_any_model() -> None:
 @pytest.mark.parametrize(("options", "words"), [
     ({"instruments": "luck"}, "instruments come from"), ({"start": "zero"}, "starts from 'regular'"),
     ({"transient": 1e3}, "no equation is left"), ({"controller": lambda *_: [0.0, 0.0]}, "regular start needs"),
+    ({"controller": PD([10.0, 1.0], [1.0, 0.0])}, "feedback of position and speed, joint 2 has none of speed"),
 ])
 def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:
     with pytest.raises(DynidError, match=words):
         identify(problem(True), "iv", options)
+
+
+def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> None:
+    """A second joint that stood still, though its reference moved."""
+    stuck = replace(log(), q=log().q * [1.0, 0.0])
+    samples = prepare(stuck, cutoff=20, decimate=20, slow=0.0)
+    blind = Problem.of(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
+    with pytest.raises(NotPossibleError, match="method 'iv' stopped at iteration 1: the instruments lost rank"):
+        identify(blind, "iv", {"instruments": "reference"})
+
+
+def test_a_function_as_the_controller_needs_no_inertia() -> None:
+    """The machine's own law, written as a function, gives what the law gives."""
+    gains = LAW.tuned(joint_inertia(MODEL, THETA, log().reference)).law(2)
+
+    def law(t: float, q: np.ndarray, dq: np.ndarray, qr: np.ndarray, dqr: np.ndarray, ddqr: np.ndarray) -> np.ndarray:
+        return gains.kp * (qr - q) - gains.kd * dq
+
+    known = replace(problem(True), nominal=THETA)
+    same, own = (identify(known, "iv", {"start": "nominal", "controller": one, "max_iterations": 4, "transient": 5.0})
+                 for one in (LAW, law))
+    assert np.all(np.abs(same.values - own.values) < 0.2 * own.std)
 
 
 def test_recordings_must_match_samples() -> None:

@@ -72,7 +72,10 @@ class Loop:
         return self.controller.scaled(inertia / self.shown)
 
     def inertia(self, theta: Array) -> Array:
-        """Largest inertia of each joint along the references (dof,); refused where it is not positive."""
+        """Largest inertia of each joint along the references (dof,), refused where it is not positive; ones for a law
+        that does not ask for it."""
+        if self.shown is None and not isinstance(self.controller, Poles):
+            return np.ones(self.model.dof)
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
         if np.any(found <= 0):
             j = int(np.argmin(found))
@@ -204,6 +207,11 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
         if made_up:
             raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed; give "
                              "the reference, or the loop's poles instead of its gains")
+        gains = law.law(problem.model.dof)
+        for name, values in (("position", gains.kp), ("speed", gains.kd)):
+            if not np.all(values > 0):
+                raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, joint "
+                                 f"{int(np.argmin(values)) + 1} has none of {name}; give its gains or the loop's poles")
         law, said = _with_lag(law, problem, logs)
         notes += said
         shown = _shown_inertia(law, logs)
