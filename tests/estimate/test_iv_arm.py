@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynid.study import Study, run_study
+from dynid.study.result import GROUPS
 
 STUDY: dict[str, Any] = {
     "robot": "staubli-tx40", "duration": 8.0, "rate": 1000.0, "seed": 1, "repetitions": 3,
@@ -40,3 +41,15 @@ def test_a_hard_sign_leaves_no_bias_of_its_own() -> None:
     result = run_study(Study.of(study), workers=1)
     quiet, loud = result.scores
     assert np.max(np.abs(quiet.bias) / loud.stated) < 0.02
+
+
+def test_intervals_hold_where_a_coarse_encoder_errs_most_at_low_speed() -> None:
+    """Twelve bits a turn, no filter: noise whose power follows the speed of each joint."""
+    result = run_study(Study.of({
+        "robot": "arm3r", "repetitions": 16, "duration": 10.0, "rate": 500.0, "seed": 3, "methods": ["iv"],
+        "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0},
+        "noise": {"encoder": 2.0 * np.pi / 4096, "torque": [0.05, 0.05, 0.02]}}), workers=1)
+    found = result.score("iv")
+    for group in GROUPS:
+        share = found.group(result.members(group))
+        assert share is not None and share["coverage"] > 0.92 and share["spread_over_stated"] > 0.4

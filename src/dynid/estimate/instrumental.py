@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter1d
 
 from dynid.consistency import fit
 from dynid.consistency.consistency import Form
@@ -52,6 +53,8 @@ from dynid.simulate import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
 _NOT_EXCITED = 1e-8  # share of an instrument column that is news, below which it is not told from the others
+_NEAR_ROWS = 11  # of the low rate, over which the amplitude of residuals is taken
+_QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,11 +342,14 @@ def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array
     Both are taken at the low rate, where the sum of Z times a residual loses nothing, as Z has no faster parts. S is
     summed over frequencies, S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P: the noise
     of second differences grows with the fourth power of frequency, and what it has above the motion must not count.
+    Residuals are stationary only once divided by their own amplitude, which then counts with the instruments: a coarse
+    encoder errs most where a joint is slow.
     """
     b, (rows, dof) = len(problem.base), low.residual.shape
-    instruments = [np.fft.rfft(z, axis=1) for z in low.z]
+    amplitude = _amplitude(low)
+    instruments = [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
     kept = low.kept.T
-    spectra = np.fft.rfft(kept * low.residual.T, axis=1)
+    spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
     both = np.full(spectra.shape[1], 2.0)  # a real series: every frequency but the ends stands for two
     both[0] = 1.0
     if rows % 2 == 0:
@@ -364,6 +370,15 @@ def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array
     covariance = np.zeros((b, b))
     covariance[np.ix_(projected.kept, projected.kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
     return covariance
+
+
+def _amplitude(low: Low) -> Array:
+    """How large the residuals of each joint are about each row (dof, rows), not below a fifth of their deviation."""
+    counts = (low.kept > 0.0).astype(float).T
+    near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
+    power, share = (np.maximum(x, 0.0) for x in near)  # sums that run along may end below zero by rounding
+    local = np.sqrt(power / np.maximum(share, 1.0 / _NEAR_ROWS))
+    return np.maximum(local, np.maximum(_QUIETEST * low.deviation, 1e-300)[:, None])
 
 
 def _free(instruments: Sequence[NDArray[np.complex128]], columns: Sequence[NDArray[np.int64]], weights: Array,
