@@ -49,8 +49,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = [("friction, method, parameters", "settled", "bias / spread", "unbiased", "biased", "coverage",
-             "torque error", "time")]
+    rows = [("friction", "method", "parameters", "bias / spread", "unbiased", "biased", "coverage")]
     for case, methods in result["scores"].items():
         for name, one in methods.items():
             for group in GROUPS:
@@ -58,7 +57,5 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
                 words = ("-",) * 4 if found is None else (
                     f"{found['bias_over_spread']:.2f}", f"{100 * found['unbiased_share']:.0f} %",
                     f"{100 * found['biased_share']:.0f} %", f"{100 * found['coverage']:.1f} %")
-                last = ("-", "-") if one["seconds"] is None else (f"{one['torque_error']:.2g} %",
-                                                                  f"{one['seconds']:.2f} s")
-                rows.append((f"{case}, {name}, {group}", f"{100 * one['converged']:.0f} %", *words, *last))
+                rows.append((case, name, group, *words))
     return rows

@@ -179,25 +179,25 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = [("table", "what", "theirs", "ours")]
-    rows += [("E.1", f"{name}, SI", f"{value:g}", f"{value:g}") for name, value in ROBOT.items()]
-    rows.append(("E.1", "friction, SI", "", f"{FRICTION:g}"))
+    rows = [("table", "what", "theirs", "ours", "worst, %")]
+    rows += [("E.1", f"{name}, SI", f"{value:g}", f"{value:g}", "") for name, value in ROBOT.items()]
+    rows.append(("E.1", "friction, SI", "", f"{FRICTION:g}", ""))
     for letter, series in (("a", COSINES), ("b", SINES)):
         for k, (right, left) in enumerate(series):
-            rows.append(("E.2", f"{letter}{k + 1} right, left", *[f"{right:g}, {left:g}"] * 2))
+            rows.append(("E.2", f"{letter}{k + 1} right, left", *[f"{right:g}, {left:g}"] * 2, ""))
     for k, truth in enumerate(result["truth"]):
         theirs = ESTIMATES["real"][k]
         rows.append(("E.3", f"beta{k + 1} real, kg mm s", "-" if theirs is None else f"{theirs:g}",
-                     f"{MM[k] * truth:.6g}"))
+                     f"{MM[k] * truth:.6g}", ""))
         for name in ("LS", "IV"):
             off, found = OFF[name][k], result["values"][name][0][k]
             rows.append(("E.3", f"beta{k + 1} {name}",
                          f"{ESTIMATES[name][k]:g}" + ("" if off is None else f" ({off:g} %)"),
-                         f"{MM[k] * found:.6g} ({100 * abs(found / truth - 1):.2f} %, worst log "
-                         f"{result['worst'][name][k]:.2f} %)"))
+                         f"{MM[k] * found:.6g} ({100 * abs(found / truth - 1):.2f} %)",
+                         f"{result['worst'][name][k]:.2f}"))
     for name, methods in FITNESS.items():
         for method, theirs in methods.items():
             found = result["medians"][name][method]
-            rows += [(name, f"{method}: {output}, %", f"{one:g}", f"{median:.2f}")
+            rows += [(name, f"{method}: {output}, %", f"{one:g}", f"{median:.2f}", "")
                      for output, one, median in zip(OUTPUTS, theirs, found, strict=True)]
     return rows

@@ -81,13 +81,13 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = [("parameter", "truth", *(f"{name}{end}" for name in result["published"] for end in (", theirs", ", ours")))]
-    for k, name in enumerate(result["names"]):
-        cells = [cell for column in result["published"]
-                 for cell in (f"{result['published'][column][k]:.3g}",
-                              f"{result['values'][column][k]:.4g} +- {result['deviations'][column][k]:.2g}")]
-        rows.append((name, f"{result['truth'][k]:.3g}", *cells))
-    rows.append(("steps", "", *(cell for column in result["published"] for cell in (
-        {"IV, filtered": "3", "IV, unfiltered": "2", "IV, half bandwidth": "6"}.get(column, ""),
-        str(result["steps"][column] or "")))))
+    rows = [("case", "parameter", "truth", "theirs", "ours", "deviation")]
+    steps = {"IV, filtered": "3", "IV, unfiltered": "2", "IV, half bandwidth": "6"}
+    for case, published in result["published"].items():
+        rows += [(case, name, f"{truth:.3g}", f"{theirs:.3g}", f"{ours:.4g}", f"{deviation:.2g}")
+                 for name, truth, theirs, ours, deviation in zip(
+                     result["names"], result["truth"], published, result["values"][case], result["deviations"][case],
+                     strict=True)]
+        if case in steps:
+            rows.append((case, "steps", "", steps[case], str(result["steps"][case]), ""))
     return rows

@@ -136,15 +136,12 @@ def _path(seed: int) -> Reference:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    heads = (f"{name}, {whose}" for name in METHODS for whose in ("theirs", "ours"))
-    rows = [("error, %", *heads, "least squares, ours")]
+    rows = [("case", "method", "theirs, %", "ours, %", "settled")]
+    logs, settled = result["mistuned_logs"], result["mistuned_settled"]
     for case, ours in result["errors"].items():
         theirs = result["published"][case]
-        cells = [f"{x[name]:.2f}" if name in x else "-" for name in METHODS for x in (theirs, ours)]
-        rows.append((case, *cells, f"{ours['ols']:.2f}" if "ols" in ours else "-"))
-    logs, settled = result["mistuned_logs"], result["mistuned_settled"]
-    words = {name: f"{settled[name]} of {logs[name]}" for name in settled}
-    shares = [cell for name in METHODS for cell in ("-", words.get(name, "-"))]
-    rows.append(("half bandwidth, settled", *shares, "-"))
-    rows.append(("coarse, but filtered", *(["-"] * (2 * len(METHODS))), f"{result['filtered_least_squares']:.2f}"))
-    return rows
+        for name in (*METHODS, "ols"):
+            if name in ours:
+                words = f"{settled[name]} of {logs[name]}" if case == "half bandwidth" else ""
+                rows.append((case, name, f"{theirs[name]:.2f}" if name in theirs else "-", f"{ours[name]:.2f}", words))
+    return [*rows, ("coarse data, filtered", "ols", "-", f"{result['filtered_least_squares']:.2f}", "")]
