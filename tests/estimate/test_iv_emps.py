@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,10 +44,11 @@ def test_the_published_parameters_simulate_the_log(emps: tuple[Recording, Cascad
     assert np.sqrt(np.mean((run.q - log.q) ** 2)) < 2e-5
 
 
+@pytest.mark.parametrize("settings", [{"cutoff": 100, "decimate": 10}, {"cutoff": 20}, {}], ids=str)
 @pytest.mark.parametrize("method", ["iv", "didim", "cloe", "clie"])
-def test_filtered(emps: tuple[Recording, Cascade], method: str) -> None:
+def test_filtered(emps: tuple[Recording, Cascade], method: str, settings: dict[str, Any]) -> None:
     log, law = emps
-    samples = prepare(log, cutoff=100, decimate=10)
+    samples = prepare(log, **settings)
     estimate = identify(Problem.of(MODEL, samples, recordings=log, controller=law), method)
     assert off(estimate, "M1") < 0.5
     assert off(estimate, "Fc1") < 3.0

@@ -11,8 +11,8 @@ frequencies, where parameters live, in units of the power expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -154,7 +154,7 @@ def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Arra
 
 def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float, passes: int,
             position_noise: float | None, torque_noise: float | None) -> Estimate:
-    parts = _as_measured(problem, name)
+    parts = problem.as_logged(name)
     if passes < 1 or not doubt > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a doubt above zero")
     least = weighted_least_squares(problem).values
@@ -176,8 +176,8 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
     raise ModelError(f"method '{name}' needs at least one try")
 
 
-def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: list[Samples], beta: Array, least: Array,
-            doubt: float, passes: int, noise_of: Callable[[Samples, Array], Noise]) -> Estimate:
+def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Sequence[Samples], beta: Array,
+            least: Array, doubt: float, passes: int, noise_of: Callable[[Samples, Array], Noise]) -> Estimate:
     """The filter through all logs, again and again; refused where it ends far from what least squares explain."""
     regression = problem.regression
     stacked = regression.stack()
@@ -206,17 +206,6 @@ def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: li
              "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise it "
                           "expects"}
     return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, norms > 0, diagnostics=facts)
-
-
-def _as_measured(problem: Problem, name: str) -> list[Samples]:
-    """The samples with positions and torques as they were logged, where the logs are at hand: smoothed ones are neither
-    white nor as good as their smoothness says."""
-    parts = list(problem.need_samples(name))
-    for k, (part, log) in enumerate(zip(parts, problem.recordings, strict=False)):
-        q, tau = (np.column_stack([np.interp(part.t, log.t, x[:, j]) for j in range(x.shape[1])])
-                  for x in (log.q, log.tau))
-        parts[k] = replace(part, q=q, tau=tau)
-    return parts
 
 
 def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,

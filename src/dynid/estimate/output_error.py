@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -57,9 +57,9 @@ class Fitted:
 
 def _gauss_newton(problem: Problem, name: str, output: Output, start: Start, tolerance: float, max_iterations: int,
                   step: float | None, controller: Controller | None, transient: float | None) -> Estimate:
-    loop = make_loop(problem, name, controller, step)
-    dropped = loop.settled if transient is None else transient
     beta = _first(problem, start, controller, step)
+    loop = make_loop(replace(problem, samples=problem.as_logged(name)), name, controller, step)
+    dropped = loop.settled if transient is None else transient
     scale = _scales(problem, beta)
     history: list[dict[str, Any]] = []
     change, damping = np.inf, 0.0

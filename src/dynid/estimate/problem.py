@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
@@ -59,6 +61,16 @@ class Problem:
         if not self.samples:
             raise ModelError(f"method '{method}' looks at the samples again and cannot work from a saved fold alone")
         return self.samples
+
+    def as_logged(self, method: str) -> tuple[Samples, ...]:
+        """The samples with positions and torques as they were logged, where the logs are at hand: filtered ones hide
+        noise they still have, and lag behind a motion that was simulated without the filter."""
+        parts = list(self.need_samples(method))
+        for k, log in enumerate(self.recordings):
+            q, tau = (np.column_stack([np.interp(parts[k].t, log.t, x[:, j]) for j in range(x.shape[1])])
+                      for x in (log.q, log.tau))
+            parts[k] = replace(parts[k], q=q, tau=tau)
+        return tuple(parts)
 
     def need_nominal(self, method: str) -> Array:
         """The nominal parameters, or a refusal that names the method."""
