@@ -110,7 +110,8 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
         progress(f"virtual TX40 at half bandwidth, log {k + 1} of {LOGS}")
         recording = machine.record(path, seed=k + 1)
         samples = prepare(recording, cutoff=60, decimate=10, slow=0.05)
-        problem = Problem.of(model, samples, recordings=recording, controller=law)
+        # The robot's file holds the truth here, which no method may see.
+        problem = replace(Problem.of(model, samples, recordings=recording, controller=law), nominal=None)
         for name in names if k < FEW else names[:2]:
             try:
                 one = identify(problem, name, {"controller": slow})

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.estimate import Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording.prepare import prepare
+from dynid.recording.read import read
+from dynid.robot import Robot
 from dynid.study import Study, run_study
 from dynid.study.result import GROUPS
 
+MAPPINGS = Path(__file__).resolve().parents[2] / "reproductions" / "mappings"
 STUDY: dict[str, Any] = {
     "robot": "staubli-tx40", "duration": 8.0, "rate": 1000.0, "seed": 1, "repetitions": 3,
     "model": {"rotor": True, "friction": ["viscous", "coulomb"]},
@@ -53,3 +61,16 @@ def test_intervals_hold_where_a_coarse_encoder_errs_most_at_low_speed() -> None:
     for group in GROUPS:
         share = found.group(result.members(group))
         assert share is not None and share["coverage"] > 0.92 and share["spread_over_stated"] > 0.4
+
+
+def test_a_real_arm_whose_law_nobody_told(data: Callable[..., Path]) -> None:
+    """The Panda's torques are those of its links: one loop a joint at this rate would not hold its wrist."""
+    robot = Robot.load(data("panda", "panda_arm.urdf"))
+    log = read(data("panda"), MAPPINGS / "panda.toml", robot)
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
+    problem = Problem.of(model, prepare(log), recordings=log)
+    least = identify(problem, "wls").diagnostics["relative_error"]
+    for name, cost in (("iv", 0.1), ("pc-iv", 0.2)):
+        found = identify(problem, name).diagnostics
+        assert found["relative_error"] < least + cost
+        assert "no controller was given: a loop with both poles at 150 rad/s is simulated" in found["notes"]

@@ -25,6 +25,7 @@ from dynid.simulate import (
     Reference,
     Simulation,
     dry_elements,
+    inertia_matrices,
     joint_inertia,
     simulate,
 )
@@ -33,6 +34,7 @@ Start = Literal["regular", "nominal", "wls"]
 DEFAULT_BANDWIDTH = 40.0  # Hz, of a loop nobody told us about
 _CLOSE = 2.0  # within this factor of the inertia that the loop shows, its true gains are simulated unchanged
 _SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
+_BEARABLE = 1.0  # share of a speed that one tick of its feedback may take away
 _SETTLED = 5.0  # time constants after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)
 _SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
 _ROUNDING = 1e-3  # of the tolerance: torques that change less than this have settled, however good the data are
@@ -51,7 +53,8 @@ class Log:
 class Loop:
     """All logs of a problem with the control law, ready to be simulated with any parameters.
 
-    shown (dof,): inertia of each joint that the logged loop shows; None where the law does not need it.
+    shown (dof,): inertia of each joint that the logged loop shows; None where the law does not need it. assumed: nobody
+    told the law.
     """
 
     model: LinearModel
@@ -61,15 +64,35 @@ class Loop:
     settled: float
     step: float | None
     notes: tuple[str, ...]
+    assumed: bool = False
 
-    def law(self, inertia: Array, scaled: bool = False) -> Controller:
-        """The law to simulate with joints of this inertia (dof,): of known poles the one that keeps them, of known
-        gains itself, or scaled so that the poles stay where the machine has them."""
+    def law(self, theta: Array, scaled: bool = False, any_will_do: bool = False) -> Controller:
+        """The law to simulate parameters theta (parameters,) with: of known poles the one that keeps them, of known
+        gains itself, or scaled so that the poles stay where the machine has them.
+
+        any_will_do: for instruments, which any robot close to the log gives. Of a law that nobody told, a computed
+        torque then puts the poles where joints feel each other so much that one loop a joint would not hold them.
+        """
+        inertia = self.inertia(theta)
         if isinstance(self.controller, Poles):
-            return self.controller.tuned(inertia)
+            law = self.controller.tuned(inertia)
+            if not (any_will_do and self.assumed and isinstance(self.model, Model)) or self._holds(theta, law):
+                return law
+            omega, damping = (np.asarray(x, dtype=float) for x in (self.controller.omega, self.controller.damping))
+            return ComputedTorque(self.model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
         if not scaled or self.shown is None or not isinstance(self.controller, PD | PID | Cascade):
             return self.controller
         return self.controller.scaled(inertia / self.shown)
+
+    def _holds(self, theta: Array, law: Cascade) -> bool:
+        """Whether one tick of the speed feedback, T M^-1 kd, stays well below what a sampled loop can bear, 2."""
+        damping = law.law(self.model.dof).kd
+        for log in self.logs:
+            few = log.reference.q[:: max(1, len(log.reference) // 50)]
+            once = np.linalg.solve(inertia_matrices(self.model, theta, few), np.diag(damping)) / log.reference.rate
+            if np.abs(np.linalg.eigvals(once)).max() > _BEARABLE:
+                return False
+        return True
 
     def inertia(self, theta: Array) -> Array:
         """Largest inertia of each joint along the references (dof,), refused where it is not positive; ones for a law
@@ -99,11 +122,11 @@ class Loop:
         inertia = self.inertia(theta)
         ratio = np.ones(len(inertia)) if self.shown is None else inertia / self.shown
         if np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE)):
-            return self._simulated(theta, self.law(inertia), follow), False
+            return self._simulated(theta, self.law(theta, any_will_do=not follow), follow), False
         tries: list[tuple[float, list[Simulation], bool]] = []
         for scaled in (False, True):
             try:
-                runs = self._simulated(theta, self.law(inertia, scaled), follow)
+                runs = self._simulated(theta, self.law(theta, scaled, not follow), follow)
                 tries.append((tracking(self, runs), runs, scaled))
             except NotPossibleError:
                 if scaled and not tries:
@@ -182,12 +205,12 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     """The loop of a problem: references of its logs, or made from the positions where a log has none."""
     parts = problem.need_samples(method)
     law = controller or problem.controller
-    notes = []
+    notes, assumed = [], law is None
     if law is None:
         slowest = min(part.rate for part in parts)
         omega = min(2.0 * np.pi * DEFAULT_BANDWIDTH, 0.15 * slowest)
         law = Poles(np.full(problem.model.dof, omega))
-        notes.append(f"no controller was given: a cascade with both poles at {omega:.3g} rad/s is simulated")
+        notes.append(f"no controller was given: a loop with both poles at {omega:.3g} rad/s is simulated")
     logs = []
     for k, part in enumerate(parts):
         recording = problem.recordings[k] if problem.recordings else None
@@ -216,7 +239,7 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
         notes += said
         shown = _shown_inertia(law, logs)
         notes.append("inertia of the joints that the logged loop shows: " + ", ".join(f"{x:.3g}" for x in shown))
-    return Loop(problem.model, tuple(logs), law, shown, _settling(law, shown), step, tuple(notes))
+    return Loop(problem.model, tuple(logs), law, shown, _settling(law, shown), step, tuple(notes), assumed)
 
 
 def first_run(problem: Problem, loop: Loop, start: Start) -> list[Simulation]:

@@ -83,13 +83,10 @@ def consistent_estimate(problem: Problem, name: str, weights: Array, consistency
         stacked = stack_enough(problem.regression, weights)
         solution = solve(problem.regression, stacked)
         best = fit(consistency, problem.base, stacked)
-        nominal = _nominal(problem, consistency, fill_with)
         covariance, found = honest_covariance(problem, solution, weights)
         # What the true robot's misfit is above the least, to be expected: less than that says nothing.
         unsure = float(np.sum((stacked.r @ covariance) * stacked.r))
-        theta = fill(consistency, stacked.r @ problem.base.matrix, stacked.rho, best.theta,
-                     tolerance=max(min(_FILL_TOLERANCE * best.misfit, unsure), 1e-9 * best.misfit, 1e-300),
-                     nominal=None if nominal is None else nominal.matrices)
+        theta, source = filled(problem, consistency, stacked, best, unsure, fill_with)
         beta = problem.base.matrix @ theta
         shown = Solution(beta, solution.inverse, solution.identified, solution.confounded, solution.condition)
         facts = diagnostics(problem, shown, weights, covariance, found)
@@ -98,12 +95,23 @@ def consistent_estimate(problem: Problem, name: str, weights: Array, consistency
             "consistent": True, "active": active_names(best), "excess_misfit": best.excess,
             "unconstrained_relative_error": problem.regression.relative_error(solution.beta),
             "smallest_eigenvalue": consistency.smallest_eigenvalue(theta), "form": consistency.form,
-            "filled_with": "central" if nominal is None else "nominal",
+            "filled_with": source,
             "deviation": "of the unconstrained estimate" if not best.active else
                          "of the unconstrained estimate, projected on the border of the set where conditions are "
                          "active; too small where one is only just active",
         }
         return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, facts)
+
+
+def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, unsure: float,
+           fill_with: Fill = "auto") -> tuple[Array, str]:
+    """The best fit with what motion leaves open chosen well (see `fill`), as far as it costs less than `unsure`, the
+    weighted squares that noise is worth; and what it was chosen by."""
+    nominal = _nominal(problem, consistency, fill_with)
+    theta = fill(consistency, stacked.r @ problem.base.matrix, stacked.rho, best.theta,
+                 tolerance=max(min(_FILL_TOLERANCE * best.misfit, unsure), 1e-9 * best.misfit, 1e-300),
+                 nominal=None if nominal is None else nominal.matrices)
+    return theta, "central" if nominal is None else "nominal"
 
 
 def active_names(best: Fit) -> list[str]:

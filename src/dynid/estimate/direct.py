@@ -254,7 +254,7 @@ def _slopes(problem: Problem, loop: Loop, log: Log, theta: Array, sizes: Array, 
         steps = shrink * sizes
         moved = np.vstack([theta, theta + steps[:, None] * ways])
         try:
-            laws = [loop.law(loop.inertia(row), scaled) for row in moved]
+            laws = [loop.law(row, scaled) for row in moved]
             if log.made_up:
                 runs = [simulate(problem.model, row, law, loop.reference(log, row, law), step=loop.step)
                         for row, law in zip(moved, laws, strict=True)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from dynid.consistency import fit
+from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import Form
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import closed_loop
@@ -28,7 +29,7 @@ from dynid.estimate.closed_loop import (
     stopped,
     tracking,
 )
-from dynid.estimate.consistent import consistency_of
+from dynid.estimate.consistent import consistency_of, filled
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import (
     WINDOW,
@@ -53,6 +54,7 @@ from dynid.simulate import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
 _NOT_EXCITED = 1e-8  # share of an instrument column that is news, below which it is not told from the others
+_INSIDE = 0.003  # share of the squares that noise is worth which may be spent on a robot well inside the set
 _NEAR_ROWS = 11  # of the low rate, over which the amplitude of residuals is taken
 _QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
 
@@ -135,8 +137,8 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
     consistency = consistency_of(problem, form=form)
 
     def constrained(projected: Projected, rows: int) -> tuple[Array, Array | None]:
-        best = fit(consistency, problem.base, _stacked(problem, projected, rows))
-        return best.beta, best.theta
+        theta = _inside(problem, consistency, projected, rows)
+        return problem.base.matrix @ theta, theta
 
     how = How(start, tolerance, max_iterations, step, controller, transient)
     return _iterate(problem, "pc-iv", constrained, instruments, how)
@@ -206,7 +208,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
             break
         weights = 1.0 / np.maximum(low.deviation, 1e-9 * low.deviation.max()) if low.deviation.max() > 0 else weights
         try:
-            runs, simulated = _run(problem, loop, projected, simulated, rows, notes)
+            runs, simulated = _run(problem, loop, projected, found, rows, notes)
         except NotPossibleError as error:
             raise stopped(name, iteration + 1, error) from None
         clean = [at_samples(log.samples, run) for log, run in zip(loop.logs, runs, strict=True)]
@@ -238,21 +240,50 @@ def _moving(loop: Loop, measured: Sequence[Measured], clean: Sequence[Samples], 
     return [soften(~rows, there, 0.5 * WINDOW) for rows, there in zip(still, clean, strict=True)]
 
 
-def _run(problem: Problem, loop: Loop, projected: Projected, theta: Array, rows: int,
+def _run(problem: Problem, loop: Loop, projected: Projected, found: tuple[Array, Array | None], rows: int,
          notes: list[str]) -> tuple[list[Simulation], Array]:
-    """The loop with the last estimate; where that robot cannot move, with the consistent one that fits as well as any
-    can. An instrument may come from any robot close to the machine."""
+    """The loop with the last estimate, or where that robot cannot move with a consistent one that fits as well as any
+    can: the best of all or one well inside, whichever follows the log better. An instrument may come from any robot
+    close to the machine."""
+    theta = problem.base.expand(found[0]) if found[1] is None else found[1]
     try:
         return loop.run(theta), theta
-    except NotPossibleError:
-        if not problem.model.parameters.bodies:
+    except NotPossibleError as error:
+        if found[1] is not None or not problem.model.parameters.bodies:
             raise
-        best = fit(consistency_of(problem), problem.base, _stacked(problem, projected, rows))
-        runs = loop.run(best.theta)
-        words = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
-        if words not in notes:
-            notes.append(words)
-        return runs, best.theta
+        reason = error
+    words = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
+    notes += [] if words in notes else [words]
+    consistency, tries = consistency_of(problem), []
+    for near in (partial(_border, problem, consistency, projected, rows),
+                 partial(_inside, problem, consistency, projected, rows)):
+        try:
+            theta = near()
+            runs = loop.run(theta)
+            tries.append((tracking(loop, runs), runs, theta))
+        except NotPossibleError:
+            continue
+    if not tries:
+        raise reason
+    _, runs, theta = min(tries, key=lambda one: one[0])
+    return runs, theta
+
+
+def _border(problem: Problem, consistency: Consistency, projected: Projected, rows: int) -> Array:
+    """The consistent parameters (parameters,) that fit best, as a rule on the border of the set."""
+    return fit(consistency, problem.base, _stacked(problem, projected, rows)).theta
+
+
+def _inside(problem: Problem, consistency: Consistency, projected: Projected, rows: int) -> Array:
+    """Consistent parameters (parameters,) that fit as well as noise can tell, and otherwise lie well inside: on the
+    border light links have hardly any inertia, which no controller holds."""
+    stacked = _stacked(problem, projected, rows)
+    best = fit(consistency, problem.base, stacked)
+    noise = len(projected.kept) * stacked.rest / max(rows, 1)
+    try:
+        return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
+    except NotPossibleError:
+        return best.theta
 
 
 def _stacked(problem: Problem, projected: Projected, rows: int) -> Stacked:

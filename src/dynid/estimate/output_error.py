@@ -20,7 +20,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.residuals import autocovariance
 from dynid.robot.inertia import Array
-from dynid.simulate import Controller, simulate_many
+from dynid.simulate import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
@@ -120,7 +120,7 @@ def _scales(problem: Problem, beta: Array) -> Array:
 
 def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Output, dropped: float) -> Fitted:
     """Central differences: the loop is as smooth in its parameters as its friction."""
-    law = loop.law(loop.inertia(problem.base.expand(beta)))
+    law = loop.law(problem.base.expand(beta))
     moves = _STEP * np.diag(scale)
     moved = np.vstack([beta, *(beta + sign * move for move in moves for sign in (1.0, -1.0))])
     thetas = np.array([problem.base.expand(row) for row in moved])
@@ -141,10 +141,15 @@ def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Out
     return Fitted(np.concatenate(residual), np.concatenate(jacobian))
 
 
+def _runs(loop: Loop, theta: Array) -> list[Simulation]:
+    law = loop.law(theta)
+    return [simulate(loop.model, theta, law, log.reference, step=loop.step) for log in loop.logs]
+
+
 def _cost(problem: Problem, loop: Loop, beta: Array, output: Output, dropped: float, weights: Array) -> float:
     theta = problem.base.expand(beta)
     total = 0.0
-    for log, run in zip(loop.logs, loop.run(theta), strict=True):
+    for log, run in zip(loop.logs, _runs(loop, theta), strict=True):
         there = at_samples(log.samples, run)
         miss = log.samples.q - there.q if output == "position" else log.samples.tau - there.tau
         decimation = low_decimation(log.samples)
@@ -172,7 +177,7 @@ def _estimate(problem: Problem, name: str, loop: Loop, beta: Array, here: Fitted
     inverse = np.zeros((b, b))
     inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
     covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
-    runs = loop.run(problem.base.expand(beta))
+    runs = _runs(loop, problem.base.expand(beta))
     facts = closed_loop.facts(loop, history, dropped) | {
         "relative_error": problem.regression.relative_error(beta),
         "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(),
