@@ -14,6 +14,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
 from dynid.recording import Samples
+from dynid.recording.resample import at_times
 from dynid.robot.inertia import Array
 from dynid.simulate import (
     PD,
@@ -263,8 +264,7 @@ def at_samples(samples: Samples, run: Simulation) -> Samples:
     if np.all(np.abs(place - whole) < 1e-3):
         q, dq, ddq, tau = run.q[whole], run.dq[whole], ddq[whole], run.tau[whole]
     else:
-        q, dq, ddq, tau = (np.column_stack([np.interp(samples.t, run.t, x[:, j]) for j in range(x.shape[1])])
-                           for x in (run.q, run.dq, ddq, run.tau))
+        q, dq, ddq, tau = (at_times(samples.t, run.t, x) for x in (run.q, run.dq, ddq, run.tau))
     return replace(samples, q=np.ascontiguousarray(q), dq=np.ascontiguousarray(dq), ddq=np.ascontiguousarray(ddq),
                    tau=np.ascontiguousarray(tau))
 
@@ -362,8 +362,7 @@ def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) ->
     for log, recording in zip(logs, problem.recordings, strict=True):
         rate = log.reference.rate
         cutoff = butter(4, 0.04, output="sos")
-        q, tau = (np.column_stack([np.interp(log.reference.t, recording.t, x[:, j]) for j in range(x.shape[1])])
-                  for x in (recording.q, recording.tau))
+        q, tau = (at_times(log.reference.t, recording.t, x) for x in (recording.q, recording.tau))
         seen = (gains.kp * (log.reference.q - q) + gains.kd * gains.follow * log.reference.dq - tau) / gains.kd
         dq = np.gradient(q, 1.0 / rate, axis=0)
         ddq = np.gradient(dq, 1.0 / rate, axis=0)

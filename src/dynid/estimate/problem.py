@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
-
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
+from dynid.recording.resample import at_times
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import Progress
 from dynid.robot.inertia import Array
@@ -67,8 +66,7 @@ class Problem:
         noise they still have, and lag behind a motion that was simulated without the filter."""
         parts = list(self.need_samples(method))
         for k, log in enumerate(self.recordings):
-            q, tau = (np.column_stack([np.interp(parts[k].t, log.t, x[:, j]) for j in range(x.shape[1])])
-                      for x in (log.q, log.tau))
+            q, tau = (at_times(parts[k].t, log.t, x) for x in (log.q, log.tau))
             parts[k] = replace(parts[k], q=q, tau=tau)
         return tuple(parts)
 

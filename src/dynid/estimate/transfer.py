@@ -11,6 +11,7 @@ from scipy.signal import bilinear, lfilter, lfiltic
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop
 from dynid.recording import Samples
+from dynid.recording.resample import at_times
 from dynid.robot.inertia import Array
 from dynid.simulate import Reference
 
@@ -67,13 +68,11 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
 
 
 def _measured(log: Log) -> Array:
-    return np.column_stack([np.interp(log.reference.t, log.samples.t, log.samples.q[:, j])
-                            for j in range(log.samples.dof)])
+    return at_times(log.reference.t, log.samples.t, log.samples.q)
 
 
 def _at(log: Log, q: Array, reference: Reference) -> Samples:
     motion = Reference.of(q, rate=reference.rate, start=reference.start)
-    rows = (np.column_stack([np.interp(log.samples.t, motion.t, x[:, j]) for j in range(x.shape[1])])
-            for x in (motion.q, motion.dq, motion.ddq))
-    position, velocity, acceleration = rows
+    position, velocity, acceleration = (at_times(log.samples.t, motion.t, x)
+                                        for x in (motion.q, motion.dq, motion.ddq))
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)

@@ -266,6 +266,11 @@ def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments,
     return out
 
 
+def at_times(at: Array, t: Array, x: Array) -> Array:
+    """Signals x (rows, n) given at times t (rows,), at other times (m, n): straight between rows, held beyond them."""
+    return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
+
+
 def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
     """(grid,) whether the measurements left and right of a grid point are at most `distance` s apart."""
     right = np.clip(np.searchsorted(stamps, grid), 1, len(stamps) - 1)

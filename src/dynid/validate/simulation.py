@@ -13,6 +13,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.closed_loop import make_loop
 from dynid.model import Model
 from dynid.recording import Recording, Samples
+from dynid.recording.resample import at_times
 from dynid.robot.inertia import Array
 from dynid.simulate import PD, Cascade, Controller, Reference, TorqueDriven, simulate
 from dynid.simulate.plant import can_compile
@@ -183,8 +184,7 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
     _refuse_indefinite(estimate, recording.q)
     run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
                    step=min(_STEP, 1.0 / reference.rate) if step is None else step)
-    q, tau = (np.column_stack([np.interp(recording.t, run.t, x[:, j]) for j in range(x.shape[1])])
-              for x in (run.q, run.tau))
+    q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
     return SimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
                         np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
 
