@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -166,23 +167,20 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
         raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{start}'")
     machine = Machine(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
     # What a doubt stands for may be too far for the slopes of a light arm: then a filter that doubts less goes on.
-    for less in (1.0, 0.3, 0.1):
+    go = partial(_passes, problem, name, step, machine, parts, first, least, passes,
+                 lambda part, beta: _noise(problem, part, beta, position_noise, torque_noise))
+    for less in (1.0, 0.3):
         try:
-            return _passes(problem, name, step, machine, parts, first, least, less * doubt, passes,
-                           lambda part, beta: _noise(problem, part, beta, position_noise, torque_noise))
+            return go(less * doubt)
         except NotPossibleError:
-            if less == 0.1:
-                raise
-    raise ModelError(f"method '{name}' needs at least one try")
+            continue
+    return go(0.1 * doubt)
 
 
 def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Sequence[Samples], beta: Array,
-            least: Array, doubt: float, passes: int, noise_of: Callable[[Samples, Array], Noise]) -> Estimate:
+            least: Array, passes: int, noise_of: Callable[[Samples, Array], Noise], doubt: float) -> Estimate:
     """The filter through all logs, again and again; refused where it ends far from what least squares explain."""
-    regression = problem.regression
-    stacked = regression.stack()
-    norms = np.linalg.norm(stacked.r, axis=0)
-    alone = np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
+    regression, alone = problem.regression, problem.alone()
     scale = doubt * np.maximum(np.abs(beta), 0.1 * alone)
     history: list[dict[str, Any]] = []
     root, power = np.diag(scale), 0.0
@@ -205,7 +203,7 @@ def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Se
              "doubt": doubt, "innovation_power": power,
              "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise it "
                           "expects"}
-    return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, norms > 0, diagnostics=facts)
+    return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, alone > 0, diagnostics=facts)
 
 
 def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,

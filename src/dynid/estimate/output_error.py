@@ -10,7 +10,7 @@ from scipy.signal import oaconvolve
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import closed_loop
-from dynid.estimate.closed_loop import Loop, at_samples, make_loop, stopped, tracking
+from dynid.estimate.closed_loop import Log, Loop, at_samples, make_loop, stopped, tracking
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
@@ -112,10 +112,7 @@ def _first(problem: Problem, start: Start, controller: Controller | None, step: 
 
 def _scales(problem: Problem, beta: Array) -> Array:
     """A size for each base parameter: a hundredth of the torque it could explain alone, or its own value."""
-    stacked = problem.regression.stack()
-    norms = np.linalg.norm(stacked.r, axis=0)
-    alone = 0.01 * np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
-    return np.maximum(np.maximum(np.abs(beta), alone), 1e-12)
+    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.alone()), 1e-12)
 
 
 def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Output, dropped: float) -> Fitted:
@@ -130,15 +127,20 @@ def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Out
         series = [getattr(at_samples(log.samples, run), "q" if output == "position" else "tau") for run in runs]
         measured = log.samples.q if output == "position" else log.samples.tau
         slopes = [(a - b) / (2.0 * _STEP * size) for a, b, size in zip(series[1::2], series[2::2], scale, strict=True)]
-        stack = np.stack([measured - series[0], *slopes], axis=2)
-        decimation = low_decimation(log.samples)
-        late = log.samples.t >= log.samples.t[0] + dropped
-        if decimation is not None:
-            stack = decimate_columns(stack, decimation, log.samples.segments)
-            late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
-        residual.append(stack[late, :, 0])
-        jacobian.append(stack[late, :, 1:])
+        stack = _late(log, np.stack([measured - series[0], *slopes], axis=2), dropped)
+        residual.append(stack[:, :, 0])
+        jacobian.append(stack[:, :, 1:])
     return Fitted(np.concatenate(residual), np.concatenate(jacobian))
+
+
+def _late(log: Log, series: Array, dropped: float) -> Array:
+    """Series over the samples of a log (samples, ..) at the low rate, without the start that is dropped, s."""
+    decimation = low_decimation(log.samples)
+    late = log.samples.t >= log.samples.t[0] + dropped
+    if decimation is not None:
+        series = decimate_columns(series, decimation, log.samples.segments)
+        late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
+    return series[late]
 
 
 def _runs(loop: Loop, theta: Array) -> list[Simulation]:
@@ -152,12 +154,7 @@ def _cost(problem: Problem, loop: Loop, beta: Array, output: Output, dropped: fl
     for log, run in zip(loop.logs, _runs(loop, theta), strict=True):
         there = at_samples(log.samples, run)
         miss = log.samples.q - there.q if output == "position" else log.samples.tau - there.tau
-        decimation = low_decimation(log.samples)
-        late = log.samples.t >= log.samples.t[0] + dropped
-        if decimation is not None:
-            miss = decimate_columns(miss, decimation, log.samples.segments)
-            late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
-        total += float(np.sum((miss[late] * weights) ** 2))
+        total += float(np.sum((_late(log, miss, dropped) * weights) ** 2))
     return total
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
@@ -69,6 +71,13 @@ class Problem:
             q, tau = (at_times(parts[k].t, log.t, x) for x in (log.q, log.tau))
             parts[k] = replace(parts[k], q=q, tau=tau)
         return tuple(parts)
+
+    def alone(self) -> Array:
+        """The value (base,) with which each base parameter alone would make torques as large as the measured ones; zero
+        where it makes none."""
+        stacked = self.regression.stack()
+        norms = np.linalg.norm(stacked.r, axis=0)
+        return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
 
     def need_nominal(self, method: str) -> Array:
         """The nominal parameters, or a refusal that names the method."""
