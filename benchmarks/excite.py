@@ -11,13 +11,13 @@ import numpy as np
 from _peers import best, robots
 from scipy.optimize import minimize
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array
 from dynid.excite import Criterion, FourierSeries, Limits, excite
 from dynid.excite.design import Design, design
 from dynid.excite.starts import random_motion, safe_posture, worst
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 
 SEEDS = range(5)
 WAM_BUDGET, ROBOT_BUDGET = 20.0, 8.0  # s; the WAM is asked for within 60

@@ -10,8 +10,8 @@ import pinocchio as pin
 from _peers import best, motion, pinocchio_of
 
 from dynid import dynamics
-from dynid.dynamics.threads import over_samples, thread_count
 from dynid.robot import Robot
+from dynid.threads import over_samples, thread_count
 
 SAMPLES, PEER_SAMPLES = 100_000, 3_000
 

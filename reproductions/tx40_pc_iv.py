@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from _data import data, log
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.simulate import Poles, Reference, VirtualRobot
 
 SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which the data's own recipe drops a joint's rows

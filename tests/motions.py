@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
+from dynid.arrays import Array
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 def fourier(dof: int, *, seconds: float = 20.0, rate: float = 200.0, seed: int = 0, speed: float = 1.5,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.robot import BASE, Body, Frame, Joint, Robot
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 # Sousa, table 4.4: a_1..a_6, b_1..b_6, q_0 of each joint of trajectory A.
 TRAJECTORY_A = np.array([

@@ -7,12 +7,12 @@ import pytest
 from motions import arm, low_passed, motion
 from scipy import stats
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, essential, identify
 from dynid.estimate.least_squares import joint_weights
 from dynid.model import Parameter, Parameters
 from dynid.recording import Samples
-from dynid.robot.inertia import Array
 
 
 class Ten:

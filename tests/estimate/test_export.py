@@ -14,12 +14,12 @@ import pytest
 from motions import arm, motion
 from robots import random_inertia
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, Payload, Scara, Stribeck, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 FRICTION = ("viscous", "coulomb")
 

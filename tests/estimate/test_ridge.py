@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from motions import arm, low_passed, motion
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.ridge import parameter_scales
@@ -13,7 +14,6 @@ from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 DEVIATIONS = np.array([0.3, 0.2, 0.05])
 

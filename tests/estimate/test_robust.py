@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from motions import arm, low_passed, motion
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.estimate.robust import huber, tukey
 from dynid.recording import Samples
 from dynid.regression import base_parameters
-from dynid.robot.inertia import Array
 
 DEVIATIONS = np.array([0.3, 0.2, 0.05])
 

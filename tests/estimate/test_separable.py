@@ -10,6 +10,7 @@ import pytest
 from motions import fourier, low_passed
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.estimate import separable as module
@@ -17,7 +18,6 @@ from dynid.model import Model, Parameter, Parameters, RigidBodies, Stribeck
 from dynid.recording import Decimation, Samples
 from dynid.regression import base_parameters, fold
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 DELTA, ALPHA = 8.0, 1.7
 VALUES = {"M1": 1.0, "Fc1": 3.0, "Fsc1": -1.2, "Fv1": 0.5, "Fo1": 0.1, "Fnl1": 1.0}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from motions import arm, motion
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Parameter, Parameters
 from dynid.recording import Samples
-from dynid.robot.inertia import Array
 
 
 class Straight:

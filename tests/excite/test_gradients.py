@@ -7,6 +7,7 @@ import pytest
 from robots import random_robot, to_pinocchio
 
 from dynid import dynamics
+from dynid.arrays import Array
 from dynid.dynamics.tree import tree_of
 from dynid.excite import CRITERIA, Criterion, Information, magnitudes
 from dynid.excite.adjoint import adjoint_kernel
@@ -35,7 +36,6 @@ from dynid.recording import Samples
 from dynid.regression import base_parameters, fold
 from dynid.regression.fold import Layout
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 @pytest.mark.parametrize("seed", range(5))

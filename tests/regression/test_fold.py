@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from motions import arm, fourier, motion
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.model import Parameter, Parameters, Scara
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import BaseParameters, Factor, Regression, base_parameters, fold
-from dynid.robot.inertia import Array
 
 
 class Given:

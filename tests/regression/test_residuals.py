@@ -10,11 +10,11 @@ from motions import arm, low_passed, motion
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
+from dynid.arrays import Array
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import base_parameters, fold
 from dynid.regression.residuals import autocovariance, correlation, residuals
-from dynid.robot.inertia import Array
 
 
 def autoregressive(rng: np.random.Generator, count: int, a: float) -> Array:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from motions import fourier
 
+from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.model import LinearModel, Model, Scara, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.simulate import Cascade
 from dynid.validate import cross_validate, reconstruct, simulation_checks, verdict
 

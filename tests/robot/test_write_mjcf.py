@@ -11,11 +11,11 @@ import pytest
 from robots import random_robot
 
 from dynid import dynamics
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.robot import Robot, builtin_names, inertia_problems
 from dynid.robot import inertia as ten
 from dynid.robot.dh import from_dh
-from dynid.robot.inertia import Array
 from dynid.robot.write_mjcf import to_mjcf
 
 

@@ -15,10 +15,10 @@ import pytest
 from robots import random_inertia
 
 from dynid import dynamics
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_urdf import urdf_with_inertias
 

@@ -10,6 +10,7 @@ import pytest
 from robots import random_robot, to_pinocchio
 from scipy.integrate import solve_ivp
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import (
     AsymmetricCoulomb,
@@ -30,7 +31,6 @@ from dynid.model import (
     make_terms,
 )
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.simulate import (
     PD,
     PID,

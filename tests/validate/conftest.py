@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import LinearModel, Model, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

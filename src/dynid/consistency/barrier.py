@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import Consistency
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Matrices:
     places (b, k), basis (b, k, n, n), weights (b,), pull (b, n, n).
     """
 
-    places: NDArray[np.int64]
+    places: Ints
     basis: Array
     shift: float
     weights: Array

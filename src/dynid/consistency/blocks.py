@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynid.robot.inertia import Array
+from dynid.arrays import Array, Ints
 
 Cone = Literal["zero", "nonnegative", "soc", "psd"]
 Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass"]
@@ -34,7 +33,7 @@ def smat(vector: Array) -> Array:
     return matrix
 
 
-def triangle(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def triangle(n: int) -> tuple[Ints, Ints]:
     """Rows and columns of the upper triangle of an n x n matrix, column by column."""
     column, row = np.tril_indices(n)
     return row, column
@@ -51,7 +50,7 @@ class Block:
     name: str
     kind: Kind
     cone: Cone
-    columns: NDArray[np.int64]
+    columns: Ints
     rows: Array
     offset: Array
     balance: Array

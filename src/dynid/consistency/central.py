@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
-from dynid.robot.inertia import Array
 
 _ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
 

@@ -8,14 +8,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Ints
 from dynid.consistency.blocks import Block, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 Form = Literal["pseudo", "spatial"]
 ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit"]
@@ -75,7 +74,7 @@ class Consistency:
                                  "link's frame; give it in metres, in that frame")
 
     @cached_property
-    def bodies(self) -> dict[str, NDArray[np.int64]]:
+    def bodies(self) -> dict[str, Ints]:
         """For each body the places of its ten numbers."""
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
@@ -84,7 +83,7 @@ class Consistency:
         return bodies
 
     @cached_property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Ints:
         """The same as one array (bodies, 10)."""
         return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
 
@@ -168,7 +167,7 @@ class Consistency:
                 yield Violation(limit.whose, "mass-limit", f"{limit.text} does not hold: it is {mass:.6g} kg", over)
 
 
-def _centre_block(body: str, columns: NDArray[np.int64], limit: CentreLimit) -> Block:
+def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> Block:
     """Limits on c = (MX MY MZ) / M become linear or conic in the moments and the mass."""
     name = f"limit on the centre of mass of link '{body}'"
     if isinstance(limit, Ellipsoid):

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.consistency.blocks import slack
 from dynid.consistency.consistency import Consistency, Violation
 from dynid.consistency.interior import interior_point, pulled_inside, scales
 from dynid.consistency.program import solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
-from dynid.robot.inertia import Array
 
 _ATTEMPTS = 8
 TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector counts as possible

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency.blocks import Block, slack, smat
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point, pulled_inside, scales
 from dynid.consistency.program import Answer, solve_program
 from dynid.errors import NotPossibleError
 from dynid.regression import BaseParameters, Stacked
-from dynid.robot.inertia import Array
 
 _GIANT = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
 _HARDLY = 0.25  # share of the torques' squares: a relative error of one half

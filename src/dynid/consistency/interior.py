@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency.blocks import Block
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.program import Answer, solve_program
 from dynid.errors import NotPossibleError
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
 _TAKES_PART = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.robot.robot import Shape
 
 _ROUND = 12  # points on a circle that stand for it; the polygon goes around the circle

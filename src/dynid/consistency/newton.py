@@ -8,11 +8,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space
 from scipy.linalg.lapack import dpotrf
 
+from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
-from dynid.dynamics.threads import one_blas_thread
 from dynid.errors import NotPossibleError
-from dynid.robot.inertia import Array
+from dynid.threads import one_blas_thread
 
 _STEPS = 120
 _NEAR = 0.95  # share of the way to the border that a step may go

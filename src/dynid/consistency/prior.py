@@ -18,13 +18,13 @@ from typing import Literal
 import numpy as np
 from scipy.special import multigammaln
 
+from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 Metric = Literal["entropic", "euclidean"]
 STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from iron to hardly any

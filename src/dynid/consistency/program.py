@@ -10,9 +10,9 @@ import clarabel
 import numpy as np
 from scipy.sparse import csc_matrix
 
+from dynid.arrays import Array
 from dynid.consistency.blocks import Block
 from dynid.errors import NotPossibleError
-from dynid.robot.inertia import Array
 
 # Clarabel's own regularisation (1e-8) costs five digits of the objective at forty links; "almost solved" must still
 # mean an objective good to 1e-7.

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
-from dynid.dynamics.threads import over_samples
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import BASE, Robot
-from dynid.robot.inertia import Array
+from dynid.threads import over_samples
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
@@ -72,7 +72,7 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     return out[0] if single else out
 
 
-def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: NDArray[np.int64],
+def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
     """Chosen entries of the regressor, each contiguous over the samples, for one thread of a fold.
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dynid.arrays import Array
 from dynid.dynamics.tiles import BORROWING, JOINT, TILE, joint_tile
 from dynid.dynamics.tree import Tree
-from dynid.robot.inertia import Array
 
 LANES = 8
 # First row of: cos, sin and value of q; pose in the parent r p; frame R P; axis S; velocity V; acceleration A; the ten

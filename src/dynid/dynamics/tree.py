@@ -6,10 +6,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Ints
 from dynid.robot import Joint, Robot
-from dynid.robot.inertia import Array
 
 
 class Tree(NamedTuple):
@@ -22,7 +21,7 @@ class Tree(NamedTuple):
     gravity (3,).
     """
 
-    parent: NDArray[np.int64]
+    parent: Ints
     pose: Array
     axis: Array
     gravity: Array

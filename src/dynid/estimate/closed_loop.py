@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import bilinear, butter, lfilter, lfiltic, sosfiltfilt
 
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
-from dynid.robot.inertia import Array
 from dynid.simulate import (
     PD,
     PID,
@@ -279,7 +278,7 @@ def tracking(loop: Loop, runs: Sequence[Simulation]) -> float:
     return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
 
 
-def standing(loop: Loop, speeds: Sequence[Array], theta: Array | None, reference: Reference) -> NDArray[np.bool_]:
+def standing(loop: Loop, speeds: Sequence[Array], theta: Array | None, reference: Reference) -> Bools:
     """(samples, dof): rows in which dry friction that acts on a joint has no clear sign in any of the motions whose
     velocities (samples, dof) are given."""
     if theta is None:

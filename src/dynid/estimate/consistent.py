@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
 from dynid.consistency.blocks import smat, svec
 from dynid.consistency.central import fill
@@ -23,7 +24,6 @@ from dynid.consistency.prior import (
     euclidean_rows,
     nominal_model,
 )
-from dynid.dynamics.threads import one_blas_thread
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import Solution, diagnostics, honest_covariance, joint_weights, solve, stack_enough
@@ -31,7 +31,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.model import Model
 from dynid.regression import Stacked
 from dynid.regression.residuals import correlation
-from dynid.robot.inertia import Array
+from dynid.threads import one_blas_thread
 
 Fill = Literal["auto", "central", "nominal"]
 # Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit

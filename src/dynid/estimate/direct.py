@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array, Bools
 from dynid.consistency import fit
 from dynid.consistency.consistency import Form
 from dynid.errors import ModelError, NotPossibleError
@@ -30,7 +31,7 @@ from dynid.estimate.closed_loop import (
 )
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments import WINDOW, Bools, low_decimation, smoothed_velocity, soften
+from dynid.estimate.instruments import WINDOW, low_decimation, smoothed_velocity, soften
 from dynid.estimate.least_squares import (
     Solution,
     diagnostics,
@@ -45,7 +46,6 @@ from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Regression, Stacked, fold
 from dynid.regression.fold import Layout
 from dynid.regression.residuals import Correlation
-from dynid.robot.inertia import Array
 from dynid.simulate import Controller, Simulation, simulate, simulate_many
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried

@@ -6,20 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.stats import f as f_distribution
 
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import joint_weights, linear_estimate, noise_matrix, solve, stack_enough
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
-from dynid.robot.inertia import Array
 
 CRITERIA = ("deviation", "f-test")
 ROWS = ("effective", "all")
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

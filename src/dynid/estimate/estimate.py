@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Bools
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Estimate:
     base: BaseParameters
     values: Array
     covariance: Array
-    identified: NDArray[np.bool_]
+    identified: Bools
     theta: Array | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
 from dynid.model import Coulomb, Model, Payload, RotorInertia, Viscous
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_urdf import encoding_of, urdf_with_inertias

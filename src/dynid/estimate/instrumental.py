@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from dynid.arrays import Array, Ints
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import Form
 from dynid.errors import ModelError, NotPossibleError
@@ -33,7 +34,6 @@ from dynid.estimate.consistent import consistency_of, filled
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import (
     WINDOW,
-    Bools,
     Measured,
     Shadow,
     dry_columns,
@@ -49,7 +49,6 @@ from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.fold import Layout, triangular
-from dynid.robot.inertia import Array
 from dynid.simulate import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
@@ -70,7 +69,7 @@ class Projected:
     r: Array
     rho: Array
     z: Array
-    kept: NDArray[np.int64]
+    kept: Ints
     rest: float
 
     @property
@@ -321,7 +320,7 @@ class Low:
     z: list[Array]
     residual: Array
     kept: Array
-    columns: tuple[NDArray[np.int64], ...]
+    columns: tuple[Ints, ...]
     scale: float
     deviation: Array
     relative_error: float
@@ -412,8 +411,8 @@ def _amplitude(low: Low) -> Array:
     return np.maximum(local, np.maximum(_QUIETEST * low.deviation, 1e-300)[:, None])
 
 
-def _free(instruments: Sequence[NDArray[np.complex128]], columns: Sequence[NDArray[np.int64]], weights: Array,
-          kept: NDArray[np.int64], both: Array) -> list[Array]:
+def _free(instruments: Sequence[NDArray[np.complex128]], columns: Sequence[Ints], weights: Array,
+          kept: Ints, both: Array) -> list[Array]:
     """Share of the noise that the fit leaves in the residuals of each joint, near each frequency (frequencies,).
 
     A fit takes noise away at the few frequencies of the motion, where the instruments are and S is summed, and leaves

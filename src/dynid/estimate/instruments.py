@@ -19,19 +19,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import binary_closing, binary_erosion
 from scipy.signal import oaconvolve
 
-from dynid.dynamics.threads import pool, thread_count
+from dynid.arrays import Array, Bools
 from dynid.model import LinearModel
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters
 from dynid.regression.fold import Layout, triangular
-from dynid.robot.inertia import Array
+from dynid.threads import pool, thread_count
 
-Bools = NDArray[np.bool_]
 WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smoothed
 _CHUNK = 8192  # rows worked on at once
 _MEMORY = 400_000_000  # bytes of measured entries kept between iterations

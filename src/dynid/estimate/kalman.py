@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import weighted_least_squares
@@ -26,7 +27,6 @@ from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
 from dynid.regression.fold import triangular
 from dynid.regression.residuals import autocovariance
-from dynid.robot.inertia import Array
 
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative

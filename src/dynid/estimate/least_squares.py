@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.residuals import Correlation, correlation
-from dynid.robot.inertia import Array
 
 _NOT_EXCITED = 1e-9  # share of a column that is news, below which the data do not tell it from the others
 
@@ -27,7 +26,7 @@ class Solution:
 
     beta: Array
     inverse: Array
-    identified: NDArray[np.bool_]
+    identified: Bools
     confounded: dict[str, tuple[str, ...]]
     condition: float
 
@@ -125,7 +124,7 @@ def naive_covariance(regression: Regression, solution: Solution, weights: Array,
     return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
 
 
-def inflation(covariance: Array, naive: Array, identified: NDArray[np.bool_]) -> float:
+def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     """How many times too small deviations from the naive covariance are, in the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import (
@@ -20,7 +21,6 @@ from dynid.estimate.least_squares import (
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, fold
 from dynid.regression.residuals import residuals
-from dynid.robot.inertia import Array
 
 _EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 _CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may not be one and the same

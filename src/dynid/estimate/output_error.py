@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.signal import oaconvolve
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import closed_loop
 from dynid.estimate.closed_loop import Log, Loop, at_samples, make_loop, stopped, tracking
@@ -19,7 +20,6 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.residuals import autocovariance
-from dynid.robot.inertia import Array
 from dynid.simulate import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]

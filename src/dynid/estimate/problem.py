@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
@@ -16,7 +17,6 @@ from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import Progress
-from dynid.robot.inertia import Array
 from dynid.simulate import Controller
 
 

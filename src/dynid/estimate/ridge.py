@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import diagnostics, honest_covariance, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
-from dynid.robot.inertia import Array
 
 RULES = ("one-deviation", "minimum")
 _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import (
@@ -21,7 +22,6 @@ from dynid.estimate.least_squares import (
 from dynid.estimate.problem import Problem, method
 from dynid.regression import fold
 from dynid.regression.residuals import residuals
-from dynid.robot.inertia import Array
 
 _NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one
 _START = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values

@@ -16,9 +16,10 @@ from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import minimum_filter
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import (
@@ -35,10 +36,6 @@ from dynid.model import LinearModel, Model, Parameter, Parameters
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import fill_columns
-from dynid.robot.inertia import Array
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once

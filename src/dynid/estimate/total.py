@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from dynid.arrays import Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import Solution, complete, joint_weights, solve, stack_enough
@@ -46,7 +46,7 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     return complete(problem, "tls", solution, weights, extra)
 
 
-def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> NDArray[np.bool_]:
+def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
     """Which base parameters (base,) have a column without error."""
     names = problem.base.names
     if exact is None:
@@ -58,7 +58,7 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> NDArray[np.
     return np.array([name in exact for name in names])
 
 
-def _solve(stacked: Stacked, plain: Solution, known: NDArray[np.bool_], ratio: float) -> tuple[Solution, float]:
+def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tuple[Solution, float]:
     """Total least squares on the columns that the data excite, and the smallest singular value over the torque."""
     b = len(stacked.r)
     order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.identified & ~known)])

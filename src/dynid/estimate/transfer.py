@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.signal import bilinear, lfilter, lfiltic
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
-from dynid.robot.inertia import Array
 from dynid.simulate import Reference
 
 

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Ints
 from dynid.dynamics.kernels import base_rows, move
 from dynid.dynamics.tiles import AXIS, BODY, JOINT, OPTIONS, TEN, TILE, WRENCH, add_tile, joint_tile
-from dynid.robot.inertia import Array
 
-Ints = NDArray[np.int64]
 MOTION = 9  # rows: adjoints of W, E, A of a body
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.check import check
 from dynid.excite.constraints import TorqueLimit
 from dynid.excite.limits import Limits
 from dynid.excite.trajectory import Path, Piecewise, Trajectory, quintic_between
-from dynid.robot.inertia import Array
 
 _TRIES = 40
 _LONGER = 1.25

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.excite.constraints import UNIT, TorqueLimit
 from dynid.excite.limits import Limits
 from dynid.excite.space import Space
 from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory
-from dynid.robot.inertia import Array
 
-Ints = NDArray[np.int64]
 TOLERANCE = 1e-9
 _CHUNK = 4096
 
@@ -82,7 +80,7 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
     return [(0.0, trajectory.duration)]
 
 
-def _peak(signal: Array, skip: NDArray[np.bool_] | None = None) -> tuple[Array, Ints]:
+def _peak(signal: Array, skip: Bools | None = None) -> tuple[Array, Ints]:
     """Largest value of each column (n,), with what a smooth signal could add between grid points, and its row."""
     high = signal.copy()
     if len(signal) > 2:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Ints
 from dynid.excite.information import Information
 from dynid.excite.sensitivity import sensitivity
 from dynid.excite.space import Space
-from dynid.robot.inertia import Array
 
-Ints = NDArray[np.int64]
 UNIT = 0.2  # m; an overlap of that much counts as an excess of 1
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.robot.inertia import Array
 
 Value = tuple[float, Array]
 _LOST = 1e-15  # eigenvalues below this share of the largest are rounding

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.check import LimitReport, check
 from dynid.excite.constraints import Constraint, SpaceLimit, TorqueLimit
@@ -21,7 +22,6 @@ from dynid.excite.trajectory import Trajectory
 from dynid.model import LinearModel, Model, make_terms
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
 _FEWEST, _MOST = 160, 500

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.errors import ModelError
 from dynid.excite.check import LimitReport
@@ -15,7 +16,6 @@ from dynid.excite.limits import Limits
 from dynid.excite.trajectory import Trajectory, times
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

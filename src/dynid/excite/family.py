@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.trajectory import (
     BSpline,
@@ -21,7 +22,6 @@ from dynid.excite.trajectory import (
     power_functions,
     spline_functions,
 )
-from dynid.robot.inertia import Array
 
 KINDS = ("fourier", "fourier+quintic", "bspline")
 

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.blas import dgemm, dsyrk
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.excite.sensitivity import sensitivity, term_places
 from dynid.model import LinearModel, Model
 from dynid.regression import BaseParameters, Regression
 from dynid.regression.fold import Layout, triangular
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excite.space import Space
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

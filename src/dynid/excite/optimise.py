@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.dynamics.threads import side_by_side, thread_count
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.approach import approach
 from dynid.excite.check import LimitReport, check
@@ -26,7 +26,7 @@ from dynid.excite.trajectory import Trajectory
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters, Regression
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side, thread_count
 
 Progress = Callable[[float, float], None]  # seconds so far, best value so far
 

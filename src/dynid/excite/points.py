@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excite.limits import Limits
 from dynid.excite.trajectory import Piecewise, quintic_between
-from dynid.robot.inertia import Array
 
 
 def _points(points: ArrayLike, limits: Limits | None = None) -> Array:

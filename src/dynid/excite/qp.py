@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dynid.arrays import Array
 from dynid.dynamics.tiles import OPTIONS
-from dynid.robot.inertia import Array
 
 
 @njit(**OPTIONS)

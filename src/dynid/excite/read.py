@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.robot.inertia import Array
 from dynid.simulate import Reference
 
 _EVEN = 1e-3  # share of a period by which time stamps may be off

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.excite.constraints import Constraint
 from dynid.excite.criteria import Criterion
 from dynid.excite.family import Family
 from dynid.excite.information import Information
 from dynid.excite.limits import Limits
 from dynid.excite.qp import solve_qp
-from dynid.robot.inertia import Array
-
-Ints = NDArray[np.int64]
 
 ROOM = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
 _NEAR = 0.3  # rows closer to their limit than this share of it take part from the beginning
@@ -203,7 +200,7 @@ class Problem:
         return rows.reshape(len(s), dof * k), np.maximum(left[s, i, j] / half, 0.0)
 
 
-def _peaks_in_time(x: Array) -> NDArray[np.bool_]:
+def _peaks_in_time(x: Array) -> Bools:
     """Local maxima along the second axis of (4, m, dof)."""
     peak = np.ones(x.shape, dtype=bool)
     rise = x[:, 1:] >= x[:, :-1]
@@ -212,7 +209,7 @@ def _peaks_in_time(x: Array) -> NDArray[np.bool_]:
     return peak
 
 
-def _peaks(x: Array) -> NDArray[np.bool_]:
+def _peaks(x: Array) -> Bools:
     """Local maxima along the first axis of (m, K)."""
     return _peaks_in_time(x[None])[0]
 

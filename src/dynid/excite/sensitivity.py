@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.dynamics.tree import tree_of
 from dynid.excite.adjoint import adjoint_kernel
 from dynid.model import (
@@ -35,7 +36,6 @@ from dynid.model.terms import Place, chosen, coupling_matrix, fill_entries
 from dynid.regression.fold import Layout
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 _STEP = 1e-6  # of central differences, rad, rad/s, rad/s^2
 

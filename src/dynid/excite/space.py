@@ -11,17 +11,16 @@ from functools import cached_property
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
 from dynid.dynamics.tiles import OPTIONS
 from dynid.dynamics.tree import tree_of
 from dynid.errors import DynidError
 from dynid.robot import BASE, Robot, Shape
-from dynid.robot.inertia import Array
 from dynid.robot.pose import inverse
 
-Ints = NDArray[np.int64]
 _PROBES = 200  # random postures that tell which contacts are always there
 
 

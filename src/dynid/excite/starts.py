@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.excite.qp import solve_qp
 from dynid.excite.search import Problem
-from dynid.robot.inertia import Array
 
 _POSTURES = 400
 _DRAWS = 30

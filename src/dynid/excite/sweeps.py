@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite.check import check
 from dynid.excite.constraints import TorqueLimit
 from dynid.excite.limits import Limits
 from dynid.excite.points import joint_speeds, trapezoids
 from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
-from dynid.robot.inertia import Array
 
 
 def _home(home: ArrayLike | None, limits: Limits) -> Array:

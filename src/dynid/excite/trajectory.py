@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.robot.inertia import Array
 
 
 class Motion(NamedTuple):

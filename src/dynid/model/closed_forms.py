@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model.friction import Sign
 from dynid.model.motion import solve_motion
 from dynid.model.parameters import Parameter, Parameters
-from dynid.robot.inertia import Array
 
 
 def _two(name: str, *signals: ArrayLike) -> list[Array]:

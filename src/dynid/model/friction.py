@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model.parameters import Parameter
 from dynid.model.terms import Entries, chosen, coupling_matrix, joint_parameter, joint_unit
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 SignKind = Literal["hard", "tanh", "arctan"]
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynid import dynamics
-from dynid.dynamics.threads import over_samples
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model.friction import (
     AsymmetricCoulomb,
@@ -28,9 +28,7 @@ from dynid.model.motion import solve_motion
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Shaped, Spring, Term, fill_entries
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
-
-Bools = NDArray[np.bool_]
+from dynid.threads import over_samples
 
 
 class LinearModel(Protocol):
@@ -69,7 +67,7 @@ class Model:
         return self.robot.dof
 
     @cached_property
-    def _columns(self) -> tuple[tuple[Parameter, ...], list[NDArray[np.int64]]]:
+    def _columns(self) -> tuple[tuple[Parameter, ...], list[Ints]]:
         """All parameters in order, and for each term the places of its own among them."""
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
@@ -94,7 +92,7 @@ class Model:
                 found[joint, columns[parameter]] = True
         return found
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: NDArray[np.int64], out: Array) -> None:
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
         """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.
 
         place (dof, parameters): the row of out (rows, samples) each goes to, -1 for nowhere.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.robot.inertia import Array
 
 
 def solve_motion(inertia: Array, torque: Array) -> Array:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Parameters:
         return tuple(item.unit for item in self.items)
 
     @property
-    def positive(self) -> NDArray[np.bool_]:
+    def positive(self) -> Bools:
         """Which must not be below zero (parameters,)."""
         return np.array([item.positive for item in self.items], dtype=bool)
 
     @property
-    def bodies(self) -> dict[str, NDArray[np.int64]]:
+    def bodies(self) -> dict[str, Ints]:
         """For each rigid body the places of its ten numbers, in the order XX XY XZ YY YZ ZZ MX MY MZ M."""
         places: dict[str, list[int]] = {}
         for k, item in enumerate(self.items):

@@ -16,17 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid import dynamics
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.parameters import Parameter
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 Entries = Iterator[tuple[int, int, Array]]
-Place = NDArray[np.int64]
+Place = Ints
 
 
 class Term(Protocol):

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 FEW = 100  # samples; below this nothing can be said about frequency or noise
 
@@ -69,7 +68,7 @@ def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
     """Joints that stand still and torques that say nothing."""
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
-    def those(mask: NDArray[np.bool_]) -> str:
+    def those(mask: Bools) -> str:
         chosen = [name for name, yes in zip(names, mask, strict=True) if yes]
         return ("joint " if len(chosen) == 1 else "joints ") + ", ".join(chosen)
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.recording.layout import Column, Layout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
 from dynid.recording.source import Block, Fault, Values, rechunk
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9}
@@ -188,7 +187,7 @@ def _epoch_unit(time: Values) -> str | None:
     return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
 
 
-def _seconds(current: Layout, times: Sequence[Values], counted: NDArray[np.int64], clock: _Clock,
+def _seconds(current: Layout, times: Sequence[Values], counted: Ints, clock: _Clock,
              notes: list[str]) -> Array:
     """Time from the first row of the log (n,), s. Integers are subtracted before they become doubles."""
     if current.mapping.rate is not None:
@@ -213,8 +212,8 @@ def _seconds(current: Layout, times: Sequence[Values], counted: NDArray[np.int64
     return elapsed + (whole[1] - clock.origin[1]).astype(float) * 1e-9 if len(whole) == 2 else elapsed
 
 
-def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: NDArray[np.int64], signals: dict[str, Array],
-                clock: _Clock, notes: list[str]) -> NDArray[np.bool_]:
+def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, signals: dict[str, Array],
+                clock: _Clock, notes: list[str]) -> Bools:
     """Which rows have a stamp of their own; an error where time runs backwards."""
     if not len(t):
         return np.zeros(0, dtype=bool)

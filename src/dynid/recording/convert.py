@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.columns import listed
 from dynid.recording.mapping import SI, Mapping, gears, per_joint
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import welch
 
+from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.recording.filters import Segments
-from dynid.robot.inertia import Array
 
 _FEWEST = 64  # samples below which a spectrum says nothing
 _BINS = 120  # logarithmic frequency bins kept for the choice and for the report
@@ -57,7 +56,7 @@ class Spectrum:
                 for j, name in enumerate(names)}
 
 
-def position_spectrum(q: Array, rate: float, segments: Segments, moving: NDArray[np.bool_], source: str) -> Spectrum:
+def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
     """From q (samples, joints) on a uniform grid; the longest segment is looked at. moving: (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < _FEWEST:

@@ -14,12 +14,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import butter, fftconvolve, sosfilt
 
+from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
 from dynid.recording.samples import Decimation
-from dynid.robot.inertia import Array
 
 _DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
 _BLOCK = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
@@ -35,13 +34,13 @@ def reach(decimation: Decimation) -> int:
     return len(impulse_response(decimation)) // 2
 
 
-def decimated_rows(segments: NDArray[np.int64], decimation: Decimation) -> NDArray[np.int64]:
+def decimated_rows(segments: Ints, decimation: Decimation) -> Ints:
     """The rows that the decimated rows stand on: every `total`-th of each segment, from its first."""
     picks = [np.arange(start, stop, decimation.total, dtype=np.int64) for start, stop in segments]
     return np.concatenate(picks) if picks else np.zeros(0, dtype=np.int64)
 
 
-def decimate_columns(x: Array, decimation: Decimation, segments: NDArray[np.int64]) -> Array:
+def decimate_columns(x: Array, decimation: Decimation, segments: Ints) -> Array:
     """x (samples, ...) -> (decimated rows, ...), each segment by itself, rows as `decimated_rows` says.
 
     Near the border of a segment the weights that would fall outside are left out and the others scaled
@@ -57,7 +56,7 @@ def decimate_columns(x: Array, decimation: Decimation, segments: NDArray[np.int6
     return out.reshape(len(out), *x.shape[1:])
 
 
-def decimate_piece(x: Array, decimation: Decimation, rows: NDArray[np.int64], first: int,
+def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
                    segment: tuple[int, int], out: Array | None = None) -> Array:
     """The decimated values at `rows` of one segment when only a piece of the data is at hand.
 

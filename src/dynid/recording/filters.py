@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.signal import butter, oaconvolve, sosfiltfilt
 
-from dynid.robot.inertia import Array
+from dynid.arrays import Array, Ints
 
-Segments = NDArray[np.int64]
+Segments = Ints
 
 _PERIODS_OF_PADDING = 3.0  # the filter's memory, in periods of the cut-off; scipy's own choice is far shorter
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
+from dynid.arrays import Array
 from dynid.errors import RecordingError
-from dynid.robot.inertia import Array
 
 Names = str | int | list[str | int]
 PerJoint = float | list[float] | dict[str, float]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording import selection
 from dynid.recording.cutoff import Spectrum, position_spectrum
@@ -20,7 +21,6 @@ from dynid.recording.samples import Decimation, Samples
 from dynid.recording.selection import Mask
 from dynid.recording.smoother import smooth
 from dynid.recording.velocity import advance, compare
-from dynid.robot.inertia import Array
 
 _FEWEST = 10  # samples of a log below which nothing is tried
 

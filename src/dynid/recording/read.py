@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import cleaned
 from dynid.recording.mapping import Mapping
 from dynid.recording.recording import Recording
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 
 Paths = str | Path | Sequence[str | Path]
 ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",

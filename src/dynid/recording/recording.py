@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RecordingError
-from dynid.robot.inertia import Array
 
 _SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
 

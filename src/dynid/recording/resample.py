@@ -10,16 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.filters import Segments
 from dynid.recording.recording import Recording
 from dynid.recording.selection import longer_than
-from dynid.robot.inertia import Array
 
-Rows = NDArray[np.bool_]
+Rows = Bools
 
 _UNIFORM = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
 _TOO_CLOSE = 0.2  # two stamps closer than this, in intervals, are one instant: the later value holds

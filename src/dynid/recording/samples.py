@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +55,8 @@ class Samples:
     dq: Array
     ddq: Array
     tau: Array
-    keep: NDArray[np.bool_]
-    segments: NDArray[np.int64]
+    keep: Bools
+    segments: Ints
     rate: float
     decimation: Decimation | None = None
     joints: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.arrays import Array
 from dynid.recording.filters import Segments
-from dynid.robot.inertia import Array
 
 Mask = NDArray[np.bool_]
 

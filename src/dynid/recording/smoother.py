@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dynid.arrays import Array
 from dynid.recording.filters import Segments
-from dynid.robot.inertia import Array
 
 EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain
 _UNKNOWN_START = 1e8  # variance of the state before the first sample, in measurement variances

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.arrays import Ints
 from dynid.errors import RecordingError
 
 Values = NDArray[Any]
@@ -27,7 +28,7 @@ class Block:
     """
 
     values: Mapping[str, Values]
-    rows: NDArray[np.int64]
+    rows: Ints
     faults: Mapping[int, Fault] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from dynid.arrays import Array, Bools
 from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass
-from dynid.robot.inertia import Array
 
 _ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
@@ -43,7 +42,7 @@ class Comparison:
         return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, np.median(known) if len(known) else 1.0)
 
 
-def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: NDArray[np.bool_],
+def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: Bools,
             names: tuple[str, ...]) -> Comparison:
     """q, dq (samples, joints) on a uniform grid. cutoff: Hz, below it motion and above it noise is compared."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model import LinearModel, Parameters
-from dynid.robot.inertia import Array
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
@@ -27,7 +27,7 @@ class BaseParameters:
     """
 
     parameters: Parameters
-    independent: NDArray[np.int64]
+    independent: Ints
     matrix: Array
 
     def __len__(self) -> int:

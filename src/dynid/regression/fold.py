@@ -14,20 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dgeqrf
 from scipy.sparse import csr_array
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 
-Ints = NDArray[np.int64]
 Progress = Callable[[int], None]  # called with the number of rows done
 Reweight = Callable[[int, Array], Array]  # joint j and its rows [Y_j tau_j]' (k+1, m) -> factor of each row (m,)
 
@@ -274,7 +273,7 @@ class Layout:
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
 
-    def keep(self, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def keep(self, keep: Bools) -> Bools:
         """Which equations to use (m, dof), when keep (m, dof) says which joints' rows are good."""
         return keep if self.mixed is None else np.repeat(np.all(keep, axis=1, keepdims=True), self.model.dof, axis=1)
 
@@ -320,7 +319,7 @@ def pieces(samples: Samples, blocks: int = 1, unit: int = UNIT) -> list[Piece]:
     return found
 
 
-def piece_entries(layout: Layout, samples: Samples, piece: Piece) -> tuple[Array, NDArray[np.bool_]]:
+def piece_entries(layout: Layout, samples: Samples, piece: Piece) -> tuple[Array, Bools]:
     """Entries (layout.rows, m) of a piece as regression uses them, decimated if asked, and which to keep (m, dof)."""
     rows = piece.rows
     if samples.decimation is None:
@@ -350,7 +349,7 @@ def _signed(r: Array) -> Array:
     return np.ascontiguousarray(r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None])
 
 
-def _add_rows(layout: Layout, entries: Array, keep: NDArray[np.bool_], stacks: list[Array], counts: list[int],
+def _add_rows(layout: Layout, entries: Array, keep: Bools, stacks: list[Array], counts: list[int],
               reweight: Reweight | None) -> None:
     """One Householder step a joint: [R; rows] becomes R."""
     for j, stack in enumerate(stacks):

@@ -18,15 +18,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array, Bools, Ints
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
 from dynid.regression.fold import Layout, Piece, Progress, piece_entries, pieces
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 
 PIECE = 16384  # rows at once: long against any correlation, short against memory
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
@@ -44,7 +43,7 @@ class Residuals:
     t: Array
     measured: Array
     predicted: Array
-    keep: NDArray[np.bool_]
+    keep: Bools
     rate: float
     source: str
 
@@ -64,7 +63,7 @@ class Correlation:
 
     autocovariance: tuple[Array, ...]
     noise: tuple[Array, ...]
-    columns: tuple[NDArray[np.int64], ...]
+    columns: tuple[Ints, ...]
     rows: Array
     effective: Array
     rate: float
@@ -93,7 +92,7 @@ def residuals(model: LinearModel, samples: Samples, base: BaseParameters, beta: 
     return Residuals(t, measured, predicted, keep, samples.rate / step, samples.source)
 
 
-def autocovariance(residual: Array, keep: NDArray[np.bool_], absorbed: Array | None = None) -> Array:
+def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
     """c(k) (lags,) of one joint's residuals (m,), rows not kept being gaps, smoothly cut to zero.
 
     The lags reach ten times the time the correlation lasts. A Parzen window ends them: its transform is positive, so
@@ -173,7 +172,7 @@ def correlation(model: LinearModel, samples: Sequence[Samples], base: BaseParame
     size, first = power.sum(axis=0) / np.maximum(count, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
 
-    def noise_of(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
+    def noise_of(j: int, columns: Array, keep: Bools) -> Array:
         return _noise(columns, keep, shapes[j])
 
     noise = _over(layout, [(part, piece) for part in samples for piece in pieces(part, unit=PIECE)], noise_of, threads,
@@ -194,7 +193,7 @@ def _enough(samples: Sequence[Samples]) -> list[Samples]:
     return found
 
 
-def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, NDArray[np.bool_]], Array],
+def _over(layout: Layout, work: list[tuple[Samples, Piece]], one: Callable[[int, Array, Bools], Array],
           threads: int | None, progress: Progress | None = None) -> list[Array]:
     """Sum of one(joint, columns (k, m), keep (m,)) over all pieces, for each joint."""
     joints = range(layout.model.dof)
@@ -220,7 +219,7 @@ def _absorbed(layout: Layout, samples: Samples, inverse: Array, weights: Array |
         values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
         halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
-    def one(j: int, columns: Array, keep: NDArray[np.bool_]) -> Array:
+    def one(j: int, columns: Array, keep: Bools) -> Array:
         q = halves[j] @ np.where(keep, columns, 0.0)
         size = next_fast_len(2 * q.shape[1])
         power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
@@ -230,7 +229,7 @@ def _absorbed(layout: Layout, samples: Samples, inverse: Array, weights: Array |
     return _over(layout, [(samples, piece) for piece in pieces(samples, unit=PIECE)], one, threads)
 
 
-def _noise(columns: Array, keep: NDArray[np.bool_], shape: Array) -> Array:
+def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
     """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
     x = np.where(keep, columns, 0.0)
     if len(shape) == 1:

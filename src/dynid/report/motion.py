@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.excite import Excitation, Usage
 from dynid.excite.trajectory import Path as Ways
@@ -38,7 +39,6 @@ from dynid.report.sections.verdict import Card
 from dynid.report.units import JointUnits, joint_units
 from dynid.report.words import number, percent, seconds, typeset
 from dynid.robot import BASE, Robot
-from dynid.robot.inertia import Array
 
 _POINTS = 600  # of one line
 _FRAMES = 60

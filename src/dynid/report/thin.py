@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynid.robot.inertia import Array
-
-Ints = NDArray[np.int64]
+from dynid.arrays import Array, Bools, Ints
 
 
 def thinned_rows(signals: Array, most: int) -> Ints:
@@ -39,7 +36,7 @@ def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[A
     return [np.insert(t[rows], at, t[rows][at]), *chosen]
 
 
-def runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def runs(mask: Bools) -> list[tuple[int, int]]:
     """Half-open ranges of rows in which a mask is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 from dynid.robot.pose import inverse
 from dynid.robot.robot import Body, Part, Robot, Shape
 

@@ -25,8 +25,8 @@ from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
-from dynid.robot.inertia import Array
 from dynid.robot.pose import checked, rotation_x, rotation_z, translation
 from dynid.robot.robot import Body, Frame, Joint, JointKind, Limit, Robot
 

@@ -10,11 +10,10 @@ Each function takes arrays whose last axis has ten entries and works on any lead
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
-
-Array = NDArray[np.float64]
 
 NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)

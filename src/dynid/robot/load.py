@@ -50,10 +50,10 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, Options, from_dh, from_mdh
-from dynid.robot.inertia import Array
 from dynid.robot.pose import checked, from_xyz_rpy
 from dynid.robot.robot import Robot
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
-from dynid.robot.inertia import Array
 
 
 def rotation_x(angle: float) -> Array:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 JointKind = Literal["revolute", "continuous", "prismatic"]
 ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]

@@ -24,9 +24,9 @@ import numpy as np
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
 

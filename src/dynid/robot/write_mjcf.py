@@ -8,10 +8,10 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
-from dynid.robot.inertia import Array
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, Joint, Robot
 

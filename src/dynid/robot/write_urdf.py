@@ -17,10 +17,10 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
-from dynid.robot.inertia import Array
 from dynid.robot.robot import Robot
 from dynid.robot.urdf import read_urdf
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excite import FourierSeries, Trajectory, excite
 from dynid.excite.trajectory import times
@@ -16,7 +17,6 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.run.comparison import ComparedMethods, compare, comparison_report
 from dynid.run.run import Tell
 from dynid.run.settings import ModelSettings, RunSettings

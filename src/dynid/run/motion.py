@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.excite import Limits, excite, magnitudes, read_limits
@@ -19,7 +20,6 @@ from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
 from dynid.report.motion import MotionData, used
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.run.results import REGRESSION, load
 
 Progress = Callable[[float, float], None]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excite import read_trajectory
 from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.run.motion import known_values, terms_model
 from dynid.run.results import load
 from dynid.simulate import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia

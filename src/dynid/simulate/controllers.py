@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
-from dynid.robot.inertia import Array
 from dynid.simulate.kernels import Law
 from dynid.simulate.plant import can_compile, make_plant, per_joint
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.dynamics.tiles import BORROWING
-from dynid.robot.inertia import Array
 from dynid.simulate.plant import (
     ALPHA,
     ARCTAN,

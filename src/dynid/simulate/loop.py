@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import LinearModel
-from dynid.robot.inertia import Array
 from dynid.simulate import kernels
 from dynid.simulate.kernels import DIVERGED, DONE, SINGULAR, Law, Sensors, Space
 from dynid.simulate.plant import Plant

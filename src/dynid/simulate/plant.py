@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
@@ -30,7 +31,7 @@ from dynid.model import (
     Viscous,
 )
 from dynid.model.terms import chosen, coupling_matrix
-from dynid.robot.inertia import Array, change_frame
+from dynid.robot.inertia import change_frame
 
 # An element of friction sees the velocity v = w.dq and gives the torques w f(v) (see `kernels.friction`).
 KIND, WIDTH, FCP, FCN, FVP, FVN, FSC, DELTA, FNL, ALPHA, LOW, HIGH, DIRECTION = range(13)
@@ -100,7 +101,7 @@ class Plant(NamedTuple):
     flexible (n, 3) or (0, 3): stiffness, damping, rotor.
     """
 
-    parent: NDArray[np.int64]
+    parent: Ints
     gravity: Array
     rows: Array
     extra: Array

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.dynamics.threads import pool, thread_count
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Parameters
 from dynid.recording import Samples
-from dynid.robot.inertia import Array
 from dynid.simulate import kernels, loop
 from dynid.simulate.controllers import (
     PD,
@@ -43,6 +42,7 @@ from dynid.simulate.plant import (
     sticking,
 )
 from dynid.simulate.reference import Reference
+from dynid.threads import pool, thread_count
 
 _FINEST = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
 

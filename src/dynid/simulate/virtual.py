@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.recording import Recording
-from dynid.robot.inertia import Array
 from dynid.simulate.controllers import Controller
 from dynid.simulate.kernels import Sensors
 from dynid.simulate.plant import Flexible, LuGre, Ripple, per_joint

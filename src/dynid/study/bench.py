@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.excite import FourierSeries, excite
 from dynid.model import Model, make_terms
@@ -14,7 +15,6 @@ from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.fold import triangular
 from dynid.robot import Robot
-from dynid.robot.inertia import Array
 from dynid.simulate import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 

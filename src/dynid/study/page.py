@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.files import write_whole
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, line, significant, text
 from dynid.report.render import page
 from dynid.report.words import typeset
-from dynid.robot.inertia import Array
 from dynid.study.result import BIASED, GROUPS, UNBIASED, Score, StudyResult
 
 _PER_NAME = 14  # px a parameter needs on the axis

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dynid.robot.inertia import Array
+from dynid.arrays import Array, Bools, Ints
 from dynid.study.bench import Bench
 from dynid.study.study import Study
 from dynid.study.task import Found, Outcome
@@ -35,7 +34,7 @@ class Score:
     truth: Array
     values: Array
     std: Array
-    identified: NDArray[np.bool_]
+    identified: Bools
     seconds: Array
     torque_error: Array
     failures: tuple[tuple[int, str], ...]
@@ -46,12 +45,12 @@ class Score:
         return len(self.values) / (len(self.values) + len(self.failures))
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """In how many logs each parameter was identified (base,)."""
         return self.identified.sum(axis=0)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Bools:
         """Parameters identified in at least two logs (base,): the others have no spread."""
         return self.counts >= 2
 
@@ -81,7 +80,7 @@ class Score:
         """|bias| in spreads (base,)."""
         return np.abs(self.bias) / np.maximum(self.spread, 1e-300)
 
-    def group(self, members: NDArray[np.bool_]) -> dict[str, float] | None:
+    def group(self, members: Bools) -> dict[str, float] | None:
         """The parameters among `members` (base,) in a few numbers; None where none is known."""
         chosen = members & self.known
         if not chosen.any():
@@ -108,10 +107,10 @@ class StudyResult:
     names: tuple[str, ...]
     units: tuple[str, ...]
     truth: Array
-    inertial: NDArray[np.bool_]
+    inertial: Bools
     scores: tuple[Score, ...]
 
-    def members(self, group: str) -> NDArray[np.bool_]:
+    def members(self, group: str) -> Bools:
         """Which base parameters belong to "inertial" or "friction" (base,)."""
         return self.inertial if group == "inertial" else ~self.inertial
 

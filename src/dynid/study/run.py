@@ -8,12 +8,12 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
-from dynid.dynamics.threads import thread_count
 from dynid.errors import DynidError, NotPossibleError
 from dynid.study.bench import Bench, make_bench
 from dynid.study.result import StudyResult, gather
 from dynid.study.study import Study
 from dynid.study.task import Outcome, perform
+from dynid.threads import thread_count
 from dynid.version import __version__
 
 Progress = Callable[[int, int], None]  # tasks done, of how many

@@ -7,14 +7,13 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare
-from dynid.robot.inertia import Array
 from dynid.simulate import VirtualRobot
 from dynid.study.bench import Bench
 
@@ -25,7 +24,7 @@ class Found:
 
     values: Array
     std: Array
-    identified: NDArray[np.bool_]
+    identified: Bools
     seconds: float
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression.fold import Layout, piece_entries, pieces
 from dynid.regression.residuals import PIECE, Residuals, autocovariance
-from dynid.robot.inertia import Array
 from dynid.validate.words import joint_label, plain
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
@@ -68,7 +67,7 @@ class Rows:
     columns: tuple[Array, ...]
     residual: Array
     predicted: Array
-    keep: NDArray[np.bool_]
+    keep: Bools
 
 
 def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
@@ -151,7 +150,7 @@ def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Fol
     return (best, *(f for f in found if f is not best))
 
 
-def _columns(rows: Rows, j: int, use: NDArray[np.int64], names: Sequence[str], turning: bool) -> dict[str, Array]:
+def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool) -> dict[str, Array]:
     """The candidates for joint j, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0

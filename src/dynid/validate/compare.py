@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.recording import Samples
-from dynid.robot.inertia import Array
 from dynid.validate.reconstruct import Reconstruction, reconstruct
 from dynid.validate.words import finite, plain
 
@@ -116,10 +115,10 @@ class _Common:
     """b in a's base parameters: their places in a, b's values, variances and whether known; carried: base parameters
     of b whose values went into others of a."""
 
-    place: NDArray[np.int64]
+    place: Ints
     values: Array
     variance: Array
-    known: NDArray[np.bool_]
+    known: Bools
     carried: tuple[str, ...] = ()
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.recording import Samples
 from dynid.regression import Regression
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.words import plain
 
@@ -133,7 +132,7 @@ def _masked(problem: Problem, k: int, inside: bool) -> tuple[Samples, ...] | Non
     return parts if parts and _rows(parts) == sum(wanted.rows) else None
 
 
-def _block(samples: Samples, k: int, count: int) -> NDArray[np.bool_]:
+def _block(samples: Samples, k: int, count: int) -> Bools:
     """Which rows (samples,) lie in block k, as `dynid.regression.fold.pieces` cuts them."""
     n = len(samples)
     row = np.arange(n)

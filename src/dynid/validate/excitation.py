@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.least_squares import joint_weights
 from dynid.recording import Samples
 from dynid.regression.fold import Layout, triangular
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 from dynid.validate.motion import JointMotion, joint_motions
 from dynid.validate.words import finite, joint_label, listed, plain, sentence
 
@@ -116,7 +115,7 @@ def excitation(problem: Problem, estimate: Estimate) -> Excitation:
     sensitivity = np.sqrt(power / np.maximum(seen, 1.0))
     same = estimate.names == names
     values = estimate.values if same else np.zeros(len(names))
-    known: NDArray[np.bool_] = estimate.identified if same else np.ones(len(names), dtype=np.bool_)
+    known: Bools = estimate.identified if same else np.ones(len(names), dtype=np.bool_)
     std = estimate.std if same else now
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * felt, np.nan)
@@ -149,7 +148,7 @@ def deviations(r: Array) -> Array:
     return np.sqrt(np.sum((v / singular[:, None]) ** 2, axis=0)) / scale
 
 
-def _sizes(problem: Problem, values: Array, known: NDArray[np.bool_], std: Array) -> Array:
+def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
     """What counts as large for each parameter: its value, its nominal value, or a share of what is usual of its kind.
 
     A small parameter that is known to be small is identified; only a deviation large against its kind is not."""
@@ -168,7 +167,7 @@ def _sizes(problem: Problem, values: Array, known: NDArray[np.bool_], std: Array
 
 
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
-              wanted: NDArray[np.int64], size: Array) -> dict[int, Remedy]:
+              wanted: Ints, size: Array) -> dict[int, Remedy]:
     """The motion that helps each wanted parameter most; nothing for one that no motion helps."""
     layout = Layout.of(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.samples)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.least_squares import joint_weights
 from dynid.regression import Regression
 from dynid.regression.fold import triangular
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 from dynid.validate.words import plain
 
 _STEPS = 12  # of Gauss-Newton; it takes four or five

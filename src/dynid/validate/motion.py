@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.robot.inertia import Array
 from dynid.validate.words import plain
 
 STILL = 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does

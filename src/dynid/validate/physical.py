@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid import dynamics
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Payload, RigidBodies
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import Array, change_frame
+from dynid.robot.inertia import change_frame
 from dynid.simulate import Reference, TorqueDriven, dry_elements, simulate
 from dynid.simulate.plant import can_compile, make_plant
 

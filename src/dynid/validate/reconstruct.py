@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, residuals
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 from dynid.validate.words import finite, plain
 
 _CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding

@@ -15,10 +15,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import solve_toeplitz
 from scipy.stats import chi2
 
-from dynid.dynamics.threads import side_by_side
+from dynid.arrays import Array
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, autocovariance
-from dynid.robot.inertia import Array
+from dynid.threads import side_by_side
 from dynid.validate.candidates import Follows, follow, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence

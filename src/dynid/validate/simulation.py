@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.closed_loop import make_loop
 from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
-from dynid.robot.inertia import Array
 from dynid.simulate import PD, Cascade, Controller, Reference, TorqueDriven, simulate
 from dynid.simulate.plant import can_compile
 from dynid.simulate.simulation import inertia_matrices

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.others.outcome import outcome
 from dynid.errors import ModelError
 from dynid.regression import BaseParameters, Stacked
-from dynid.robot.inertia import Array
 
 
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,

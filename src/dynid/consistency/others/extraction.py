@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import dual_annealing, minimize
 
+from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.limits import Box
 from dynid.errors import ModelError
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 # Order of a body's variables: m, cx, cy, cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz about the centre of mass.
 BODY = ("m", "cx", "cy", "cz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -105,7 +104,7 @@ def extract(consistency: Consistency, base: BaseParameters, beta: Array, bounds:
     return Extraction(theta, float(np.sqrt(internal(best[1]))), tuple(found), best[2])
 
 
-def _limits(consistency: Consistency, bounds: Bounds, rest: NDArray[np.int64]) -> tuple[Array, Array]:
+def _limits(consistency: Consistency, bounds: Bounds, rest: Ints) -> tuple[Array, Array]:
     count = len(consistency.bodies)
     if bounds.low.shape != (count, 10) or bounds.high.shape != (count, 10) or np.any(bounds.low > bounds.high):
         raise ModelError(f"bounds of an extraction need {count} x 10 lower values ({' '.join(BODY)} a body) and as "

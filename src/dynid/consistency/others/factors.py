@@ -10,12 +10,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import least_squares
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.others.outcome import outcome, start
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 Map = Callable[[Array], tuple[Array, Array]]  # coordinates (k,) -> ten numbers (10,), Jacobian (10, k)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 
 def outcome(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import nnls
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.limits import Box
 from dynid.consistency.others.outcome import outcome
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 
 _HALF = 0.5  # m: half the edge of the box where nothing is known of a link
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.feasibility import TOLERANCE, nearest
 from dynid.consistency.fit import Fit
 from dynid.consistency.others.outcome import outcome
 from dynid.regression import BaseParameters, Stacked
-from dynid.robot.inertia import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import minimize
 
+from dynid.arrays import Array
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.others.outcome import outcome, start
 from dynid.regression import BaseParameters, Stacked
-from dynid.robot.inertia import Array
 
 
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,

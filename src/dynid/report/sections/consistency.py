@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.consistency import Consistency, Violation
 from dynid.errors import ModelError
 from dynid.model import Model
@@ -16,7 +17,6 @@ from dynid.report.figure import BLUE, GREY, INK, MEASURED, VERMILION, Figure, ax
 from dynid.report.section import Section
 from dynid.report.words import typeset
 from dynid.robot import inertia as ten
-from dynid.robot.inertia import Array
 from dynid.validate import (
     FreeFall,
     WrenchComparison,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.report.data import ReportData
 from dynid.report.figure import DIVERGING, Figure, text
 from dynid.report.section import Section
-from dynid.robot.inertia import Array
 
 _CLOSE = 0.9  # correlation above which two parameters count as known only together
 _PAIRS = 10

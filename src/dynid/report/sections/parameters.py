@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.estimate import Estimate, methods
 from dynid.report.data import ReportData
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text
 from dynid.report.section import Section
 from dynid.report.words import number, percent, typeset
-from dynid.robot.inertia import NAMES, Array
+from dynid.robot.inertia import NAMES
 from dynid.validate import compare
 
 GOOD, POOR = 5.0, 30.0  # percent: deviations below are well known, above hardly

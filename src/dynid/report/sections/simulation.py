@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, text
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits
 from dynid.report.words import file_name
-from dynid.robot.inertia import Array
 from dynid.validate import SimulatedLog, SimulationCheck
 
 MOST_POINTS = 3000  # of one joint in one simulation

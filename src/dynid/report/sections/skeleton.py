@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid import dynamics
+from dynid.arrays import Array
 from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, GREY, INK, LIGHT, VERMILION, Figure, numbers, text
 from dynid.report.section import Section
@@ -15,7 +16,6 @@ from dynid.report.words import typeset
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 from dynid.robot.check import inertia_problems
-from dynid.robot.inertia import Array
 
 _ROUNDING = 1e-9  # an eigenvalue this much below zero, as a share of the largest, is rounding
 _ROUND, _UP = 16, 9  # points of an ellipsoid around and along

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynid.arrays import Array, Bools
 from dynid.regression.residuals import Residuals
 from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, text
@@ -15,7 +15,6 @@ from dynid.report.section import Section
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import JointUnits
 from dynid.report.words import file_name
-from dynid.robot.inertia import Array
 
 MOST_POINTS = 3000  # of one joint in one log
 FEWEST_POINTS = 500
@@ -66,7 +65,7 @@ def _title(name: str) -> dict[str, Any]:
             "font": {"size": 14}}
 
 
-def _rug(t: Array, left_out: NDArray[np.bool_]) -> list[float]:
+def _rug(t: Array, left_out: Bools) -> list[float]:
     """Starts and ends of the stretches left out, a nan between them; neighbours are joined where they are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
     apart = float(t[-1]) / _RUG if len(stretches) > _RUG else 0.0
