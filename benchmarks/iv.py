@@ -12,7 +12,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, RotorInertia, Viscous
 from dynid.recording.prepare import prepare
 from dynid.robot import Robot
-from dynid.simulate import Poles, Reference, VirtualRobot
+from dynid.simulation import Poles, Reference, VirtualRobot
 
 DOCUMENT = 60.0  # s, "less than a minute" for the same on the TX40 (Ardiani, app. D)
 

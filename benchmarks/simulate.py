@@ -17,7 +17,7 @@ from dynid.dynamics import forward_kinematics
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 from dynid.robot.inertia import to_central
-from dynid.simulate import PD, Reference, simulate
+from dynid.simulation import PD, Reference, simulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from robots import to_pinocchio

@@ -28,7 +28,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import DifferentialDrive, LinearModel, Parameters
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare
-from dynid.simulate import Poles, Reference, Simulation, TorqueDriven, simulate
+from dynid.simulation import Poles, Reference, Simulation, TorqueDriven, simulate
 
 RATE, SAMPLED, DURATION = 50.0, 10000.0, 30.0  # Hz of log and controller, Hz of the speed sensors, s
 LOGS = 10  # seeds 0 to 9

@@ -13,7 +13,7 @@ from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import Poles, Reference, VirtualRobot
+from dynid.simulation import Poles, Reference, VirtualRobot
 
 RATE, LENGTH = 200.0, 0.5  # Hz; m, of the first link
 NAMES = ("ZZ1R", "Fv1", "Fc1", "ZZ2", "LMX2", "LMY2", "Fv2", "Fc2")

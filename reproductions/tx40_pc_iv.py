@@ -16,7 +16,7 @@ from dynid.model import Model, make_terms
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import Poles, Reference, VirtualRobot
+from dynid.simulation import Poles, Reference, VirtualRobot
 
 SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which the data's own recipe drops a joint's rows
 METHODS = ("pc-wls", "pc-iv", "iv", "pc-didim")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid import FourierSeries, Model, Recording, Reference, Robot, VirtualRobot, make_terms
 from dynid.robot.inertia import from_central, symmetric
-from dynid.simulate import Cascade
+from dynid.simulation import Cascade
 
 RATE = 500.0  # Hz
 TRUE_LINKS = [  # mass, centre of mass, inertia about it: ixx ixy ixz iyy iyz izz

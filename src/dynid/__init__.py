@@ -42,8 +42,8 @@ _MODULES = {
     "base_parameters": "dynid.regression",
     "fold": "dynid.regression.fold",
     "Consistency": "dynid.consistency",
-    "Reference": "dynid.simulate",
-    "VirtualRobot": "dynid.simulate",
+    "Reference": "dynid.simulation",
+    "VirtualRobot": "dynid.simulation",
     "Estimate": "dynid.estimate",
     "Problem": "dynid.estimate",
     "identify": "dynid.estimate",
@@ -111,8 +111,8 @@ if TYPE_CHECKING:
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot
     from dynid.run import RunSettings as RunSettings
-    from dynid.simulate import Reference as Reference
-    from dynid.simulate import VirtualRobot as VirtualRobot
+    from dynid.simulation import Reference as Reference
+    from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate.compare import compare as compare
     from dynid.validate.reconstruct import reconstruct as reconstruct

@@ -13,7 +13,7 @@ import pytest
 from dynid.estimate import Problem, identify
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
-from dynid.simulate import Cascade
+from dynid.simulation import Cascade
 from dynid.study import Study, run_study
 
 RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}

@@ -16,7 +16,7 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 from dynid.robot import Robot
-from dynid.simulate import Cascade, Reference, simulate
+from dynid.simulation import Cascade, Reference, simulate
 
 PUBLISHED = {"M1": 95.1089, "Fv1": 203.5034, "Fc1": 20.3935, "Fo1": -3.1648}
 ROBOT = Robot.builtin("emps")

@@ -17,7 +17,7 @@ from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import PD, Poles, Reference, VirtualRobot, joint_inertia
+from dynid.simulation import PD, Poles, Reference, VirtualRobot, joint_inertia
 from dynid.study import Study, run_study
 
 ROBOT = Robot.builtin("scara2")

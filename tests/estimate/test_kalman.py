@@ -17,7 +17,7 @@ from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import PD, Reference, VirtualRobot
+from dynid.simulation import PD, Reference, VirtualRobot
 
 ROBOT = Robot.builtin("scara2")
 MODEL = Model(ROBOT, (RigidBodies(), Viscous(), Coulomb()))

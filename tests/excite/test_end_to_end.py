@@ -12,7 +12,7 @@ from dynid.model import Model, make_terms
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.simulate import ComputedTorque, Reference, VirtualRobot
+from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 
 
 @pytest.mark.slow

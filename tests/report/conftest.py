@@ -15,7 +15,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
-from dynid.simulate import Cascade
+from dynid.simulation import Cascade
 from dynid.validate import cross_validate, reconstruct, simulation_checks, verdict
 
 RATE = 200.0

@@ -18,7 +18,7 @@ from dynid.robot import Robot
 from dynid.run import ModelSettings, Run, RunSettings, run
 from dynid.run.results import facts
 from dynid.run.run import judge
-from dynid.simulate import PD, Reference, VirtualRobot
+from dynid.simulation import PD, Reference, VirtualRobot
 
 ROBOT = Robot.builtin("scara2")
 FRICTION = ("viscous", "coulomb")

@@ -14,7 +14,7 @@ from dynid.model import Coulomb, Model, RigidBodies, Sign, Viscous
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.robot import Robot
-from dynid.simulate import PD, Reference, VirtualRobot
+from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate import closed_loop, simulation_checks, torque_driven
 
 ROBOT = Robot.builtin("scara2")

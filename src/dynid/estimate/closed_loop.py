@@ -15,7 +15,7 @@ from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
-from dynid.simulate import (
+from dynid.simulation import (
     PD,
     PID,
     Cascade,

@@ -46,7 +46,7 @@ from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Regression, Stacked, fold
 from dynid.regression.fold import Layout
 from dynid.regression.residuals import Correlation
-from dynid.simulate import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
 _NO_WORSE = 1.01  # times the last squared misfit of the torques that a step may have

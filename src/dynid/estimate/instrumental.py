@@ -49,7 +49,7 @@ from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
 from dynid.regression.fold import Layout, triangular
-from dynid.simulate import Controller, Simulation
+from dynid.simulation import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
 _NOT_EXCITED = 1e-8  # share of an instrument column that is news, below which it is not told from the others

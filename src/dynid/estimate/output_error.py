@@ -20,7 +20,7 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.residuals import autocovariance
-from dynid.simulate import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]

@@ -17,7 +17,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import Progress
-from dynid.simulate import Controller
+from dynid.simulation import Controller
 
 
 @dataclass(frozen=True, eq=False)

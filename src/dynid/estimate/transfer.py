@@ -13,7 +13,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
-from dynid.simulate import Reference
+from dynid.simulation import Reference
 
 
 def plain_references(loop: Loop) -> list[Samples]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.simulate import Reference
+from dynid.simulation import Reference
 
 _EVEN = 1e-3  # share of a period by which time stamps may be off
 

@@ -19,7 +19,7 @@ from dynid.regression import base_parameters, fold
 from dynid.regression.fold import UNIT
 from dynid.robot import Robot
 from dynid.run.settings import RunSettings
-from dynid.simulate.controllers import Controller, controller_from_table
+from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
     CrossValidation,
     Reconstruction,

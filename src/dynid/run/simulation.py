@@ -17,7 +17,7 @@ from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
 from dynid.run.motion import known_values, terms_model
 from dynid.run.results import load
-from dynid.simulate import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia
+from dynid.simulation import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia
 
 CONTROLLERS = ("computed-torque", "pd", "poles")
 WRITERS = {".csv": write_csv, ".npz": write_npz}

@@ -15,7 +15,7 @@ from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.fold import triangular
 from dynid.robot import Robot
-from dynid.simulate import Controller, Poles, Reference, controller_from_table
+from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 
 _CANDIDATES = 20  # random motions, of which the best conditioned one is taken

@@ -14,7 +14,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare
-from dynid.simulate import VirtualRobot
+from dynid.simulation import VirtualRobot
 from dynid.study.bench import Bench
 
 

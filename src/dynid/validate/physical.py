@@ -16,8 +16,8 @@ from dynid.model import LinearModel, Model, Payload, RigidBodies
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import change_frame
-from dynid.simulate import Reference, TorqueDriven, dry_elements, simulate
-from dynid.simulate.plant import can_compile, make_plant
+from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
+from dynid.simulation.plant import can_compile, make_plant
 
 SECONDS = 10.0
 _CHUNK = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept

@@ -15,9 +15,9 @@ from dynid.estimate.closed_loop import make_loop
 from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
-from dynid.simulate import PD, Cascade, Controller, Reference, TorqueDriven, simulate
-from dynid.simulate.plant import can_compile
-from dynid.simulate.simulation import inertia_matrices
+from dynid.simulation import PD, Cascade, Controller, Reference, TorqueDriven, simulate
+from dynid.simulation.plant import can_compile
+from dynid.simulation.simulation import inertia_matrices
 from dynid.validate.motion import STILL
 from dynid.validate.words import finite, joint_label, plain
 

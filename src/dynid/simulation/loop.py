@@ -13,10 +13,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import LinearModel
-from dynid.simulate import kernels
-from dynid.simulate.kernels import DIVERGED, DONE, SINGULAR, Law, Sensors, Space
-from dynid.simulate.plant import Plant
-from dynid.simulate.reference import Reference
+from dynid.simulation import kernels
+from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, Sensors, Space
+from dynid.simulation.plant import Plant
+from dynid.simulation.reference import Reference
 
 Derivative = Callable[[Array, Array, Array], bool]
 Command = Callable[[int, Array, Array], Array]

@@ -13,11 +13,11 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.recording import Recording
-from dynid.simulate.controllers import Controller
-from dynid.simulate.kernels import Sensors
-from dynid.simulate.plant import Flexible, LuGre, Ripple, per_joint
-from dynid.simulate.reference import Reference
-from dynid.simulate.simulation import Simulation, simulate
+from dynid.simulation.controllers import Controller
+from dynid.simulation.kernels import Sensors
+from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
+from dynid.simulation.reference import Reference
+from dynid.simulation.simulation import Simulation, simulate
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from dynid.model import (
     make_terms,
 )
 from dynid.robot import Robot
-from dynid.simulate import (
+from dynid.simulation import (
     PD,
     PID,
     Cascade,

@@ -8,7 +8,7 @@ import pytest
 from dynid.errors import ModelError
 from dynid.model import Coulomb, Model, RigidBodies, RotorInertia, Viscous
 from dynid.robot import Robot
-from dynid.simulate import PD, Reference, Ripple, VirtualRobot
+from dynid.simulation import PD, Reference, Ripple, VirtualRobot
 
 ROBOT = Robot.builtin("scara2")
 MODEL = Model(ROBOT, (RigidBodies(), RotorInertia(), Viscous(), Coulomb()))

@@ -1,6 +1,6 @@
 """Closed-loop simulation: controllers, integrators, and the virtual robot with noise and encoders."""
 
-from dynid.simulate.controllers import (
+from dynid.simulation.controllers import (
     PD,
     PID,
     Cascade,
@@ -10,9 +10,9 @@ from dynid.simulate.controllers import (
     TorqueDriven,
     controller_from_table,
 )
-from dynid.simulate.plant import Flexible, LuGre, Ripple
-from dynid.simulate.reference import Reference
-from dynid.simulate.simulation import (
+from dynid.simulation.plant import Flexible, LuGre, Ripple
+from dynid.simulation.reference import Reference
+from dynid.simulation.simulation import (
     Simulation,
     dry_elements,
     inertia_matrices,
@@ -20,7 +20,7 @@ from dynid.simulate.simulation import (
     simulate,
     simulate_many,
 )
-from dynid.simulate.virtual import VirtualRobot
+from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
     "PD", "PID", "Cascade", "ComputedTorque", "Controller", "Flexible", "LuGre", "Poles", "Reference", "Ripple",

@@ -11,7 +11,7 @@ from numba import njit
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.dynamics.tiles import BORROWING
-from dynid.simulate.plant import (
+from dynid.simulation.plant import (
     ALPHA,
     ARCTAN,
     DELTA,

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
-from dynid.simulate.kernels import Law
-from dynid.simulate.plant import can_compile, make_plant, per_joint
+from dynid.simulation.kernels import Law
+from dynid.simulation.plant import can_compile, make_plant, per_joint
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Parameters
 from dynid.recording import Samples
-from dynid.simulate import kernels, loop
-from dynid.simulate.controllers import (
+from dynid.simulation import kernels, loop
+from dynid.simulation.controllers import (
     PD,
     PID,
     Cascade,
@@ -24,8 +24,8 @@ from dynid.simulate.controllers import (
     TorqueDriven,
     check_controller,
 )
-from dynid.simulate.kernels import DIVERGED, DONE, SINGULAR, Sensors
-from dynid.simulate.plant import (
+from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
+from dynid.simulation.plant import (
     DIRECTION,
     HARD,
     KIND,
@@ -41,7 +41,7 @@ from dynid.simulate.plant import (
     smoothed,
     sticking,
 )
-from dynid.simulate.reference import Reference
+from dynid.simulation.reference import Reference
 from dynid.threads import pool, thread_count
 
 _FINEST = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
