@@ -12,9 +12,9 @@ from _peers import best, robots
 from scipy.optimize import minimize
 
 from dynid.arrays import Array
-from dynid.excite import Criterion, FourierSeries, Limits, excite
-from dynid.excite.design import Design, design
-from dynid.excite.starts import random_motion, safe_posture, worst
+from dynid.excitation import Criterion, FourierSeries, Limits, excite
+from dynid.excitation.design import Design, design
+from dynid.excitation.starts import random_motion, safe_posture, worst
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 from dynid.threads import side_by_side

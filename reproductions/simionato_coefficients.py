@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.estimate import Problem, identify
-from dynid.excite import FourierSeries
+from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters

@@ -49,8 +49,8 @@ _MODULES = {
     "identify": "dynid.estimate",
     "methods": "dynid.estimate",
     "essential": "dynid.estimate.essential",
-    "FourierSeries": "dynid.excite",
-    "Limits": "dynid.excite",
+    "FourierSeries": "dynid.excitation",
+    "Limits": "dynid.excitation",
     "cross_validate": "dynid.validate",
     "compare": "dynid.validate.compare",
     "reconstruct": "dynid.validate.reconstruct",
@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.essential import essential as essential
-    from dynid.excite import FourierSeries as FourierSeries
-    from dynid.excite import Limits as Limits
+    from dynid.excitation import FourierSeries as FourierSeries
+    from dynid.excitation import Limits as Limits
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
     from dynid.model import Coulomb as Coulomb

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.excite import optimise, read_limits, read_trajectory
+from dynid.excitation import optimise, read_limits, read_trajectory
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot

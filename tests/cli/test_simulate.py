@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.excite import FourierSeries, write_trajectory
+from dynid.excitation import FourierSeries, write_trajectory
 from dynid.model import Model, make_terms
 from dynid.recording.read import read
 from dynid.robot import Robot

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from robots import body_poses
 
-from dynid.excite import HalfSpace, Limits, Space, sphere
+from dynid.excitation import HalfSpace, Limits, Space, sphere
 from dynid.report.motion import MotionData, expected_figure, joints, limits, preview, render_motion, search_figure
 from dynid.robot import BASE, Robot
 from dynid.run.motion import design_motion

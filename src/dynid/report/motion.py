@@ -12,8 +12,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
-from dynid.excite import Excitation, Usage
-from dynid.excite.trajectory import Path as Ways
+from dynid.excitation import Excitation, Usage
+from dynid.excitation.trajectory import Path as Ways
 from dynid.files import write_whole
 from dynid.report.figure import (
     BLUE,

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excite import FourierSeries, Trajectory, excite
-from dynid.excite.trajectory import times
+from dynid.excitation import FourierSeries, Trajectory, excite
+from dynid.excitation.trajectory import times
 from dynid.files import write_whole
 from dynid.model import Model, make_terms
 from dynid.recording import Recording

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
-from dynid.excite import Limits, excite, magnitudes, read_limits
-from dynid.excite.limits_file import LimitsTable, limits_of, space_notes
+from dynid.excitation import Limits, excite, magnitudes, read_limits
+from dynid.excitation.limits_file import LimitsTable, limits_of, space_notes
 from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
 from dynid.report.motion import MotionData, used

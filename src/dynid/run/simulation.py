@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite import read_trajectory
+from dynid.excitation import read_trajectory
 from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.excite import FourierSeries, excite
+from dynid.excitation import FourierSeries, excite
 from dynid.model import Model, make_terms
 from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters

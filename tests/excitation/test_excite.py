@@ -11,7 +11,7 @@ import pytest
 from robots import TRAJECTORY_A
 
 from dynid.errors import DynidError
-from dynid.excite import (
+from dynid.excitation import (
     Criterion,
     Excitation,
     FourierSeries,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from robots import random_robot
 
 from dynid.errors import DynidError
-from dynid.excite import HalfSpace, Limits, Space, excite
+from dynid.excitation import HalfSpace, Limits, Space, excite
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.robot import Robot
 

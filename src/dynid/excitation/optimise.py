@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite.approach import approach
-from dynid.excite.check import LimitReport, check
-from dynid.excite.criteria import Criterion
-from dynid.excite.design import Design, design
-from dynid.excite.excitation import Excitation
-from dynid.excite.family import with_random_knots
-from dynid.excite.limits import Limits
-from dynid.excite.search import Problem, descend
-from dynid.excite.starts import at_rest, calm, good_start, random_motion, safe_posture
-from dynid.excite.trajectory import Trajectory
+from dynid.excitation.approach import approach
+from dynid.excitation.check import LimitReport, check
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.design import Design, design
+from dynid.excitation.excitation import Excitation
+from dynid.excitation.family import with_random_knots
+from dynid.excitation.limits import Limits
+from dynid.excitation.search import Problem, descend
+from dynid.excitation.starts import at_rest, calm, good_start, random_motion, safe_posture
+from dynid.excitation.trajectory import Trajectory
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters, Regression
 from dynid.robot import Robot

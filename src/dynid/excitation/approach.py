@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite.check import check
-from dynid.excite.constraints import TorqueLimit
-from dynid.excite.limits import Limits
-from dynid.excite.trajectory import Path, Piecewise, Trajectory, quintic_between
+from dynid.excitation.check import check
+from dynid.excitation.constraints import TorqueLimit
+from dynid.excitation.limits import Limits
+from dynid.excitation.trajectory import Path, Piecewise, Trajectory, quintic_between
 
 _TRIES = 40
 _LONGER = 1.25

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import DynidError
-from dynid.excite.trajectory import Trajectory, times
+from dynid.excitation.trajectory import Trajectory, times
 from dynid.files import write_whole
 
 

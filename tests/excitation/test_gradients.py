@@ -9,12 +9,12 @@ from robots import random_robot, to_pinocchio
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.tree import tree_of
-from dynid.excite import CRITERIA, Criterion, Information, magnitudes
-from dynid.excite.adjoint import adjoint_kernel
-from dynid.excite.constraints import TorqueLimit
-from dynid.excite.criteria import Spectrum
-from dynid.excite.sensitivity import sensitivity, smooth, term_places
-from dynid.excite.trajectory import fourier_functions
+from dynid.excitation import CRITERIA, Criterion, Information, magnitudes
+from dynid.excitation.adjoint import adjoint_kernel
+from dynid.excitation.constraints import TorqueLimit
+from dynid.excitation.criteria import Spectrum
+from dynid.excitation.sensitivity import sensitivity, smooth, term_places
+from dynid.excitation.trajectory import fourier_functions
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,

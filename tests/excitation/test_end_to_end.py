@@ -7,7 +7,7 @@ import pytest
 
 from dynid.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
-from dynid.excite import FourierSeries, Limits, Trajectory, check, excite, magnitudes
+from dynid.excitation import FourierSeries, Limits, Trajectory, check, excite, magnitudes
 from dynid.model import Model, make_terms
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite.trajectory import (
+from dynid.excitation.trajectory import (
     BSpline,
     FourierQuintic,
     FourierSeries,

@@ -49,8 +49,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
-from dynid.excite.limits import Limits
-from dynid.excite.space import Capsule, HalfSpace, Space, box, inside_box, sphere
+from dynid.excitation.limits import Limits
+from dynid.excitation.space import Capsule, HalfSpace, Space, box, inside_box, sphere
 from dynid.robot import BASE, Robot
 
 Point = tuple[float, float, float]

@@ -11,9 +11,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.errors import ModelError
-from dynid.excite.check import LimitReport
-from dynid.excite.limits import Limits
-from dynid.excite.trajectory import Trajectory, times
+from dynid.excitation.check import LimitReport
+from dynid.excitation.limits import Limits
+from dynid.excitation.trajectory import Trajectory, times
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters
 
@@ -91,6 +91,6 @@ class Excitation:
 
     def save(self, path: str | FilePath, rate: float | None = None) -> None:
         """To .csv, .npz or .yaml (ROS 2 JointTrajectory), by the ending; whole or not at all."""
-        from dynid.excite.write import write_trajectory
+        from dynid.excitation.write import write_trajectory
 
         write_trajectory(self.trajectory, path, rate=self.rate if rate is None else rate, joints=self.limits.names)

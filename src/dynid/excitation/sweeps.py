@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite.check import check
-from dynid.excite.constraints import TorqueLimit
-from dynid.excite.limits import Limits
-from dynid.excite.points import joint_speeds, trapezoids
-from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
+from dynid.excitation.check import check
+from dynid.excitation.constraints import TorqueLimit
+from dynid.excitation.limits import Limits
+from dynid.excitation.points import joint_speeds, trapezoids
+from dynid.excitation.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
 
 
 def _home(home: ArrayLike | None, limits: Limits) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excite.space import Space
+from dynid.excitation.space import Space
 from dynid.robot import Robot
 
 

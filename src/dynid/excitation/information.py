@@ -10,7 +10,7 @@ from scipy.linalg.blas import dgemm, dsyrk
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.excite.sensitivity import sensitivity, term_places
+from dynid.excitation.sensitivity import sensitivity, term_places
 from dynid.model import LinearModel, Model
 from dynid.regression import BaseParameters, Regression
 from dynid.regression.fold import Layout, triangular

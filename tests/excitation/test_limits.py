@@ -10,9 +10,9 @@ import pytest
 from robots import random_robot
 
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite import Capsule, FourierSeries, HalfSpace, Limits, Space, box, check, excite, inside_box, sphere
-from dynid.excite.qp import solve_qp
-from dynid.excite.space import fitted, skeleton
+from dynid.excitation import Capsule, FourierSeries, HalfSpace, Limits, Space, box, check, excite, inside_box, sphere
+from dynid.excitation.qp import solve_qp
+from dynid.excitation.space import fitted, skeleton
 from dynid.model import Model
 from dynid.robot import BASE, Body, Robot, Shape
 

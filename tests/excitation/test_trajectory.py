@@ -7,7 +7,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite import (
+from dynid.excitation import (
     BSpline,
     FourierQuintic,
     FourierSeries,
@@ -24,8 +24,8 @@ from dynid.excite import (
     quintics_within,
     trapezoids,
 )
-from dynid.excite.family import family
-from dynid.excite.trajectory import quintic_between
+from dynid.excitation.family import family
+from dynid.excitation.trajectory import quintic_between
 
 RNG = np.random.default_rng(1)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics.tree import tree_of
-from dynid.excite.adjoint import adjoint_kernel
+from dynid.excitation.adjoint import adjoint_kernel
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excite.check import LimitReport, check
-from dynid.excite.constraints import Constraint, SpaceLimit, TorqueLimit
-from dynid.excite.criteria import Criterion
-from dynid.excite.family import Family, family
-from dynid.excite.information import Information, magnitudes
-from dynid.excite.limits import Limits
-from dynid.excite.search import Problem
-from dynid.excite.sensitivity import smooth
-from dynid.excite.trajectory import Trajectory
+from dynid.excitation.check import LimitReport, check
+from dynid.excitation.constraints import Constraint, SpaceLimit, TorqueLimit
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.family import Family, family
+from dynid.excitation.information import Information, magnitudes
+from dynid.excitation.limits import Limits
+from dynid.excitation.search import Problem
+from dynid.excitation.sensitivity import smooth
+from dynid.excitation.trajectory import Trajectory
 from dynid.model import LinearModel, Model, make_terms
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot

@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.excite.constraints import Constraint
-from dynid.excite.criteria import Criterion
-from dynid.excite.family import Family
-from dynid.excite.information import Information
-from dynid.excite.limits import Limits
-from dynid.excite.qp import solve_qp
+from dynid.excitation.constraints import Constraint
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.family import Family
+from dynid.excitation.information import Information
+from dynid.excitation.limits import Limits
+from dynid.excitation.qp import solve_qp
 
 ROOM = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
 _NEAR = 0.3  # rows closer to their limit than this share of it take part from the beginning

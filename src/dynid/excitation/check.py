@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.excite.constraints import UNIT, TorqueLimit
-from dynid.excite.limits import Limits
-from dynid.excite.space import Space
-from dynid.excite.trajectory import Path, Piecewise, Slowed, Trajectory
+from dynid.excitation.constraints import UNIT, TorqueLimit
+from dynid.excitation.limits import Limits
+from dynid.excitation.space import Space
+from dynid.excitation.trajectory import Path, Piecewise, Slowed, Trajectory
 
 TOLERANCE = 1e-9
 _CHUNK = 4096

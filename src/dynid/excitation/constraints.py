@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.excite.information import Information
-from dynid.excite.sensitivity import sensitivity
-from dynid.excite.space import Space
+from dynid.excitation.information import Information
+from dynid.excitation.sensitivity import sensitivity
+from dynid.excitation.space import Space
 
 UNIT = 0.2  # m; an overlap of that much counts as an excess of 1
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.excite.qp import solve_qp
-from dynid.excite.search import Problem
+from dynid.excitation.qp import solve_qp
+from dynid.excitation.search import Problem
 
 _POSTURES = 400
 _DRAWS = 30
