@@ -17,7 +17,7 @@ from rich.console import Console
 
 from dynid.cli.inspect import look_at, show
 from dynid.robot import Robot
-from dynid.run.demo import demo
+from dynid.runs.demo import demo
 
 IMAGES = Path(__file__).resolve().parent / "images"
 SIZE = "1200,1632"  # pixels: the verdict, and the torques of the first two joints

@@ -57,7 +57,7 @@ _MODULES = {
     "residual_tests": "dynid.validate.residual_tests",
     "verdict": "dynid.validate.verdict",
     "write_report": "dynid.report",
-    "RunSettings": "dynid.run",
+    "RunSettings": "dynid.runs",
     "DynidError": "dynid.errors",
     "ModelError": "dynid.errors",
     "NotPossibleError": "dynid.errors",
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from dynid.regression.fold import fold as fold
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot
-    from dynid.run import RunSettings as RunSettings
+    from dynid.runs import RunSettings as RunSettings
     from dynid.simulation import Reference as Reference
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.validate import cross_validate as cross_validate

@@ -13,8 +13,8 @@ from dynid.recording import Recording
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.run import ModelSettings, RunSettings, run
-from dynid.run.results import save
+from dynid.runs import ModelSettings, RunSettings, run
+from dynid.runs.results import save
 
 
 def link(name, mass, com, moments, box="0.4 0.4 0.4"):

@@ -12,7 +12,7 @@ from dynid.excitation import optimise, read_limits, read_trajectory
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.run.motion import earlier
+from dynid.runs.motion import earlier
 
 FRICTION = "viscous,coulomb,offset"
 QUICK = ("--rounds", "1", "--duration", "6", "--harmonics", "4")

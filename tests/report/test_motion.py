@@ -13,7 +13,7 @@ from robots import body_poses
 from dynid.excitation import HalfSpace, Limits, Space, sphere
 from dynid.report.motion import MotionData, expected_figure, joints, limits, preview, render_motion, search_figure
 from dynid.robot import BASE, Robot
-from dynid.run.motion import design_motion
+from dynid.runs.motion import design_motion
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import typer
 from dynid.cli.output import Json, console, print_json, progress
 
 if TYPE_CHECKING:
-    from dynid.run.check import Check
+    from dynid.runs.check import Check
 
 
 def command(
@@ -23,7 +23,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is not."""
-    from dynid.run.check import check
+    from dynid.runs.check import check
 
     with progress("check") as tell:
         tell(source)

@@ -54,7 +54,7 @@ def command(
         raise DynidError("--repetitions, --seed, --workers and --scheduler belong to --monte-carlo")
     from dynid.cli.identify import mapping_table, settings_of
     from dynid.report import write_report
-    from dynid.run.comparison import compare, comparison_facts, comparison_report
+    from dynid.runs.comparison import compare, comparison_facts, comparison_report
 
     names = [name.strip() for name in (methods or _METHODS).split(",") if name.strip()]
     settings = settings_of(source, logs or [], {"log": mapping_table(mapping)}, assignments or [])

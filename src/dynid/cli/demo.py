@@ -20,8 +20,8 @@ def command(
     """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
     import numpy as np
 
-    from dynid.run.comparison import comparison_facts
-    from dynid.run.demo import METHODS, ROBOT, demo
+    from dynid.runs.comparison import comparison_facts
+    from dynid.runs.demo import METHODS, ROBOT, demo
 
     with progress("demo") as tell:
         found = demo(output, tell, seed=seed, force=force)

@@ -78,7 +78,7 @@ def command(
 
     from dynid.report.motion import write_motion
     from dynid.robot import Robot
-    from dynid.run.motion import design_motion, motion_facts
+    from dynid.runs.motion import design_motion, motion_facts
 
     machine = Robot.load(robot)
     seconds = BUDGET if budget is None and rounds is None else budget

@@ -15,7 +15,7 @@ from dynid.errors import DynidError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynid.run import Run, RunSettings
+    from dynid.runs import Run, RunSettings
     from dynid.validate import Reconstruction, SimulationCheck
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
@@ -52,8 +52,8 @@ def command(
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
-    from dynid.run import run
-    from dynid.run.results import facts, save
+    from dynid.runs import run
+    from dynid.runs.results import facts, save
 
     chosen = settings_of(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
@@ -76,7 +76,7 @@ def command(
 
 def settings_of(source: str, logs: list[str], given: dict[str, Any], assignments: list[str]) -> RunSettings:
     """Settings from a run file or from arguments, with what else was given on top."""
-    from dynid.run import RunSettings
+    from dynid.runs import RunSettings
 
     if logs or not _is_run_file(source):
         if not logs:

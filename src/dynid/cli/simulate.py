@@ -11,7 +11,7 @@ import typer
 from dynid.cli.output import Json, console, print_json, progress, table
 
 if TYPE_CHECKING:
-    from dynid.run.simulation import SimulatedLog
+    from dynid.runs.simulation import SimulatedLog
 
 
 class Law(StrEnum):
@@ -51,7 +51,7 @@ def command(
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
     from dynid.cli.excite import numbers, refuse_to_replace
     from dynid.robot import Robot
-    from dynid.run.simulation import log_facts, log_writer, save_log, simulate_log
+    from dynid.runs.simulation import log_facts, log_writer, save_log, simulate_log
 
     log_writer(output)
     refuse_to_replace([output], force)
@@ -75,7 +75,7 @@ def command(
 
 def show(found: SimulatedLog, written: dict[str, str]) -> None:
     """Print how well the motion was followed and what torques it took."""
-    from dynid.run.simulation import log_facts
+    from dynid.runs.simulation import log_facts
 
     to, facts = console(), log_facts(found)
     to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")

@@ -25,9 +25,9 @@ def command(
     from dynid.cli.identify import error_table, mapping_table, show_simulations, simulation_table
     from dynid.recording.preparation import Preparation
     from dynid.recording.prepare import prepare
-    from dynid.run import RunSettings, make_model
-    from dynid.run.results import load
-    from dynid.run.run import read_log, simulated
+    from dynid.runs import RunSettings, make_model
+    from dynid.runs.results import load
+    from dynid.runs.run import read_log, simulated
     from dynid.validate import reconstruct
 
     with progress("validate") as tell:

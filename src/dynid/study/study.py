@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from dynid.run import ModelSettings
-from dynid.run.settings import checked, read_table
-from dynid.run.toml import dumps
+from dynid.runs import ModelSettings
+from dynid.runs.settings import checked, read_table
+from dynid.runs.toml import dumps
 
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]

@@ -18,7 +18,7 @@ from dynid.recording.stream import stream
 from dynid.regression import base_parameters, fold
 from dynid.regression.fold import UNIT
 from dynid.robot import Robot
-from dynid.run.settings import RunSettings
+from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
     CrossValidation,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
-from dynid.run.toml import dumps
+from dynid.runs.toml import dumps
 
 Settings = TypeVar("Settings", bound=BaseModel)
 

@@ -16,9 +16,9 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.run import ModelSettings, RunSettings, run
-from dynid.run.results import facts, load, save
-from dynid.run.toml import dumps
+from dynid.runs import ModelSettings, RunSettings, run
+from dynid.runs.results import facts, load, save
+from dynid.runs.toml import dumps
 
 FRICTION = ("viscous", "coulomb", "offset")
 ROBOT = Robot.builtin("arm3r")
@@ -112,7 +112,7 @@ def test_an_estimate_stands_where_its_cross_validation_fails(settings, monkeypat
     def fails(*given, **options):
         raise NotPossibleError("the constrained fit did not converge")
 
-    monkeypatch.setattr(import_module("dynid.run.run"), "cross_validate", fails)
+    monkeypatch.setattr(import_module("dynid.runs.run"), "cross_validate", fails)
     found = run(settings)
     assert found.cross is None and found.validations[0].total.relative_error < 2.0
     assert found.notes[-1].startswith("there is no cross-validation, since") and "did not converge" in found.notes[-1]

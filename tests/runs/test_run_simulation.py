@@ -15,9 +15,9 @@ from dynid.estimate import Estimate
 from dynid.model import Model, make_terms
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
-from dynid.run import ModelSettings, Run, RunSettings, run
-from dynid.run.results import facts
-from dynid.run.run import judge
+from dynid.runs import ModelSettings, Run, RunSettings, run
+from dynid.runs.results import facts
+from dynid.runs.run import judge
 from dynid.simulation import PD, Reference, VirtualRobot
 
 ROBOT = Robot.builtin("scara2")

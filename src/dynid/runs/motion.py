@@ -20,7 +20,7 @@ from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
 from dynid.report.motion import MotionData, used
 from dynid.robot import Robot
-from dynid.run.results import REGRESSION, load
+from dynid.runs.results import REGRESSION, load
 
 Progress = Callable[[float, float], None]
 

@@ -11,8 +11,8 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, identify
 from dynid.report import ReportData
-from dynid.run.run import Run, Tell, judge, load_problem, make_model, own_logs, simulated
-from dynid.run.settings import RunSettings
+from dynid.runs.run import Run, Tell, judge, load_problem, make_model, own_logs, simulated
+from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
 

@@ -17,9 +17,9 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
-from dynid.run.comparison import ComparedMethods, compare, comparison_report
-from dynid.run.run import Tell
-from dynid.run.settings import ModelSettings, RunSettings
+from dynid.runs.comparison import ComparedMethods, compare, comparison_report
+from dynid.runs.run import Tell
+from dynid.runs.settings import ModelSettings, RunSettings
 
 ROBOT = "kuka-lwr4"
 FRICTION = ("viscous", "coulomb", "offset")

@@ -11,8 +11,8 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
-from dynid.run import ModelSettings, RunSettings, run
-from dynid.run.results import load, save
+from dynid.runs import ModelSettings, RunSettings, run
+from dynid.runs.results import load, save
 
 TEXT = """<robot name="one"> <!-- mine -->
   <link name="base"/>

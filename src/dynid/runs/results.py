@@ -14,9 +14,9 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_whole
 from dynid.report import ReportData, write_report
-from dynid.run.run import Run, make_model
-from dynid.run.settings import RunSettings
-from dynid.run.toml import dumps
+from dynid.runs.run import Run, make_model
+from dynid.runs.settings import RunSettings
+from dynid.runs.toml import dumps
 from dynid.version import __version__
 
 PARAMETERS, REGRESSION, REPORT, SETTINGS = "parameters.toml", "regression.npz", "report.html", "run.toml"

@@ -16,8 +16,8 @@ from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters
 from dynid.robot import Robot, inertia_problems
-from dynid.run.results import PARAMETERS, load
-from dynid.run.settings import RunSettings
+from dynid.runs.results import PARAMETERS, load
+from dynid.runs.settings import RunSettings
 
 ROUNDING = 1e-9  # of numbers that stand on a limit, in their own units
 
