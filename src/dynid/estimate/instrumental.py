@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import Form
 from dynid.errors import ModelError, NotPossibleError
