@@ -203,7 +203,7 @@ class How:
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
     """The loop of a problem: references of its logs, or made from the positions where a log has none."""
-    parts = problem.need_samples(method)
+    parts = problem.data
     law = controller or problem.controller
     notes, assumed = [], law is None
     if law is None:

@@ -30,22 +30,15 @@ from dynid.estimate.closed_loop import (
     tracking,
 )
 from dynid.estimate.consistent import consistency_of
+from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import WINDOW, low_decimation, smoothed_velocity, soften
-from dynid.estimate.least_squares import (
-    Solution,
-    diagnostics,
-    honest_covariance,
-    joint_weights,
-    naive_covariance,
-    solve,
-)
+from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
-from dynid.regression import Regression, Stacked, fold
-from dynid.regression.fold import Layout
-from dynid.regression.residuals import Correlation
+from dynid.regression import Regression, Stacked, TorqueEquations, fold
+from dynid.regression.equations import Layout
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
@@ -55,7 +48,7 @@ _CONTRACTING = 0.4  # share of the last change below which an iteration needs no
 Solver = Callable[[Regression, Stacked], tuple[Array, Array | None]]
 
 
-@method("didim", "torques of the simulated closed loop fitted to the measured ones")
+@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data"})
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
@@ -70,7 +63,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     return _iterate(problem, "didim", _unconstrained, how)
 
 
-@method("pc-didim", "didim among physically consistent robots")
+@method("pc-didim", "didim among physically consistent robots", needs={"data"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: Form = "pseudo") -> Estimate:
@@ -110,7 +103,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, how: How) -> Estimate:
         if step > 1.0:  # a row that is in and out by turns would keep a good estimate swinging for ever
             rows = moving_rows(loop, runs, speeds, dropped, simulated)
         samples = simulated_samples(loop, runs, rows)
-        regression = fold(problem.model, samples, base=problem.base, blocks=1, threads=problem.threads)
+        regression = fold(TorqueEquations.of(problem.model, samples, problem.base), blocks=1, threads=problem.threads)
         weights = joint_weights(regression)
         stacked = regression.stack(weights)
         here = None if simulated is None else problem.base.reduce(simulated)
@@ -277,13 +270,14 @@ def _deviations(regression: Regression, weights: Array) -> Array:
 
 
 def _covariance(problem: Problem, samples: Sequence[Samples], regression: Regression, beta: Array,
-                slopes: Array) -> tuple[Array, Solution, Array, Correlation | None]:
+                slopes: Array) -> tuple[Array, Solution, Array, Noise]:
     """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion, and what C is from."""
-    inner = replace(problem, regression=regression, samples=tuple(samples))
+    inner = replace(problem, regression=regression, data=tuple(samples))
     weights = joint_weights(regression)
     free = solve(regression, regression.stack(weights))
     shown = Solution(beta, free.inverse, free.identified, free.confounded, free.condition)
-    covariance, found = honest_covariance(inner, shown, weights)
+    found = noise(inner, shown, weights)
+    covariance = found.covariance(shown)
     kept = np.flatnonzero(free.identified)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
@@ -292,12 +286,13 @@ def _covariance(problem: Problem, samples: Sequence[Samples], regression: Regres
 
 def _estimate(problem: Problem, name: str, loop: Loop, samples: list[Samples], regression: Regression, beta: Array,
               theta: Array | None, slopes: Array, history: list[dict[str, Any]], dropped: float) -> Estimate:
-    inner = replace(problem, regression=regression, samples=tuple(samples))
+    inner = replace(problem, regression=regression, data=tuple(samples))
     covariance, shown, weights, found = _covariance(problem, samples, regression, beta, slopes)
-    facts = diagnostics(inner, shown, weights, covariance, found) | closed_loop.facts(loop, history, dropped)
-    facts["simulated_relative_error"] = facts["relative_error"]
-    facts["relative_error"] = problem.regression.relative_error(beta)
-    facts["relative_error_per_joint"] = problem.regression.relative_errors(beta).tolist()
+    fitted = diagnostics(inner, shown, weights, covariance, found, **closed_loop.facts(loop, history, dropped))
+    facts = {"simulated_relative_error": fitted.relative_error,
+             "relative_error": problem.regression.relative_error(beta),
+             "relative_error_per_joint": problem.regression.relative_errors(beta).tolist()}
     if theta is not None:
         facts["consistent"] = True
-    return Estimate(name, problem.model, problem.base, beta, covariance, shown.identified, theta, facts)
+    return Estimate(name, problem.model, problem.base, beta, covariance, shown.identified, theta,
+                    diagnostics=fitted.with_facts(facts))

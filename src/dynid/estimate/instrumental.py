@@ -31,6 +31,7 @@ from dynid.estimate.closed_loop import (
     tracking,
 )
 from dynid.estimate.consistent import consistency_of, filled
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import (
     WINDOW,
@@ -48,7 +49,8 @@ from dynid.estimate.transfer import filtered_references, plain_references
 from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
-from dynid.regression.fold import Layout, triangular
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
 from dynid.simulation import Controller, Simulation
 
 Source = Literal["simulation", "transfer", "reference"]
@@ -110,7 +112,7 @@ def project(problem: Problem, layout: Layout, factors: Sequence[Array], weights:
 Solver = Callable[[Projected, int], tuple[Array, Array | None]]
 
 
-@method("iv", "instrumental variables from the simulated closed loop")
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data"})
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
@@ -127,7 +129,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     return _iterate(problem, "iv", _unconstrained, instruments, how)
 
 
-@method("pc-iv", "instrumental variables among physically consistent robots")
+@method("pc-iv", "instrumental variables among physically consistent robots", needs={"data"}, gives={"theta"})
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
@@ -223,7 +225,8 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
     identified = np.zeros(len(problem.base), dtype=bool)
     identified[projected.kept] = True
     return Estimate(name, problem.model, problem.base, beta, covariance, identified, theta,
-                    _diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source, theta, notes))
+                    diagnostics=_diagnostics(problem, loop, projected, low, weights, beta, history, dropped, source,
+                                             theta, notes), uncertainty="instruments")
 
 
 def _moving(loop: Loop, measured: Sequence[Measured], clean: Sequence[Samples], theta: Array | None) -> list[Array]:
@@ -439,20 +442,14 @@ def _near(spectrum: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, weights: Array, beta: Array,
                  history: list[dict[str, Any]], dropped: float, source: Source, theta: Array | None,
-                 notes: list[str]) -> dict[str, Any]:
+                 notes: list[str]) -> Diagnostics:
     regression = problem.regression
     scale = np.linalg.norm(projected.r, axis=0)
     singular = np.linalg.svd(projected.r / scale, compute_uv=False)
     out = closed_loop.facts(loop, history, dropped)
-    out |= {
-        "relative_error": regression.relative_error(beta),
-        "relative_error_per_joint": regression.relative_errors(beta).tolist(),
-        "simulated_relative_error": low.relative_error, "instruments": source, "rank": len(projected.kept),
-        "condition": float(singular[0] / singular[-1]), "rows_per_joint": list(regression.rows),
-        "weights": weights.tolist(), "joints": list(regression.joints),
-        "residual_deviation_per_joint": low.deviation.tolist(),
-    }
     out["notes"] += notes
     if theta is not None:
         out["consistent"] = True
-    return out
+    return Diagnostics.of_fit(regression, beta, rank=len(projected.kept), condition=float(singular[0] / singular[-1]),
+                              weights=weights.tolist(), simulated_relative_error=low.relative_error,
+                              instruments=source, residual_deviation_per_joint=low.deviation.tolist(), **out)

@@ -27,7 +27,8 @@ from dynid.model import LinearModel
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters
-from dynid.regression.fold import Layout, triangular
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
 from dynid.threads import pool, thread_count
 
 WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smoothed

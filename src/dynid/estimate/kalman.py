@@ -21,12 +21,13 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.regression.fold import triangular
-from dynid.regression.residuals import autocovariance
+from dynid.regression.correlation import autocovariance
+from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
@@ -43,7 +44,7 @@ class Noise:
     torque: Array
 
 
-@method("ekf", "extended Kalman filter on state and parameters")
+@method("ekf", "extended Kalman filter on state and parameters", needs={"data"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
@@ -54,7 +55,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.
     return _filter(problem, "ekf", _extended_step, start, doubt, passes, position_noise, torque_noise)
 
 
-@method("ukf", "unscented Kalman filter on state and parameters")
+@method("ukf", "unscented Kalman filter on state and parameters", needs={"data"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
@@ -155,7 +156,7 @@ def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Arra
 
 def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float, passes: int,
             position_noise: float | None, torque_noise: float | None) -> Estimate:
-    parts = problem.as_logged(name)
+    parts = problem.as_logged()
     if passes < 1 or not doubt > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a doubt above zero")
     least = weighted_least_squares(problem).values
@@ -180,7 +181,7 @@ def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float,
 def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Sequence[Samples], beta: Array,
             least: Array, passes: int, noise_of: Callable[[Samples, Array], Noise], doubt: float) -> Estimate:
     """The filter through all logs, again and again; refused where it ends far from what least squares explain."""
-    regression, alone = problem.regression, problem.alone()
+    regression, alone = problem.regression, problem.lone_values()
     scale = doubt * np.maximum(np.abs(beta), 0.1 * alone)
     history: list[dict[str, Any]] = []
     root, power = np.diag(scale), 0.0
@@ -197,13 +198,12 @@ def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Se
             raise NotPossibleError(f"method '{name}' lost the parameters: they explain the torques to "
                                    f"{history[-1]['relative_error']:.3g} %, least squares to {reached:.3g} %; start "
                                    "from better parameters or give less doubt")
-    facts = {"relative_error": regression.relative_error(beta), "iterations": passes, "converged": True,
-             "relative_error_per_joint": regression.relative_errors(beta).tolist(), "history": history,
-             "rank": len(beta), "rows_per_joint": list(regression.rows), "joints": list(regression.joints),
-             "doubt": doubt, "innovation_power": power,
-             "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise it "
-                          "expects"}
-    return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, alone > 0, diagnostics=facts)
+    facts = Diagnostics.of_fit(
+        regression, beta, rank=len(beta), iterations=passes, converged=True, history=history, doubt=doubt,
+        innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the "
+        "white noise it expects")
+    return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, alone > 0, diagnostics=facts,
+                    uncertainty="innovations")
 
 
 def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import closed_loop
 from dynid.estimate.closed_loop import Log, Loop, at_samples, make_loop, stopped, tracking
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
@@ -19,7 +20,7 @@ from dynid.estimate.instruments import low_decimation
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
-from dynid.regression.residuals import autocovariance
+from dynid.regression.correlation import autocovariance
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
@@ -28,7 +29,7 @@ _STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitiv
 _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
-@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones")
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -39,7 +40,7 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
     return _gauss_newton(problem, "cloe", "position", start, tolerance, max_iterations, step, controller, transient)
 
 
-@method("clie", "input error in closed loop: simulated torques fitted to the measured ones")
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
@@ -58,7 +59,7 @@ class Fitted:
 def _gauss_newton(problem: Problem, name: str, output: Output, start: Start, tolerance: float, max_iterations: int,
                   step: float | None, controller: Controller | None, transient: float | None) -> Estimate:
     beta = _first(problem, start, controller, step)
-    loop = make_loop(replace(problem, samples=problem.as_logged(name)), name, controller, step)
+    loop = make_loop(replace(problem, data=problem.as_logged()), name, controller, step)
     dropped = loop.settled if transient is None else transient
     scale = _scales(problem, beta)
     history: list[dict[str, Any]] = []
@@ -112,7 +113,7 @@ def _first(problem: Problem, start: Start, controller: Controller | None, step: 
 
 def _scales(problem: Problem, beta: Array) -> Array:
     """A size for each base parameter: a hundredth of the torque it could explain alone, or its own value."""
-    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.alone()), 1e-12)
+    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
 def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Output, dropped: float) -> Fitted:
@@ -175,11 +176,8 @@ def _estimate(problem: Problem, name: str, loop: Loop, beta: Array, here: Fitted
     inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
     covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
     runs = _runs(loop, problem.base.expand(beta))
-    facts = closed_loop.facts(loop, history, dropped) | {
-        "relative_error": problem.regression.relative_error(beta),
-        "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(),
-        "tracking_error": tracking(loop, runs), "rank": int(seen.sum()), "weights": weights.tolist(),
-        "condition": float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
-        "rows_per_joint": [rows] * dof, "joints": list(problem.regression.joints),
-    }
+    facts = Diagnostics.of_fit(
+        problem.regression, beta, rank=int(seen.sum()), weights=weights.tolist(), tracking_error=tracking(loop, runs),
+        condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
+        rows_per_joint=[rows] * dof, **closed_loop.facts(loop, history, dropped))
     return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
