@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfiltfilt
 
 from dynid.estimate import Problem, identify
 from dynid.findings import Finding
@@ -18,6 +20,14 @@ from dynid.robot import Robot
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
 from dynid.validate.gains import drive_gains
 
+DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+
+
+def documented_as(code: str) -> tuple[str, ...]:
+    """The codes in docs/results.md that stand for this one: those of what a residual follows come in two parts."""
+    followed = code.removeprefix("residual-follows-")
+    return (code,) if followed == code else ("residual-follows-...", followed)
+
 
 def judged(log, model=None, others=(), blocks=False) -> Verdict:
     problem, estimate = log.fitted(model=model)
@@ -27,6 +37,7 @@ def judged(log, model=None, others=(), blocks=False) -> Verdict:
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [one["code"] for one in said["findings"]] == [one.code for one in found.findings]
     assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", one.code) and one.text for one in found.findings)
+    assert all(f"`{part}`" in DOCUMENTED for one in found.findings for part in documented_as(one.code))
     return found
 
 
@@ -188,6 +199,49 @@ def test_beyond_a_limit(simulate):
     assert finding(found, "position-beyond-limits").evidence == pytest.approx({"low": q.min(), "high": q.max()})
 
 
+def test_faster_than_a_limit(simulate):
+    log = simulate("arm3r")
+    joints = list(log.model.robot.joints)
+    joints[2] = replace(joints[2], velocity=0.1)
+    found = judged(log, Model(replace(log.model.robot, joints=tuple(joints)), log.model.terms))
+    assert suspicions(found) == [("velocity-beyond-limits", joints[2].name)]
+    speed = np.percentile(np.abs(log.samples.dq[:, 2]), 99.5)
+    assert finding(found, "velocity-beyond-limits").evidence == pytest.approx({"speed": speed, "limit": 0.1})
+
+
+def test_a_slow_motion_is_badly_conditioned(simulate):
+    log = simulate("arm3r", speed=0.1)
+    found = judged(log)
+    problem, estimate = log.fitted()
+    s = log.samples
+    y = log.model.regressor(s.q, s.dq, s.ddq)[:, :, problem.base.independent]
+    flat = (y * np.array(estimate.diagnostics["weights"])[None, :, None]).reshape(-1, len(problem.base))
+    condition = np.linalg.cond(flat / np.linalg.norm(flat, axis=0))
+    assert finding(found, "badly-conditioned").evidence == pytest.approx({"condition": condition}, rel=1e-3)
+    weak = {name for one in found.of("not-excited") for name in one.parameters}
+    assert weak == {one.name for one in found.excitation.missing} and len(weak) > 5
+
+
+def test_coloured_noise_of_unknown_origin(simulate):
+    log = simulate("arm3r")
+    noise = np.random.default_rng(0).normal(size=log.samples.tau.shape)
+    smooth = sosfiltfilt(butter(4, 5.0, fs=log.samples.rate, output="sos"), noise, axis=0)
+    tau, joints = log.samples.tau + smooth, log.model.robot.joint_names
+    found = judged(log.with_torque(tau))
+    assert suspicions(found) == [("residuals-coloured", *joints), ("low-r2", joints[2])]
+    explained = 1.0 - np.var(smooth[:, 2] + _white(log)[:, 2]) / np.var(tau[:, 2])
+    assert finding(found, "low-r2").evidence["r2"] == pytest.approx([explained], abs=0.05)
+    # The smooth part of the residual is what its past can predict.
+    share = [np.var(smooth[:, j]) / np.var(smooth[:, j] + e) for j, e in enumerate(_white(log).T)]
+    assert finding(found, "residuals-coloured").evidence["predictable"] == pytest.approx(share, abs=0.15)
+
+
+def _white(log) -> np.ndarray:
+    """The noise that was put into a simulated log."""
+    s = log.samples
+    return s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)
+
+
 def test_silent_and_constant_torque(simulate):
     log = simulate("arm3r")
     name = log.model.robot.joint_names[1]
@@ -223,6 +277,17 @@ def test_other_logs(simulate):
     assert suspicions(judged(log, others=[load.samples]))[0] == ("load-changed", *joints[1:])
 
 
+def test_another_log_with_noise_does_not_carry_over(simulate):
+    log, other = simulate("arm3r"), simulate("arm3r", seed=5, source="noisy.csv")
+    noise = 3.0 * np.random.default_rng(0).normal(size=other.samples.tau.shape)
+    noisy = other.with_torque(other.samples.tau + noise).samples
+    found = judged(log, others=[noisy])
+    assert suspicions(found) == [("does-not-carry-over",)]
+    said = finding(found, "does-not-carry-over")
+    expected = 100.0 * np.linalg.norm(noise + _white(other)) / np.linalg.norm(noisy.tau)
+    assert said.logs == ("noisy.csv",) and said.evidence["relative_error"] == pytest.approx(expected, rel=0.02)
+
+
 def test_a_disturbance_in_one_block_of_time(simulate):
     log = simulate("arm3r")
     tau = log.samples.tau.copy()
@@ -235,7 +300,6 @@ def test_a_disturbance_in_one_block_of_time(simulate):
 
 def test_how_much_too_small_naive_deviations_are(simulate):
     log = simulate("arm3r", noise=0.0)
-    from scipy.signal import butter, sosfiltfilt
     noise = np.random.default_rng(0).normal(size=log.samples.tau.shape)
     smooth = sosfiltfilt(butter(4, 10.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     problem, estimate = log.with_torque(log.samples.tau + 0.1 * smooth).fitted()
