@@ -32,7 +32,7 @@ from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import SLIDING, TURNING
 from dynid.report.words import number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
-from dynid.validate import SimulatedLog, free_fall
+from dynid.validate import ResimulatedLog, free_fall
 
 
 @given(st.integers(1, 3000), st.integers(1, 3), st.integers(16, 400), st.integers(0, 10))
@@ -69,7 +69,7 @@ def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
             assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
 
 
-def windowed(count: int = 9000, width: int = 1500) -> SimulatedLog:
+def windowed(count: int = 9000, width: int = 1500) -> ResimulatedLog:
     """A sine, and a simulation that leaves it as the square of the time since its window began."""
     t = np.arange(count) / 1000.0
     q = np.sin(t)[:, None]
@@ -77,7 +77,7 @@ def windowed(count: int = 9000, width: int = 1500) -> SimulatedLog:
     since = np.concatenate([t[a:b] - t[a] for a, b in windows])
     tau = np.zeros_like(q)
     simulated = q + 0.1 * since[:, None] ** 2
-    return SimulatedLog("torque-driven", t, q, simulated, tau, tau, windows, ("slide",), len(windows))
+    return ResimulatedLog("torque-driven", t, q, simulated, tau, tau, windows, ("slide",), len(windows))
 
 
 @pytest.mark.parametrize("points", [600, 3000])

@@ -16,10 +16,11 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from dynid.errors import DynidError
+from dynid.findings import Finding, Note
 from dynid.report import ReportData, render, write_report
 from dynid.report.sections import SECTIONS
 from dynid.robot import Robot
-from dynid.validate import Finding, simulation_checks
+from dynid.validate import simulation_checks
 
 REPORTS = ("lwr", "emps", "scara", "still")
 
@@ -84,6 +85,7 @@ def test_every_report_is_complete_and_self_contained(report: ReportData) -> None
     sections = [section.name for section in SECTIONS if section.name in ids]
     contents = [link.removeprefix("#") for link in page.having("href")]
     assert contents == sections and sections[0] == "verdict" and sections[-1] == "making"
+    assert set(page.having("data-code")) == {finding.code for finding in report.verdict.findings}
     assert len(ids) == len(set(ids))
     # Nothing asks for anything outside: no source, no link, no style that loads, and a policy that forbids it.
     assert not page.having("src") and not any(tag in ("link", "iframe", "img", "object") for tag, _ in page.elements)
@@ -155,7 +157,8 @@ def test_what_cannot_be_simulated_is_said_once(emps: ReportData) -> None:
     wrong = replace(emps.estimate, values=-emps.estimate.values)  # a mass below zero
     checks = simulation_checks(wrong, [((replace(emps.logs[0], source=f"log{k}.csv"),), None) for k in range(3)])
     said = Page(render(replace(emps, simulations=checks))).text
-    assert said.count("not positive definite") == 1 and "a pc- method such as pc-wls" in said
+    assert {check.reason.code for check in checks if check.reason} == {"inertia-indefinite"}
+    assert checks[0].reason is not None and said.count(checks[0].reason.text) == 1
     assert "log0.csv, under its own torques; log1.csv" in said
     assert "simulation" not in Page(render(replace(emps, simulations=()))).having("id")
 
@@ -180,7 +183,7 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     parts = tuple(replace(part, source=f"logs/{bad}.csv", steps=(bad,)) for part in own.samples)
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
-    found = replace(lwr.verdict, headline=bad, findings=(Finding("suspicious", bad, bad, bad),))
+    found = replace(lwr.verdict, headline=bad, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
     theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
     estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
     hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,
@@ -202,8 +205,8 @@ def test_hostile_names_in_a_simulation_stay_text(emps: ReportData) -> None:
     bad = '<script>alert("x")</script><img src=x onerror=alert(1)>%{y}</style>'
     driven, closed = emps.simulations
     assert driven.log is not None
-    hostile = (replace(driven, source=f"logs/{bad}.csv", reason=bad, log=replace(driven.log, joints=(bad,))),
-               replace(closed, source=bad, log=None, reason=bad))
+    hostile = (replace(driven, source=f"logs/{bad}.csv", reason=Note(bad, bad), log=replace(driven.log, joints=(bad,))),
+               replace(closed, source=bad, log=None, reason=Note(bad, bad)))
     page = Page(render(replace(emps, simulations=hostile)))
     assert [tag for tag, _ in page.elements].count("img") == 0 and bad in "".join(page.shown)
     assert [tag for tag, _ in page.elements].count("script") == len(page.figures) + 2

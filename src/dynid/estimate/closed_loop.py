@@ -12,6 +12,7 @@ from scipy.signal import bilinear, butter, lfilter, lfiltic, sosfiltfilt
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.problem import Problem
+from dynid.findings import Note
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
@@ -31,6 +32,7 @@ from dynid.simulation import (
 )
 
 Start = Literal["regular", "nominal", "wls"]
+LAW_NOT_MET, SPEED_LATE = "law-not-met", "controller-speed-late"  # codes of notes on the control law
 DEFAULT_BANDWIDTH = 40.0  # Hz, of a loop nobody told us about
 _CLOSE = 2.0  # within this factor of the inertia that the loop shows, its true gains are simulated unchanged
 _SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
@@ -63,7 +65,7 @@ class Loop:
     shown: Array | None
     settled: float
     step: float | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     assumed: bool = False
 
     def law(self, theta: Array, scaled: bool = False, any_will_do: bool = False) -> Controller:
@@ -205,12 +207,15 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     """The loop of a problem: references of its logs, or made from the positions where a log has none."""
     parts = problem.data
     law = controller or problem.controller
-    notes, assumed = [], law is None
+    notes: list[Note] = []
+    assumed = law is None
     if law is None:
         slowest = min(part.rate for part in parts)
         omega = min(2.0 * np.pi * DEFAULT_BANDWIDTH, 0.15 * slowest)
         law = Poles(np.full(problem.model.dof, omega))
-        notes.append(f"no controller was given: a loop with both poles at {omega:.3g} rad/s is simulated")
+        notes.append(Note("controller-assumed",
+                          f"no controller was given: a loop with both poles at {omega:.3g} rad/s is simulated",
+                          {"poles": float(omega)}))
     logs = []
     for k, part in enumerate(parts):
         recording = problem.recordings[k] if problem.recordings else None
@@ -223,7 +228,8 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
             logs.append(Log(part, reference, False))
         else:
             logs.append(Log(part, _from_positions(part, law), True))
-            notes.append(f"{part.source} holds no reference: it was taken from the filtered positions")
+            notes.append(Note("reference-from-positions",
+                              f"{part.source} holds no reference: it was taken from the filtered positions"))
     made_up = any(log.made_up for log in logs)
     shown = None
     if isinstance(law, PD | PID | Cascade):
@@ -235,10 +241,11 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
             if not np.all(values > 0):
                 raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, joint "
                                  f"{int(np.argmin(values)) + 1} has none of {name}; give its gains or the loop's poles")
-        law, said = _with_lag(law, problem, logs)
-        notes += said
+        law, about_law = _with_lag(law, problem, logs)
+        notes += about_law
         shown = _shown_inertia(law, logs)
-        notes.append("inertia of the joints that the logged loop shows: " + ", ".join(f"{x:.3g}" for x in shown))
+        notes.append(Note("loop-inertia", "inertia of the joints that the logged loop shows: "
+                          + ", ".join(f"{x:.3g}" for x in shown), {"inertia": tuple(shown.tolist())}))
     return Loop(problem.model, tuple(logs), law, shown, _settling(law, shown), step, tuple(notes), assumed)
 
 
@@ -348,7 +355,7 @@ def _from_positions(samples: Samples, law: Controller) -> Reference:
     return Reference.of(q, rate=samples.rate, start=float(samples.t[0]))
 
 
-def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) -> tuple[PD | PID | Cascade, list[str]]:
+def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) -> tuple[PD | PID | Cascade, list[Note]]:
     """The law with the age of the speed it uses, as the log itself shows it.
 
     The logged torque says which speed the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. A controller
@@ -375,12 +382,15 @@ def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) ->
             if miss < 0.02 and abs(gain - 1.0) < 0.02:
                 lags.append(lag * rate)
     if len(lags) < len(logs) * problem.model.dof:
-        return law, ["the logged torques are not those of the given law to 2 %: gains or reference may be others"]
+        return law, [Note(LAW_NOT_MET, "the logged torques are not those of the given law to 2 %: gains or reference "
+                                       "may be others")]
     lag = float(np.clip(np.median(lags), 0.0, 100.0))
     if lag < 0.05:
         return law, []
     lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag
-    return replace(law, speed_lag=lag), [f"the logged torques show that the controller's speed is {lag:.3g} ticks old"]
+    return replace(law, speed_lag=lag), [
+        Note(SPEED_LATE, f"the logged torques show that the controller's speed is {lag:.3g} ticks old",
+             {"ticks": lag})]
 
 
 def _shown_inertia(law: PD | PID | Cascade, logs: Sequence[Log]) -> Array:

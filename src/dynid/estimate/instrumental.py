@@ -46,6 +46,7 @@ from dynid.estimate.instruments import (
 )
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.transfer import filtered_references, plain_references
+from dynid.findings import Note
 from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
@@ -167,7 +168,7 @@ def _iterate(problem: Problem, name: str, solver: Solver, source: Source, how: H
             clean = (filtered_references if source == "transfer" else plain_references)(loop)
     except NotPossibleError as error:
         raise stopped(name, 1, error) from None
-    notes: list[str] = []
+    notes: list[Note] = []
     weights = np.ones(problem.model.dof)
     rows = sum(problem.regression.rows)
     history: list[dict[str, Any]] = []
@@ -243,7 +244,7 @@ def _moving(loop: Loop, measured: Sequence[Measured], clean: Sequence[Samples], 
 
 
 def _run(problem: Problem, loop: Loop, projected: Projected, found: tuple[Array, Array | None], rows: int,
-         notes: list[str]) -> tuple[list[Simulation], Array]:
+         notes: list[Note]) -> tuple[list[Simulation], Array]:
     """The loop with the last estimate, or where that robot cannot move with a consistent one that fits as well as any
     can: the best of all or one well inside, whichever follows the log better. An instrument may come from any robot
     close to the machine."""
@@ -254,8 +255,9 @@ def _run(problem: Problem, loop: Loop, projected: Projected, found: tuple[Array,
         if found[1] is not None or not problem.model.parameters.bodies:
             raise
         reason = error
-    words = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
-    notes += [] if words in notes else [words]
+    note = Note("simulated-consistent",
+                "where the unconstrained estimate could not be simulated, the nearest consistent robot was")
+    notes += [] if note in notes else [note]
     consistency, tries = consistency_of(problem), []
     for near in (partial(_border, problem, consistency, projected, rows),
                  partial(_inside, problem, consistency, projected, rows)):
@@ -442,7 +444,7 @@ def _near(spectrum: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 def _diagnostics(problem: Problem, loop: Loop, projected: Projected, low: Low, weights: Array, beta: Array,
                  history: list[dict[str, Any]], dropped: float, source: Source, theta: Array | None,
-                 notes: list[str]) -> Diagnostics:
+                 notes: list[Note]) -> Diagnostics:
     regression = problem.regression
     scale = np.linalg.norm(projected.r, axis=0)
     singular = np.linalg.svd(projected.r / scale, compute_uv=False)

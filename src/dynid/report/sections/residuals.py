@@ -38,20 +38,20 @@ def gather(data: ReportData) -> Mapping[str, Any]:
         if found.whiteness is not None:
             figures.append(autocorrelation_figure(found.whiteness))
         joints.append({"name": found.joint, "fit": fit, "unit": units.torque, "white": found.whiteness,
-                       "normal": found.normality, "looks": looks(found), "sentences": found.sentences,
-                       "figures": figures})
+                       "normal": found.normality, "looks": looks(found),
+                       "sentences": [note.text for note in found.notes], "figures": figures})
     return {"joints": joints, "source": part.source, "several": len(own.series) > 1}
 
 
 def looks(found: JointTests) -> str:
     """In a few words."""
     said = []
-    if found.finding is not None:
-        said.append(found.finding.seen)
+    if found.explained_by is not None:
+        said.append(found.explained_by.seen)
     if found.whiteness is not None and found.whiteness.coloured:
         said.append("coloured")
-    if found.normality is not None and found.normality.hint != "normal":
-        said.append(found.normality.hint.split(" (")[0].split(",")[0])
+    if found.normality is not None and found.normality.shape != "normal":
+        said.append(found.normality.title)
     return ", ".join(said)
 
 

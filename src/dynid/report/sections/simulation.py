@@ -14,7 +14,7 @@ from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits
 from dynid.report.words import file_name
-from dynid.validate import SimulatedLog, SimulationCheck
+from dynid.validate import ResimulatedLog, SimulationCheck
 
 MOST_POINTS = 3000  # of one joint in one simulation
 FEWEST_POINTS = 500
@@ -31,8 +31,8 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     # One sentence for all that failed alike: parameters that cannot move fail on every log.
     failed: dict[str, list[str]] = {}
     for one in data.simulations:
-        if one.log is None:
-            failed.setdefault(one.reason, []).append(f"{file_name(one.source)}, {words(one)}")
+        if one.log is None and one.reason is not None:
+            failed.setdefault(one.reason.text, []).append(f"{file_name(one.source)}, {words(one)}")
     return {"panes": [_pane(one, one.log, data.units, points) for one in done if one.log is not None],
             "failed": [{"reason": reason, "logs": logs} for reason, logs in failed.items()], "points": points}
 
@@ -42,7 +42,7 @@ def words(check: SimulationCheck) -> str:
     return "under its own torques" if check.mode == "torque-driven" else "in closed loop"
 
 
-def _pane(check: SimulationCheck, log: SimulatedLog, units: tuple[JointUnits, ...], points: int) -> dict[str, Any]:
+def _pane(check: SimulationCheck, log: ResimulatedLog, units: tuple[JointUnits, ...], points: int) -> dict[str, Any]:
     feedback = check.mode == "closed-loop"
     rows = [{"name": name, "unit": unit.position, "motion": float(log.motion[j]),
              "off": float(log.position_deviation[j]), "error": float(log.position_error[j]),
@@ -51,13 +51,14 @@ def _pane(check: SimulationCheck, log: SimulatedLog, units: tuple[JointUnits, ..
     draw = torque_figure if feedback else position_figure
     return {"label": file_name(check.source), "source": check.source, "kind": words(check), "feedback": feedback,
             "horizon": check.horizon, "windows": len(log.windows), "possible": log.possible,
-            "reason": check.reason, "notes": check.notes, "rows": rows, "total": log.total_error,
+            "reason": check.reason.text if check.reason else "", "notes": [note.text for note in check.notes],
+            "rows": rows, "total": log.total_error,
             "torque": log.torque_error, "marked": len(log.windows) <= _MARKS, "thinned": len(log.t) > points,
             "figures": [draw(log, j, name, unit, points)
                         for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]}
 
 
-def position_figure(log: SimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
+def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
     """Measured and simulated position, a dot where the simulation starts anew from the measured state."""
     measured, simulated, t = log.q[:, j], log.simulated_q[:, j], log.t - log.t[0]
     rows = thinned_rows(np.column_stack([measured, simulated]), points)
@@ -80,7 +81,7 @@ def position_figure(log: SimulatedLog, j: int, name: str, units: JointUnits, poi
     return Figure(traces, layout, f"Measured and simulated position of {name} over time", 290)
 
 
-def torque_figure(log: SimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
+def torque_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
     """Measured torque, and what the controller asked for in the simulation."""
     measured, simulated, t = log.tau[:, j], log.simulated_tau[:, j], log.t - log.t[0]
     rows = thinned_rows(np.column_stack([measured, simulated]), points)

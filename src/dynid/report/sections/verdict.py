@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dynid.findings import Finding
 from dynid.report.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import file_name, percent
-from dynid.validate import Finding
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     known = {group.kind for group in GROUPS}
     kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
     groups = [*GROUPS, *(Group(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
-    shown = [(group, sentences(data.verdict.of(group.kind))) for group in groups]
-    return {"headline": data.verdict.headline, "groups": [(group, said) for group, said in shown if said],
+    shown = [(group, data.verdict.of(group.kind)) for group in groups]
+    return {"headline": data.verdict.headline, "groups": [(group, distinct(found)) for group, found in shown if found],
             "cards": cards(data), "good": data.verdict.good}
 
 
-def sentences(findings: tuple[Finding, ...]) -> list[str]:
-    """What they say, once each."""
-    return list(dict.fromkeys(finding.sentence for finding in findings))
+def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Each sentence once."""
+    return list({finding.text: finding for finding in findings}.values())
 
 
 def cards(data: ReportData) -> list[Card]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.findings import Note
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.validate.words import plain
+from dynid.validate.words import joint_label, plain
 
 STILL = 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
@@ -68,30 +69,39 @@ class JointMotion:
         top = self.acceleration_limit or self.usual[2]
         return -top, top
 
-    def advice(self, who: str, kind: str) -> str:
-        """What the joint should do, with the numbers of what it did."""
+    def advice(self, kind: str) -> Note:
+        """What the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it did."""
+        who = joint_label(self.joint)
         if not self.moves:
-            return f"{who} did not move; let it move over its range, at several speeds and both ways"
-        of = {"wider": self._of(self.range, self._width()), "faster": self._of(self.speed, self.velocity_limit, "/s"),
-              "harder": self._of(self.acceleration, self.acceleration_limit, "/s^2")}
-        if kind == "wider":
-            return f"let {who} move through a wider range, it used {of['wider']}"
-        if kind == "faster":
-            return f"let {who} move faster, it reached {of['faster']}"
-        if kind == "harder":
-            return f"let {who} accelerate harder, it reached {of['harder']}"
-        return (f"let {who} move wider, faster and with more acceleration, it used {of['wider']}, {of['faster']} and "
-                f"{of['harder']}")
+            return Note("move-at-all", f"{who} did not move; let it move over its range, at several speeds and both "
+                                       "ways")
+        reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
+                   "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
+        words = {name: self._of(*numbers) for name, numbers in reached.items()}
+        if kind not in reached:
+            return Note("move-more", f"let {who} move wider, faster and with more acceleration, it used "
+                                     f"{words['wider']}, {words['faster']} and {words['harder']}",
+                        {name: used for name, (used, _, _) in reached.items()})
+        code, text = {"wider": ("move-wider", "move through a wider range, it used"),
+                      "faster": ("move-faster", "move faster, it reached"),
+                      "harder": ("accelerate-harder", "accelerate harder, it reached")}[kind]
+        used, limit, _ = reached[kind]
+        return Note(code, f"let {who} {text} {words[kind]}",
+                    {"reached": used} if limit is None else {"reached": used, "limit": limit})
 
-    def for_friction(self, who: str) -> str:
+    def advice_for_friction(self) -> Note:
         """What the joint should do for its own friction and rotor."""
+        who = joint_label(self.joint)
         if not self.moves:
-            return self.advice(who, "more")
+            return self.advice("more")
         if min(self.forward, 1.0 - self.forward) < _ONE_WAY:
-            return f"let {who} move both ways, it moved {'forward' if self.forward > 0.5 else 'backward'} only"
+            way = "forward" if self.forward > 0.5 else "backward"
+            return Note("move-both-ways", f"let {who} move both ways, it moved {way} only", {"forward": self.forward})
         if self.spread < _ONE_SPEED:
-            return f"let {who} move at several speeds, it knew only {self._of(self.speed, None, '/s')}"
-        return self.advice(who, "faster")
+            return Note("move-at-several-speeds",
+                        f"let {who} move at several speeds, it knew only {self._of(self.speed, None, '/s')}",
+                        {"speed": self.speed})
+        return self.advice("faster")
 
     def _width(self) -> float | None:
         return None if self.lower is None or self.upper is None else self.upper - self.lower

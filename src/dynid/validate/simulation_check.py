@@ -9,16 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.closed_loop import make_loop
+from dynid.estimate.closed_loop import LAW_NOT_MET, SPEED_LATE, make_loop
+from dynid.findings import Note
 from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
 from dynid.simulation import PD, Cascade, Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
 from dynid.simulation.simulation import inertia_matrices
-from dynid.validate.motion import STILL
+from dynid.validate.joint_motion import STILL
 from dynid.validate.words import finite, joint_label, plain
 
 Mode = Literal["torque-driven", "closed-loop"]
@@ -34,7 +35,7 @@ _SINGULAR = 1e-12  # smallest over largest eigenvalue of an inertia matrix below
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedLog:
+class ResimulatedLog:
     """A log and its simulation, row by row: t (rows,), positions and torques (rows, dof), measured and simulated.
 
     windows (k, 2): rows, of these, between which the simulation ran on without a look at the log. possible: windows
@@ -52,7 +53,7 @@ class SimulatedLog:
     joints: tuple[str, ...]
     possible: int = 1
     reached: float = 1.0
-    reason: str = ""
+    reason: Note | None = None
 
     @property
     def position_deviation(self) -> Array:
@@ -93,16 +94,16 @@ class SimulatedLog:
 class SimulationCheck:
     """One log, simulated in one way: what came of it, or None and the reason why nothing did.
 
-    horizon: s after which a torque-driven simulation starts anew. reason: also why some windows broke off; empty where
+    horizon: s after which a torque-driven simulation starts anew. reason: also why some windows broke off; None where
     all went well. notes: what the log says of the control law.
     """
 
     source: str
     mode: Mode
     horizon: float | None
-    log: SimulatedLog | None
-    reason: str = ""
-    notes: tuple[str, ...] = ()
+    log: ResimulatedLog | None
+    reason: Note | None = None
+    notes: tuple[Note, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the same keys whether it could be simulated or not."""
@@ -111,8 +112,9 @@ class SimulationCheck:
             "source": self.source, "mode": self.mode, "horizon": self.horizon,
             "windows": 0 if log is None else len(log.windows),
             "windows_possible": None if log is None else log.possible,
-            "reached": 0.0 if log is None else float(log.reached), "reason": self.reason or None,
-            "notes": list(self.notes),
+            "reached": 0.0 if log is None else float(log.reached),
+            "reason": None if self.reason is None else self.reason.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
             "position_error": None if log is None else finite(log.total_error),
             "position_error_per_joint": None if log is None else plain(log.position_error),
             "position_rms_per_joint": None if log is None else plain(log.position_deviation),
@@ -137,21 +139,21 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "torque-driven", horizon, None, _without(source, error)))
+            found.append(SimulationCheck(source, "torque-driven", horizon, None, _reason(error)))
         if controller is None:
             continue
         try:
             if recording is None:
                 raise NotPossibleError("the log is not at hand as a whole, since it was read in pieces, so its "
-                                       "closed loop cannot be run")
+                                       "closed loop cannot be run", code="log-in-pieces")
             if recording.reference is None:
-                raise NotPossibleError("the log has no reference for the controller to follow; name its columns in "
-                                       "the [log] table")
+                raise NotPossibleError("the log has no reference for the controller to follow",
+                                       "name its columns in the [log] table", "no-reference")
             law, notes = _law_of_log(estimate, parts, recording, controller)
             log = closed_loop(estimate, recording, law)
             found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
         except (ModelError, NotPossibleError) as error:
-            found.append(SimulationCheck(source, "closed-loop", None, None, _without(source, error)))
+            found.append(SimulationCheck(source, "closed-loop", None, None, _reason(error)))
     return tuple(found)
 
 
@@ -170,12 +172,12 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
     robot = getattr(estimate.model, "robot", None)
     name = joint_label(robot.joint_names[joint] if robot is not None else f"joint{joint + 1}")
     raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "
-                           f"{name}, so a robot with these parameters cannot be simulated; a pc- method such as pc-wls "
-                           "finds one that can")
+                           f"{name}, so a robot with these parameters cannot be simulated",
+                           "a pc- method such as pc-wls finds one that can", "inertia-indefinite")
 
 
 def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
-                ) -> SimulatedLog:
+                ) -> ResimulatedLog:
     """The estimate under the machine's control law along the log's own reference, from the measured start on.
 
     step: of the integrator, s, or "adaptive".
@@ -185,12 +187,12 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
     run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
                    step=min(_STEP, 1.0 / reference.rate) if step is None else step)
     q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
-    return SimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
+    return ResimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
                         np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
 
 
 def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
-                  step: float | str | None = None, most: int | None = None) -> SimulatedLog:
+                  step: float | str | None = None, most: int | None = None) -> ResimulatedLog:
     """The estimate under the log's torques, started anew from the filtered state every `horizon` seconds.
 
     Without feedback every error grows, gravity's fastest: a short horizon tells good parameters from bad ones, a long
@@ -200,41 +202,44 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
     if not spans:
-        raise NotPossibleError(f"{parts[0].source}: there is not a single sample to simulate from")
+        raise NotPossibleError("there is not a single sample to simulate from", code="no-samples")
     if not np.isfinite(horizon) or horizon <= 0:
-        raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s")
+        raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s",
+                         code="horizon-not-positive")
     longest = max((stop - start) / part.rate for part, start, stop in spans)
     if horizon > longest:
         raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest stretch without a gap has "
-                         f"{longest:.3g} s; give a shorter one")
+                         f"{longest:.3g} s", "give a shorter one", "horizon-too-long")
     windows = []
     for part, start, stop in spans:
         length = round(horizon * part.rate)
         if length < 2:
-            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz")
+            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz",
+                             code="horizon-too-short")
         windows += [(part, first, min(first + length, stop)) for first in range(start, stop - 1, length)]
     _refuse_indefinite(estimate, np.concatenate([part.q for part in parts]))
     tried = windows
     if most is not None and most < len(windows):
         tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
-    done, rows, why = [], 0, ""
+    done, rows = [], 0
+    broken: list[NotPossibleError] = []
     for part, first, last in tried:
         rows += last - first
         try:
             done.append((part, first, last, _window(estimate, part, slice(first, last), step)))
         except NotPossibleError as error:
-            why = why or str(error).split(";")[0]
+            broken.append(error)
     if not done:
         other = "" if estimate.method.startswith("pc-") else " or a pc- method"
-        raise NotPossibleError(f"{parts[0].source}: not a single window of {horizon:g} s could be simulated: {why}; "
-                               f"try a shorter horizon{other}")
+        raise NotPossibleError(f"not a single window of {horizon:g} s could be simulated: {broken[0].reason}",
+                               f"try a shorter horizon{other}", broken[0].code)
     ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])
     t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
                  for name in ("t", "q", "tau"))
-    broken = len(tried) - len(done)
-    reason = (f"{broken} of {len(tried)} windows of {horizon:g} s broke off and are not counted: {why}; a shorter "
-              "horizon keeps more") if broken else ""
-    return SimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
+    reason = None if not broken else Note(
+        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s broke off and are not counted: "
+        f"{broken[0].reason}; a shorter horizon keeps more", {"broken": len(broken), "tried": len(tried)})
+    return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
                         np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
                         float(ends[-1] / rows), reason)
 
@@ -250,7 +255,7 @@ def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | 
 
 
 def _law_of_log(estimate: Estimate, parts: Sequence[Samples], recording: Recording, controller: Controller
-                ) -> tuple[Controller, tuple[str, ...]]:
+                ) -> tuple[Controller, tuple[Note, ...]]:
     """The law with the age of the speed it uses, as closed-loop methods read it from the logged torques, and what they
     say of it. A speed d late acts as an inertia that is smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with
     the law as written a carriage too light would follow the log best."""
@@ -261,7 +266,7 @@ def _law_of_log(estimate: Estimate, parts: Sequence[Samples], recording: Recordi
                                     controller=controller), "simulation")
     except (ModelError, NotPossibleError):
         return controller, ()  # what the log cannot tell stays as given
-    return loop.controller, tuple(note for note in loop.notes if note.startswith("the logged torques"))
+    return loop.controller, tuple(note for note in loop.notes if note.code in (LAW_NOT_MET, SPEED_LATE))
 
 
 def _start(recording: Recording) -> Array | None:
@@ -283,9 +288,8 @@ def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
     return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
 
 
-def _without(source: str, error: Exception) -> str:
-    """The sentence without the log's name, which stands beside it."""
-    return str(error).removeprefix(f"{source}: ")
+def _reason(error: DynidError) -> Note:
+    return Note(error.code, str(error))
 
 
 def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:

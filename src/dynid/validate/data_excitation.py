@@ -17,15 +17,18 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
+from dynid.findings import Note
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
-from dynid.validate.motion import JointMotion, joint_motions
-from dynid.validate.words import finite, joint_label, listed, plain, sentence
+from dynid.validate.joint_motion import JointMotion, joint_motions
+from dynid.validate.words import bare_joint, finite, listed, plain, sentence
 
-Status = Literal["identified", "weak", "not excited"]
+Status = Literal["identified", "weak", "not-excited"]
 Kind = Literal["wider", "faster", "harder", "more"]
+
+LONGER_LOG = "a longer log would help more than a larger motion"
 
 _ROWS = 96  # recorded rows that are taken again
 _WEAK = 0.3  # deviation as a share of the parameter's size, above which it is weak
@@ -37,17 +40,20 @@ _SINGULAR = 1e-10  # singular values below this share of the largest are roundin
 
 @dataclass(frozen=True)
 class Remedy:
-    """A motion that would excite a parameter: which joints (from 0), what they should do, and the deviation that a log
-    as long as this one with that motion in it would leave, as a share of today's."""
+    """A motion that would excite a parameter: which joints (from 0), what they should do, the deviation that a log as
+    long as this one with that motion in it would leave, as a share of today's, and what to tell the user."""
 
     joints: tuple[int, ...]
     kind: Kind
     share: float
-    words: str
+    advice: Note
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
 
 
 @dataclass(frozen=True)
-class Excited:
+class ExcitedParameter:
     """One base parameter in the light of the data.
 
     sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
@@ -71,20 +77,18 @@ class Excited:
     sentence: str
 
     def to_dict(self) -> dict[str, Any]:
-        found = dict(vars(self))
-        found["remedy"] = None if self.remedy is None else plain(vars(self.remedy))
-        return plain(found)
+        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
-class Excitation:
+class DataExcitation:
     """All base parameters, and how each joint moved (empty where only a saved fold is at hand)."""
 
-    parameters: tuple[Excited, ...]
+    parameters: tuple[ExcitedParameter, ...]
     motions: tuple[JointMotion, ...]
 
     @property
-    def missing(self) -> tuple[Excited, ...]:
+    def missing(self) -> tuple[ExcitedParameter, ...]:
         """Those weak or not excited."""
         return tuple(p for p in self.parameters if p.status != "identified")
 
@@ -97,7 +101,7 @@ class Excitation:
                 "sentences": list(self.sentences)}
 
 
-def excitation(problem: Problem, estimate: Estimate) -> Excitation:
+def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     """Which base parameters the data determine, which only weakly, which not at all, and what to do about it."""
     regression, names = problem.regression, problem.base.names
     weights = joint_weights(regression)
@@ -127,17 +131,17 @@ def excitation(problem: Problem, estimate: Estimate) -> Excitation:
     confounded = estimate.diagnostics.get("confounded", {})
     found = []
     for i, name in enumerate(names):
-        status: Status = "not excited" if not known[i] else "weak" if weak[i] else "identified"
+        status: Status = "not-excited" if not known[i] else "weak" if weak[i] else "identified"
         alike = tuple(confounded.get(name, ())) if not known[i] else ()
         remedy = remedies.get(i)
         value = float(values[i]) if known[i] else None
-        found.append(Excited(
+        found.append(ExcitedParameter(
             name, problem.base.expressions[i], status, value, finite(std[i]), float(sensitivity[i]),
             None if value is None else abs(value) * float(sensitivity[i]),
             None if value is None else finite(abs(value) * float(norms[i])), float(np.clip(apart[i], 0.0, 1.0)),
             finite(doubt[i]), alike, remedy,
             _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
-    return Excitation(tuple(found), motions)
+    return DataExcitation(tuple(found), motions)
 
 
 def deviations(r: Array) -> Array:
@@ -227,27 +231,31 @@ def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
     return some("q"), some("dq"), some("ddq")
 
 
-def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> str:
+def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> Note:
     if len(joints) > 1:
-        who = listed([joint_label(motions[k].joint).removeprefix("joint ") for k in joints])
-        return (f"joints {who} have to move in the same log" if len(joints) < problem.model.dof
-                else "all joints have to move at once, over their whole range; use an exciting trajectory")
-    motion = motions[joints[0]]
-    who, leading = joint_label(motion.joint), problem.model.parameters.items[problem.base.independent[i]]
+        if len(joints) == problem.model.dof:
+            return Note("move-all-at-once", "all joints have to move at once, over their whole range; use an exciting "
+                                            "trajectory")
+        who = listed([bare_joint(motions[k].joint) for k in joints])
+        return Note("move-together", f"joints {who} have to move in the same log")
+    motion, leading = motions[joints[0]], problem.model.parameters.items[problem.base.independent[i]]
     if leading.body is None and leading.owner == joints[0] and kind != "wider":
-        return motion.for_friction(who)
-    return motion.advice(who, kind)
+        return motion.advice_for_friction()
+    return motion.advice(kind)
 
 
 def _sentence(name: str, status: Status, value: float | None, std: float, seen: bool, alike: tuple[str, ...],
               remedy: Remedy | None) -> str:
     if status == "identified":
         return ""
+    help_ = remedy.advice.text if remedy else LONGER_LOG if status == "weak" else ""
+    before = ": "
     if status == "weak":
         why = f"is known only to {value:.3g} +- {std:.2g}" if value is not None else "is hardly known"
     elif alike:
         why = f"cannot be told from {listed(alike, 3)}"
+    elif seen:
+        why = "is not excited"
     else:
-        why = "is not excited" if seen else "is not excited: no torque in the data depends on it"
-    help_ = remedy.words if remedy else "a longer log would help more than a larger motion" if status == "weak" else ""
-    return sentence(f"{name} {why}{'; ' if ':' in why else ': '}{help_}" if help_ else f"{name} {why}")
+        why, before = "is not excited: no torque in the data depends on it", "; "
+    return sentence(f"{name} {why}{before}{help_}" if help_ else f"{name} {why}")

@@ -12,14 +12,14 @@ from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.validate import excitation, joint_motions
-from dynid.validate.excitation import deviations
+from dynid.validate.data_excitation import data_excitation, deviations
+from dynid.validate.joint_motion import joint_motions
 
 
 def test_sensitivity_and_share_by_definition(simulate):
     log = simulate("arm3r", rows=800)
     problem, estimate = log.fitted()
-    found = excitation(problem, estimate)
+    found = data_excitation(problem, estimate)
     s, base = log.samples, problem.base
     y = log.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent]
     weights = np.array(estimate.diagnostics["weights"])
@@ -54,45 +54,51 @@ def test_motion_of_a_joint_in_numbers():
     assert swing.acceleration == pytest.approx(2 * np.pi ** 2, rel=1e-3)
     assert swing.forward == pytest.approx(0.5, abs=0.01) and swing.velocity_limit == 2.175 and swing.upper == 2.8973
     assert steady.forward == 1.0 and steady.spread == pytest.approx(1.0)
-    assert "both ways" in steady.for_friction("joint b") and not still.moves
-    assert still.advice("joint c", "wider") == ("joint c did not move; let it move over its range, at several speeds "
-                                                "and both ways")
+    both_ways = steady.advice_for_friction()
+    assert (both_ways.code, both_ways.evidence) == ("move-both-ways", {"forward": 1.0})
+    assert not still.moves and still.advice("wider").code == "move-at-all"
+    wider = swing.advice("wider")
+    assert wider.code == "move-wider"
+    assert wider.evidence == pytest.approx({"reached": 1.0, "limit": 2 * 2.8973}, abs=1e-5)
 
 
 def test_a_frozen_joint_is_named_with_what_it_hides(simulate):
     problem, estimate = simulate("arm3r", frozen=(1,)).fitted()
-    found = excitation(problem, estimate)
-    hidden = {p.name for p in found.missing if p.status == "not excited"}
+    found = data_excitation(problem, estimate)
+    hidden = {p.name for p in found.missing if p.status == "not-excited"}
     assert {"Fv2", "Fc2"} <= hidden == set(np.array(estimate.names)[~estimate.identified])
     for one in found.missing:
         if one.name in ("Fv2", "Fc2"):
-            assert one.remedy.joints == (1,) and "joint 2 did not move" in one.sentence
-            assert "no torque in the data depends on it" in one.sentence
+            assert (one.remedy.joints, one.remedy.advice.code) == ((1,), "move-at-all")
+            assert one.sensitivity == 0.0  # no torque in the data depends on it
 
 
 def test_slow_motion_asks_for_acceleration_of_the_joint_that_carries_it(simulate):
     problem, estimate = simulate("kuka-lwr4", speed=0.05, rows=3000).fitted()
-    found = {p.name: p for p in excitation(problem, estimate).missing}
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
     inertia = found["ZZ7"]  # about the last axis: only the last joint's own acceleration shows it
     assert inertia.status == "weak" and inertia.remedy.joints == (6,) and inertia.remedy.kind == "harder"
-    assert "let joint 7 accelerate harder, it reached" in inertia.sentence and "of 5.24 rad/s^2" in inertia.sentence
-    assert "let joint 4 move both ways, it moved backward only" in found["Fv4"].sentence
+    assert inertia.remedy.advice.code == "accelerate-harder"
+    assert inertia.remedy.advice.evidence["limit"] == pytest.approx(5.24, abs=0.005)
+    assert found["Fv4"].remedy.advice.code == "move-both-ways"
+    assert found["Fv4"].remedy.advice.evidence["forward"] < 0.03
     problem, estimate = simulate("kuka-lwr4", speed=0.1).fitted()
-    found = {p.name: p for p in excitation(problem, estimate).missing}
-    assert found["Fv4"].remedy.joints == (3,) and "let joint 4 move faster" in found["Fv4"].sentence
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
+    assert (found["Fv4"].remedy.joints, found["Fv4"].remedy.advice.code) == ((3,), "move-faster")
 
 
 def test_small_range_asks_for_more_range_before_gravity(simulate):
     problem, estimate = simulate("arm3r", size=0.02, speed=3.0).fitted()
-    found = {p.name: p for p in excitation(problem, estimate).missing}
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
     assert "Fo2" in found and found["Fo2"].remedy.kind == "wider" and found["Fo2"].remedy.joints in ((1,), (2,))
-    assert "move through a wider range, it used" in found["Fo2"].sentence
+    assert found["Fo2"].remedy.advice.code == "move-wider"
 
 
 def test_the_advised_motion_helps_as_much_as_promised(simulate):
     log = simulate("arm3r", speed=0.1, rows=3000)
     problem, estimate = log.fitted()
-    missing = [p for p in excitation(problem, estimate).missing if p.remedy is not None and len(p.remedy.joints) == 1]
+    missing = [p for p in data_excitation(problem, estimate).missing
+               if p.remedy is not None and len(p.remedy.joints) == 1]
     assert len(missing) > 3
     rng = np.random.default_rng(1)
     for one in missing:
@@ -122,19 +128,20 @@ def test_one_direction_and_one_speed(simulate):
     q, dq, ddq = np.linspace(0, 0.2, n)[:, None], np.full((n, 1), 0.1), rng.normal(size=(n, 1))
     tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
-    found = {p.name: p for p in excitation(problem, identify(problem, method="ols")).missing}
+    found = {p.name: p for p in data_excitation(problem, identify(problem, method="ols")).missing}
     assert set(found) == {"Fc1", "Fo1"}  # one speed, one direction: all of friction is one number, called Fv1
     assert found["Fc1"].confounded == ("Fv1",)
-    assert "cannot be told from Fv1" in found["Fc1"].sentence
-    assert "move both ways, it moved forward only" in found["Fc1"].sentence
+    assert found["Fc1"].status == "not-excited"
+    advice = found["Fc1"].remedy.advice
+    assert (advice.code, advice.evidence) == ("move-both-ways", {"forward": 1.0})
 
 
 def test_a_model_of_ones_own_and_a_saved_fold(simulate):
     log = simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13], frozen=(1,))
     problem, estimate = log.fitted()
-    found = excitation(problem, estimate)
+    found = data_excitation(problem, estimate)
     assert {"Fv2", "Fc2"} <= {p.name for p in found.missing}
-    alone = excitation(replace(problem, data=()), estimate)  # names without advice
+    alone = data_excitation(replace(problem, samples=()), estimate)  # names without advice
     assert [p.name for p in alone.missing] == [p.name for p in found.missing]
     assert alone.motions == () and all(p.remedy is None for p in alone.parameters)
     for one in (found, alone):
@@ -144,4 +151,4 @@ def test_a_model_of_ones_own_and_a_saved_fold(simulate):
 def test_a_small_parameter_known_to_be_small_is_identified(simulate):
     problem, estimate = simulate("arm3r", changes={"Fv1": 0.0, "Fv2": 0.0, "Fv3": 0.0}, noise=0.001).fitted()
     assert np.any(estimate.relative_std > 30.0)
-    assert excitation(problem, estimate).missing == ()
+    assert data_excitation(problem, estimate).missing == ()
