@@ -8,8 +8,11 @@ from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.motion import JointMotion, joint_motions
 from dynid.validate.physical import (
     FreeFall,
+    LinkPhysics,
+    Physics,
     WrenchComparison,
     free_fall,
+    physics,
     positive_inertia_line,
     positive_inertia_share,
     wrench_comparison,
@@ -22,8 +25,9 @@ from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
     "Comparison", "CrossValidation", "Excitation", "Excited", "Finding", "Fit", "Follows", "FreeFall", "Gain",
-    "JointMotion", "JointTests", "Normality", "Reconstruction", "Remedy", "ResidualTests", "SimulatedLog",
-    "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare", "cross_validate",
-    "drive_gains", "excitation", "free_fall", "joint_motions", "positive_inertia_line", "positive_inertia_share",
-    "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict", "wrench_comparison",
+    "JointMotion", "JointTests", "LinkPhysics", "Normality", "Physics", "Reconstruction", "Remedy", "ResidualTests",
+    "SimulatedLog", "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare",
+    "cross_validate", "drive_gains", "excitation", "free_fall", "joint_motions", "physics", "positive_inertia_line",
+    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
+    "wrench_comparison",
 ]
