@@ -96,6 +96,12 @@ def axis(title: str, **options: Any) -> dict[str, Any]:
     return {**AXIS, "title": {"text": title, "standoff": 8, "font": {"size": 13}}, **options}
 
 
+def title(name: str) -> dict[str, Any]:
+    """A name as the bold title of a figure, at its left."""
+    return {"text": f"<b>{text(name)}</b>", "x": 0.005, "xanchor": "left", "y": 0.99, "yanchor": "top",
+            "font": {"size": 14}}
+
+
 def line(x: Sequence[Any], y: Sequence[Any], name: str, color: str, width: float = 1.5,
          **options: Any) -> dict[str, Any]:
     """A line through points."""

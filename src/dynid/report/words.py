@@ -33,6 +33,11 @@ def whole(value: float | None) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{round(value):,}".replace(",", "\u202f")
 
 
+def count(number_of: int, noun: str) -> str:
+    """'1 joint', '7 joints'."""
+    return f"{number_of} {noun}{'' if number_of == 1 else 's'}"
+
+
 def seconds(value: float | None) -> str:
     """A time as people say it."""
     if value is None or not math.isfinite(value):

@@ -10,21 +10,21 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, methods
-from dynid.report.data import ReportData
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text
+from dynid.report.grade import GOOD, POOR, grade
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import number, percent, typeset
 from dynid.robot.inertia import NAMES
 from dynid.validate import compare
 
-GOOD, POOR = 5.0, 30.0  # percent: deviations below are well known, above hardly
 _PER_NAME = 14  # px a parameter needs on the axis
 _MOST_BARS = 1e4  # percent: a deviation beyond says no more
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
     estimate = data.estimate
-    others = [beside(estimate, other) for other in data.others]
+    others = [other_method(estimate, other) for other in data.others]
     source = nominal_values(estimate)
     std, relative = estimate.std, estimate.relative_std
     units, expressions = estimate.base.units, estimate.base.expressions
@@ -45,11 +45,6 @@ def gather(data: ReportData) -> Mapping[str, Any]:
             "ill": int(np.sum(known & (estimate.relative_std > POOR)))}
 
 
-def grade(relative: float) -> str:
-    """Of a relative deviation in percent: good, fair or poor."""
-    return "good" if relative < GOOD else "fair" if relative < POOR else "poor"
-
-
 def nominal_values(estimate: Estimate) -> Array | None:
     """Base values of the robot's own file, where it gives all."""
     nominal = estimate.model.parameters.nominal
@@ -57,7 +52,7 @@ def nominal_values(estimate: Estimate) -> Array | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class OtherMethod:
     """Another method's values, deviations and distances in deviations (base,), nan where one knows nothing."""
 
     method: str
@@ -66,14 +61,14 @@ class Beside:
     apart: Array
 
 
-def beside(estimate: Estimate, other: Estimate) -> Beside:
+def other_method(estimate: Estimate, other: Estimate) -> OtherMethod:
     """Another estimate carried over to the base parameters of this one."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
     values, std, apart = np.full((3, len(estimate.names)), np.nan)
     values[rows], std[rows], apart[rows] = found.values_b, found.std_b, found.apart
-    return Beside(other.method, values, std, apart)
+    return OtherMethod(other.method, values, std, apart)
 
 
 def links(estimate: Estimate) -> list[dict[str, Any]]:
@@ -101,14 +96,14 @@ def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
     return rows
 
 
-def chart(estimate: Estimate, others: list[Beside], source: Array | None) -> Figure:
+def chart(estimate: Estimate, others: list[OtherMethod], source: Array | None) -> Figure:
     """Values with two deviations up and down on an axis that is linear near zero and logarithmic beyond, and below it
     how large the deviations are. What is not identified is left out."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
     units = [typeset(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
     linear = linear_part(estimate.values[shown])
-    own = Beside(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
+    own = OtherMethod(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
     traces = []
     for m, one in enumerate([own, *others]):
         # Methods stand side by side around the name's place on the axis.
@@ -116,16 +111,16 @@ def chart(estimate: Estimate, others: list[Beside], source: Array | None) -> Fig
         traces += _method(m, one.method, x, names, units, one.values[shown], one.std[shown], linear)
     if source is not None:
         traces.append({"type": "scatter", "mode": "markers", "x": list(range(len(names))),
-                       "y": numbers(bent(source[shown], linear)),
+                       "y": numbers(symmetric_log(source[shown], linear)),
                        "name": "robot's file", "marker": {"symbol": "line-ew-open", "size": 12, "color": GREY,
                                                           "line": {"width": 2}},
                        "text": [f"{name} = {number(v, 5)}" for name, v in zip(names, source[shown], strict=True)],
                        "hovertemplate": "%{text}<extra>robot's file</extra>"})
-    ticks = bent_ticks(estimate.values[shown], linear)
+    ticks = symmetric_log_ticks(estimate.values[shown], linear)
     layout = {"xaxis": axis("base parameter", tickangle=-90 if len(names) > 12 else 0, anchor="y2", zeroline=False,
                             tickfont={"size": 11 if len(names) > 12 else 13}, tickvals=list(range(len(names))),
                             ticktext=names, range=[-0.7, len(names) - 0.3]),
-              "yaxis": axis("value, SI units", domain=[0.42, 1.0], tickvals=numbers(bent(ticks, linear), 6),
+              "yaxis": axis("value, SI units", domain=[0.42, 1.0], tickvals=numbers(symmetric_log(ticks, linear), 6),
                             ticktext=[number(v) if 1e-3 <= abs(v) < 1e5 or v == 0 else f"{v:.0e}" for v in ticks]),
               "yaxis2": axis("deviation, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
               "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)]}
@@ -135,8 +130,8 @@ def chart(estimate: Estimate, others: list[Beside], source: Array | None) -> Fig
 
 def _method(m: int, name: str, x: Array, names: list[str], units: list[str], values: Array, std: Array,
             linear: float) -> list[dict[str, Any]]:
-    """Markers of one method: values with bars on the bent axis, and relative deviations below."""
-    at, wide = bent(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
+    """Markers of one method: values with bars on the axis of symmetric logarithms, and relative deviations below."""
+    at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
     said = [f"{own} = {number(v, 5)} ± {number(s, 2)} {unit}, {percent(r)}"
             for own, v, s, unit, r in zip(names, values, std, units, relative, strict=True)]
@@ -144,8 +139,9 @@ def _method(m: int, name: str, x: Array, names: list[str], units: list[str], val
     marker = {"symbol": SYMBOLS[m % len(SYMBOLS)], "size": 7, "color": color, "opacity": 1.0 if m == 0 else 0.8}
     common = {"type": "scatter", "mode": "markers", "x": numbers(x), "name": label, "marker": marker,
               "legendgroup": str(m), "text": said, "hovertemplate": f"%{{text}}<extra>{label}</extra>"}
-    bars = {"type": "data", "symmetric": False, "array": numbers(bent(values + wide, linear) - at),
-            "arrayminus": numbers(at - bent(values - wide, linear)), "color": color, "thickness": 1.2, "width": 3}
+    up, down = symmetric_log(values + wide, linear) - at, at - symmetric_log(values - wide, linear)
+    bars = {"type": "data", "symmetric": False, "array": numbers(up), "arrayminus": numbers(down), "color": color,
+            "thickness": 1.2, "width": 3}
     return [{**common, "y": numbers(at), "error_y": bars},
             {**common, "y": significant(np.clip(relative, 1e-4, _MOST_BARS)), "yaxis": "y2", "showlegend": False}]
 
@@ -156,12 +152,12 @@ def linear_part(values: Array) -> float:
     return 10.0 ** np.floor(np.log10(np.quantile(size, 0.1))) if len(size) else 1.0
 
 
-def bent(values: Array, linear: float) -> Array:
+def symmetric_log(values: Array, linear: float) -> Array:
     """Symmetric logarithm: decades beyond `linear`, straight through zero."""
     return np.arcsinh(np.asarray(values, dtype=float) / (2.0 * linear)) / np.log(10.0)
 
 
-def bent_ticks(values: Array, linear: float) -> Array:
+def symmetric_log_ticks(values: Array, linear: float) -> Array:
     """Zero and powers of ten on both sides as far as the values reach."""
     ticks, low = [0.0], int(np.round(np.log10(linear))) + 1
     for sign in (1.0, -1.0):

@@ -11,7 +11,7 @@ from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
-from dynid.validate import CrossValidation, Reconstruction, SimulationCheck, Verdict
+from dynid.validate import CrossValidation, Physics, Reconstruction, SimulationCheck, Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +19,10 @@ class ReportData:
     """Everything the sections show; what is empty or None leaves its section or column out.
 
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
-    identified from; validations: on other logs; simulations: of these, or of its own. samples: of the identification,
-    default those of the reconstruction. problem: facts worth a row in the last section, by name. notes: what reading
-    the logs said. command: repeats it at the command line; settings: the text of its run file. seconds: it took.
+    identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
+    samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
+    by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
+    file. seconds: it took.
     """
 
     title: str
@@ -32,7 +33,8 @@ class ReportData:
     others: tuple[Estimate, ...] = ()
     validations: tuple[Reconstruction, ...] = ()
     simulations: tuple[SimulationCheck, ...] = ()
-    cross: CrossValidation | None = None
+    cross_validation: CrossValidation | None = None
+    physics: Physics | None = None
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.data import ReportData
+from dynid.report.card import Card
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import file_name, percent
 from dynid.validate import Finding
@@ -30,15 +31,6 @@ GROUPS = (
     Group("identified", "What is identified", "good", "check"),
     Group("validation", "How well it predicts", "plain", "chart"),
 )
-
-
-@dataclass(frozen=True)
-class Card:
-    """A key number: what it is, the number, and a few words."""
-
-    title: str
-    value: str
-    words: str
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -65,8 +57,9 @@ def cards(data: ReportData) -> list[Card]:
         worst, name = max(errors, key=lambda pair: pair[0])
         words = "not seen before" if len(errors) == 1 else f"the worst of {len(errors)} logs not seen before"
         found.append(Card("validation error", percent(worst), f"on {name}, {words}"))
-    elif data.cross is not None:
-        found.append(Card("validation error", percent(data.cross.mean), "on blocks of time left out, on average"))
+    elif data.cross_validation is not None:
+        found.append(Card("validation error", percent(data.cross_validation.mean),
+                          "on blocks of time left out, on average"))
     count = len(estimate.values)
     known = sum(parameter.status == "identified" for parameter in data.verdict.excitation.parameters)
     sharp = int(np.sum(estimate.identified & (estimate.relative_std < 10.0)))

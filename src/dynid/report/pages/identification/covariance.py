@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.data import ReportData
 from dynid.report.figure import DIVERGING, Figure, text
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
 _CLOSE = 0.9  # correlation above which two parameters count as known only together

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.regression.residuals import Residuals
-from dynid.report.data import ReportData
-from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, text
+from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import JointUnits
@@ -19,7 +19,7 @@ from dynid.report.words import file_name
 MOST_POINTS = 3000  # of one joint in one log
 FEWEST_POINTS = 500
 POINTS = 6000  # of one joint in all logs together; the page stays light
-_RUG = 300  # stretches of rows left out that are drawn apart
+_STRETCHES = 300  # of rows left out that are drawn apart
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -50,9 +50,9 @@ def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points:
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3f}} s"
     traces = [line(x, numbers(shown), "measured", MEASURED, 4, hovertemplate=hover),
               line(x, numbers(hat), "predicted", BLUE, 1.4, hovertemplate=hover)]
-    layout: dict[str, Any] = {"title": _title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+    layout: dict[str, Any] = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
                               "yaxis": axis(f"{units.effort}, {unit}")}
-    left_out = _rug(t, ~part.keep[:, j])
+    left_out = _stretches(t, ~part.keep[:, j])
     if left_out:
         traces.append(line(numbers(left_out, 7), [0.0] * len(left_out), "not used", LIGHT, 5, yaxis="y2",
                            hoverinfo="skip"))
@@ -60,15 +60,10 @@ def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points:
     return Figure(traces, layout, f"Measured and predicted {units.effort} of {name} over time", 290)
 
 
-def _title(name: str) -> dict[str, Any]:
-    return {"text": f"<b>{text(name)}</b>", "x": 0.005, "xanchor": "left", "y": 0.99, "yanchor": "top",
-            "font": {"size": 14}}
-
-
-def _rug(t: Array, left_out: Bools) -> list[float]:
+def _stretches(t: Array, left_out: Bools) -> list[float]:
     """Starts and ends of the stretches left out, a nan between them; neighbours are joined where they are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
-    apart = float(t[-1]) / _RUG if len(stretches) > _RUG else 0.0
+    apart = float(t[-1]) / _STRETCHES if len(stretches) > _STRETCHES else 0.0
     joined: list[tuple[float, float]] = []
     for start, end in stretches:
         if joined and start - joined[-1][1] < apart:

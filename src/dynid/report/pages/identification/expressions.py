@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.data import ReportData
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import number
 

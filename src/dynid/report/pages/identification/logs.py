@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dynid.recording import Samples
-from dynid.report.data import ReportData
 from dynid.report.figure import INK, SERIES, Figure, axis, line, significant, text
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.units import JointUnits
 from dynid.report.words import file_name

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, significant, text
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.validate import CrossValidation
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
-    cross = data.cross
+    cross = data.cross_validation
     if cross is None:
         return None
     known = [one[np.isfinite(one)] for one in cross.errors_per_joint.T]
@@ -58,4 +58,4 @@ def moves_figure(cross: CrossValidation) -> Figure | None:
     return Figure(traces, layout, "Deviations between blocks against those stated", 290)
 
 
-SECTION = Section("cross", "Cross-validation", gather)
+SECTION = Section("cross_validation", "Cross-validation", gather)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.data import ReportData
-from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, text
+from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits
@@ -19,7 +19,7 @@ from dynid.validate import SimulatedLog, SimulationCheck
 MOST_POINTS = 3000  # of one joint in one simulation
 FEWEST_POINTS = 500
 POINTS = 6000  # of one joint in all of them together; the page stays light
-_ROOM = 0.4  # share of the measured range that is shown above and below it
+_MARGIN = 0.4  # share of the measured range that is shown above and below it
 _MARKS = 400  # starts of windows that are marked at most
 
 
@@ -75,7 +75,7 @@ def position_figure(log: SimulatedLog, j: int, name: str, units: JointUnits, poi
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
                        "y": numbers(measured[starts], 6), "name": "starts anew",
                        "marker": {"color": INK, "size": 4 if len(starts) > 60 else 5}, "hovertemplate": hover})
-    layout = {"title": _title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+    layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis(f"position, {units.position}", range=_range(measured, simulated))}
     return Figure(traces, layout, f"Measured and simulated position of {name} over time", 290)
 
@@ -88,7 +88,7 @@ def torque_figure(log: SimulatedLog, j: int, name: str, units: JointUnits, point
     hover = f"%{{y:.4~g}} {units.torque} at %{{x:.3f}} s"
     traces = [line(numbers(time, 7), numbers(shown), "measured", MEASURED, 4, hovertemplate=hover),
               line(numbers(time, 7), numbers(hat), "simulated", BLUE, 1.4, hovertemplate=hover)]
-    layout = {"title": _title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+    layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis(f"{units.effort}, {units.torque}", range=_range(measured, simulated))}
     return Figure(traces, layout, f"Measured and simulated {units.effort} of {name} over time", 290)
 
@@ -102,14 +102,9 @@ def _range(measured: Array, simulated: Array) -> list[float | None]:
     """Of the axis: all of what was measured, and of a simulation that runs away only its beginning."""
     low, high = float(measured.min()), float(measured.max())
     span = high - low or max(abs(high), 1e-3)
-    low = max(min(low, float(simulated.min())), low - _ROOM * span) - 0.05 * span
-    high = min(max(high, float(simulated.max())), high + _ROOM * span) + 0.05 * span
+    low = max(min(low, float(simulated.min())), low - _MARGIN * span) - 0.05 * span
+    high = min(max(high, float(simulated.max())), high + _MARGIN * span) + 0.05 * span
     return numbers([low, high])
-
-
-def _title(name: str) -> dict[str, Any]:
-    return {"text": f"<b>{text(name)}</b>", "x": 0.005, "xanchor": "left", "y": 0.99, "yanchor": "top",
-            "font": {"size": 14}}
 
 
 SECTION = Section("simulation", "Simulation", gather)

@@ -10,8 +10,8 @@ from scipy.signal import welch
 
 from dynid.arrays import Array
 from dynid.regression.residuals import Residuals
-from dynid.report.data import ReportData
 from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, numbers, significant
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits, squared

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.estimate import methods
-from dynid.report.data import ReportData
+from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import file_name, number
 from dynid.version import __version__
@@ -47,4 +47,4 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-SECTION = Section("making", "How it was made", gather)
+SECTION = Section("provenance", "How it was made", gather)
