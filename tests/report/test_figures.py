@@ -15,7 +15,7 @@ from robots import random_inertia
 from dynid.consistency import Consistency, nearest
 from dynid.regression.residuals import Residuals
 from dynid.report import ReportData
-from dynid.report.figure import Figure, numbers, script_json, significant, text
+from dynid.report.figure import Figure, log_axis, numbers, script_json, significant, text, tick_text
 from dynid.report.pages.identification import (
     consistency,
     covariance,
@@ -217,6 +217,16 @@ def test_no_text_leaves_its_script(name: str) -> None:
     assert "<" not in text(name) and ">" not in text(name) and "%{" not in text(name)
 
 
+def test_labels_of_a_logarithmic_axis() -> None:
+    few, many = log_axis("f", 0.4, 12.0), log_axis("f", 1e-6, 30.0)
+    assert [x for x in few["tickvals"] if 0.4 <= x <= 12.0] == [0.5, 1.0, 2.0, 5.0, 10.0]
+    assert [float(x) for x in few["ticktext"]] == few["tickvals"]
+    assert many["tickvals"] == pytest.approx([10.0 ** k for k in range(-6, 3)], rel=1e-12)
+    assert many["ticktext"][:2] == ["10<sup>\u22126</sup>", "10<sup>\u22125</sup>"] and many["ticktext"][-1] == "100"
+    assert log_axis("f", 1e-24, 1.0)["tickvals"] == pytest.approx([10.0 ** k for k in range(-24, 1, 3)], rel=1e-12)
+    assert tick_text(-2e-4) == "\u22122\u00b710<sup>\u22124</sup>" and tick_text(0.0) == "0"
+
+
 def test_a_number_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         Figure([{"y": [float("nan")]}], {}, "bad").__html__()
@@ -225,6 +235,7 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
 def test_words() -> None:
     assert number(0.00001234) == "1.234e-5" and number(None) == "\u2013" and number(float("inf")) == "\u2013"
     assert percent(1.6234) == "1.62\u00a0%" and percent(123.4) == "123\u00a0%" and percent(1e6) == "> 1000\u00a0%"
+    assert percent(-2e3) == "< \u22121000\u00a0%"
     assert typeset("M1 = 1 +- 0.1 kg m^2") == "M1 = 1 \u00b1 0.1 kg m²"
     assert whole(1234567) == "1\u202f234\u202f567" and seconds(0.25) == "250 ms" and seconds(300.0) == "5 min"
 
@@ -243,8 +254,9 @@ def test_physics_is_shown_as_it_was_found(lwr: ReportData) -> None:
     assert found is not None
     shown = consistency.gather(lwr)  # the estimate of this report is the robot's file, which cannot exist
     assert shown is not None and len(shown["violations"]) == len(found.violations) > 0
-    amounts = {row["link"].name: row["amount"] for row in shown["rows"]}
-    assert amounts == {link.name: max((one.amount for one in link.violations), default=0.0) for link in found.links}
+    for row, link in zip(shown["rows"], found.links, strict=True):
+        assert row["link"] is link and len(row["wrong"]) == len(link.violations)
+        assert row["worst"] is None or row["worst"].amount == max(one.amount for one in link.violations)
     assert shown["positive"] == 100.0 * found.positive_share and shown["force_rows"] == found.largest_forces
     assert found.forces is not None and len(shown["forces"]) == 7
     for j, figure in enumerate(shown["forces"]):

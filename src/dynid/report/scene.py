@@ -47,4 +47,4 @@ def layout(low: Array, high: Array, least: float) -> dict[str, Any]:
     axes = {f"{name}axis": {**side, "title": {"text": f"{name}, m"}, "range": reach}
             for name, reach in zip("xyz", ranges, strict=True)}
     return {**axes, "aspectmode": "manual", "aspectratio": dict(zip("xyz", numbers(ratio, 4), strict=True)),
-            "camera": {"eye": {"x": 1.15, "y": 1.0, "z": 0.45}}}
+            "camera": {"eye": {"x": 1.5, "y": 1.2, "z": 0.6}, "center": {"x": 0, "y": 0, "z": -0.12}}}

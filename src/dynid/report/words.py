@@ -24,7 +24,7 @@ def percent(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     if abs(value) > 1000:
-        return "> 1000\u00a0%"
+        return "> 1000\u00a0%" if value > 0 else "< \u22121000\u00a0%"
     return f"{value:.3g}\u00a0%" if abs(value) < 100 else f"{value:.0f}\u00a0%"
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.figure import BLUE, GREY, INK, MEASURED, VERMILION, Figure, axis, line, numbers, title
+from dynid.report.figure import BLUE, GREEN, INK, MEASURED, ORANGE, VERMILION, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import typeset
 from dynid.validate import FreeFall, WrenchComparison
 
 _POINTS = 600  # of a curve
+_UNITS = {"mass": "kg", "mass-limit": "kg", "not-positive-definite": "kg m²", "triangle": "kg m²",
+          "centre-of-mass": "m"}  # of a violation's amount, by kind
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -22,13 +24,14 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None
     facts, fall, forces = data.estimate.diagnostics, found.fall, found.forces
     rows = [{"link": link, "wrong": [typeset(one.message) for one in link.violations],
-             "amount": max((one.amount for one in link.violations), default=0.0)} for link in found.links]
+             "worst": max(link.violations, key=lambda one: one.amount, default=None)} for link in found.links]
     return {"rows": rows, "violations": [typeset(one.message) for one in found.violations],
             "joint_violations": found.joint_violations, "active": facts.get("active"), "facts": facts,
             "has_file": any(link.file_mass is not None for link in found.links),
             "positive": 100.0 * found.positive_share, "postures": found.postures,
             "fall": None if fall is None else typeset(fall.sentence),
-            "energy": None if fall is None else energy_figure(fall), "force_rows": found.largest_forces,
+            "energy": None if fall is None else energy_figure(fall), "units": _UNITS,
+            "force_rows": found.largest_forces,
             "forces": [] if forces is None else [force_figure(forces, j) for j in range(len(forces.joints))]}
 
 
@@ -37,9 +40,9 @@ def energy_figure(fall: FreeFall) -> Figure:
     rows = np.unique(np.linspace(0, len(fall.t) - 1, _POINTS).astype(np.int64))
     x, least = numbers(fall.t[rows], 5), float(fall.potential.min())
     hover = "%{y:.4~g} J at %{x:.2f} s"
-    traces = [line(x, numbers(fall.potential[rows] - least), "potential", MEASURED, 1.5, hovertemplate=hover),
-              line(x, numbers(fall.kinetic[rows]), "kinetic", GREY, 1.5, hovertemplate=hover),
-              line(x, numbers(fall.energy[rows] - least), "both", BLUE if fall.stable else VERMILION, 2.5,
+    traces = [line(x, numbers(fall.potential[rows] - least), "potential", ORANGE, 1.5, hovertemplate=hover),
+              line(x, numbers(fall.kinetic[rows]), "kinetic", GREEN, 1.5, hovertemplate=hover),
+              line(x, numbers(fall.energy[rows] - least), "sum", BLUE if fall.stable else VERMILION, 2.5,
                    hovertemplate=hover)]
     layout = {"xaxis": axis("time, s", range=[0.0, max(float(fall.t[-1]), 1e-3)]),
               "yaxis": axis("energy, J")}

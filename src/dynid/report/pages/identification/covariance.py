@@ -14,6 +14,7 @@ from dynid.report.section import Section
 
 _CLOSE = 0.9  # correlation above which two parameters count as known only together
 _PAIRS = 10
+_PER_NAME = 12  # px a parameter needs on an axis
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -41,18 +42,19 @@ def correlation(covariance: Array) -> Array:
 def heat_map(rho: Array, names: list[str]) -> Figure:
     """Correlations as colours."""
     labels = [text(name) for name in names]
-    side = int(np.clip(14 * len(names), 260, 900))
+    side = int(np.clip(_PER_NAME * len(names), 260, 1100))
     trace = {"type": "heatmap", "x": labels, "y": labels, "z": np.round(rho, 2).tolist(), "zmin": -1, "zmax": 1,
-             "colorscale": DIVERGING, "colorbar": {"title": {"text": "correlation"}, "thickness": 14, "len": 0.9,
+             "colorscale": DIVERGING, "colorbar": {"orientation": "h", "title": {"text": "correlation", "side": "top"},
+                                                   "thickness": 12, "len": 0.5, "y": 1.0, "yanchor": "bottom",
                                                    "tickvals": [-1, -0.5, 0, 0.5, 1]},
              "hovertemplate": "%{x} and %{y}: %{z}<extra></extra>", "xgap": 0.5, "ygap": 0.5}
-    small = {"size": 10 if len(names) > 20 else 12}
+    small = {"size": 9 if len(names) > 40 else 10 if len(names) > 20 else 12}
     layout = {"xaxis": {"tickangle": -90, "tickfont": small, "type": "category", "automargin": True, "dtick": 1,
                         "constrain": "domain"},
               "yaxis": {"tickfont": small, "type": "category", "autorange": "reversed", "automargin": True, "dtick": 1,
                         "scaleanchor": "x", "constrain": "domain"},
-              "showlegend": False, "margin": {"l": 60, "r": 10, "t": 10, "b": 60}}
-    return Figure([trace], layout, "Correlations between the base parameters", side + 40, side + 60, side + 190)
+              "showlegend": False, "margin": {"l": 60, "r": 10, "t": 70, "b": 60}}
+    return Figure([trace], layout, "Correlations between the base parameters", side + 130, side + 70, side + 70)
 
 
 SECTION = Section("covariance", "Correlation of the parameters", gather)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, significant, text
+from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, log_axis, significant, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.validate import CrossValidation
@@ -46,15 +46,16 @@ def moves_figure(cross: CrossValidation) -> Figure | None:
     if good.sum() < 2:
         return None
     stated, found = cross.stated[good], cross.jackknife[good]
-    ends = significant([min(stated.min(), found.min()) / 1.5, max(stated.max(), found.max()) * 1.5])
+    ends = [min(stated.min(), found.min()) / 1.5, max(stated.max(), found.max()) * 1.5]
     names = [text(name) for name, ok in zip(cross.names, good, strict=True) if ok]
-    traces = [line(ends, ends, "equal", GREY, 1, line={"dash": "dash"}, hoverinfo="skip"),
+    traces = [line(significant(ends), significant(ends), "equal", GREY, 1, line={"dash": "dash"}, hoverinfo="skip"),
               {"type": "scatter", "mode": "markers", "x": significant(stated), "y": significant(found),
                "name": "parameters", "text": names, "marker": {"size": 7, "color": VERMILION, "opacity": 0.75,
                                                                "line": {"color": INK, "width": 0.5}},
                "hovertemplate": "%{text}: stated %{x:.2~g}, between blocks %{y:.2~g}<extra></extra>"}]
-    layout = {"xaxis": axis("stated deviation, SI units", type="log", exponentformat="power"),
-              "yaxis": axis("between blocks, SI units", type="log", exponentformat="power")}
+    low, high = (float(x) for x in ends)
+    layout = {"xaxis": log_axis("stated deviation, SI units", low, high),
+              "yaxis": log_axis("between blocks, SI units", low, high)}
     return Figure(traces, layout, "Deviations between blocks against those stated", 290)
 
 

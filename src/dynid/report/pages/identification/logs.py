@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.recording import Samples
-from dynid.report.figure import INK, SERIES, Figure, axis, line, significant, text
+from dynid.report.figure import INK, SERIES, Figure, line, log_axis, significant, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.units import JointUnits
@@ -77,13 +77,14 @@ def spectrum_figure(samples: Samples, units: Sequence[JointUnits]) -> Figure | N
               if isinstance(one, Mapping) and len(one.get("f", ())) and len(one.get("psd", ()))}
     if not joints:
         return None
-    traces, lowest, highest = [], np.inf, 0.0
+    traces, lowest, highest, band = [], np.inf, 0.0, [np.inf, 0.0]
     for j, (name, one) in enumerate(joints.items()):
         f, psd = np.asarray(one["f"], dtype=float), np.asarray(one["psd"], dtype=float)
-        good = np.isfinite(psd) & (psd > 1e-200)  # a joint at rest has no power
+        good = np.isfinite(psd) & (psd > 1e-200) & (f > 0)  # a joint at rest has no power
         if not good.any():
             continue
         lowest, highest = min(lowest, float(psd[good].min())), max(highest, float(psd[good].max()))
+        band = [min(band[0], float(f[good].min())), max(band[1], float(f[good].max()))]
         color = SERIES[j % len(SERIES)]
         traces.append(line(significant(f[good]), significant(psd[good]), text(name), color, 1.5, legendgroup=str(j),
                            hovertemplate="%{y:.3~g} at %{x:.3~g} Hz"))
@@ -99,8 +100,8 @@ def spectrum_figure(samples: Samples, units: Sequence[JointUnits]) -> Figure | N
         traces.append(line([cutoff, cutoff], significant([lowest, highest]), "cut-off", INK, 1.5, line={"dash": "dash"},
                            hovertemplate=f"cut-off {cutoff:.4g} Hz<extra></extra>"))
     density = " or ".join(f"{unit}²/Hz" for unit in dict.fromkeys(one.position for one in units))
-    layout = {"xaxis": axis("frequency, Hz", type="log"),
-              "yaxis": axis(f"power density, {density}", type="log", exponentformat="power")}
+    layout = {"xaxis": log_axis("frequency, Hz", *band),
+              "yaxis": log_axis(f"power density, {density}", lowest, highest)}
     return Figure(traces, layout, "Spectrum of the positions with noise floors and cut-off", 340)
 
 

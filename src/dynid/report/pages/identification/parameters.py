@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, methods
-from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text
+from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grade import GOOD, POOR, grade
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
@@ -18,7 +18,7 @@ from dynid.report.words import number, percent, typeset
 from dynid.robot.inertia import NAMES
 from dynid.validate import compare
 
-_PER_NAME = 14  # px a parameter needs on the axis
+_PER_NAME = 11  # px a parameter needs on the axis
 _MOST_BARS = 1e4  # percent: a deviation beyond says no more
 
 
@@ -118,12 +118,13 @@ def chart(estimate: Estimate, others: list[OtherMethod], source: Array | None) -
                        "hovertemplate": "%{text}<extra>robot's file</extra>"})
     ticks = symmetric_log_ticks(estimate.values[shown], linear)
     layout = {"xaxis": axis("base parameter", tickangle=-90 if len(names) > 12 else 0, anchor="y2", zeroline=False,
-                            tickfont={"size": 11 if len(names) > 12 else 13}, tickvals=list(range(len(names))),
+                            tickfont={"size": 10 if len(names) > 12 else 13}, tickvals=list(range(len(names))),
                             ticktext=names, range=[-0.7, len(names) - 0.3]),
               "yaxis": axis("value, SI units", domain=[0.42, 1.0], tickvals=numbers(symmetric_log(ticks, linear), 6),
-                            ticktext=[number(v) if 1e-3 <= abs(v) < 1e5 or v == 0 else f"{v:.0e}" for v in ticks]),
+                            ticktext=[tick_text(v) for v in ticks]),
               "yaxis2": axis("deviation, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
-              "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)]}
+              "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)],
+              "legend": {"x": 0, "xanchor": "left"}}  # in sight also where the chart is wider than the window
     width = 120 + _PER_NAME * len(names)
     return Figure(traces, layout, "Values of the base parameters with their deviations", 560, width)
 

@@ -10,7 +10,7 @@ from scipy.signal import welch
 
 from dynid.arrays import Array
 from dynid.regression.residuals import Residuals
-from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, numbers, significant
+from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, level, line, log_axis, numbers, significant
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
@@ -76,7 +76,11 @@ def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:
     traces = [line(x, numbers(kept), "residual", VERMILION, 1, hovertemplate=hover)]
     if not keep.all():
         traces.insert(0, line(x, numbers(shown), "not used", LIGHT, 1, hoverinfo="skip"))
-    layout = {"xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]), "yaxis": axis(f"residual, {units.torque}")}
+    used = residual[keep] if keep.any() else residual  # rows that were not used may leave the picture
+    margin = 0.1 * float(np.ptp(used)) or 1e-9
+    layout = {"xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+              "yaxis": axis(f"residual, {units.torque}",
+                            range=numbers([float(used.min()) - margin, float(used.max()) + margin]))}
     return Figure(traces, layout, "Residual over time", 270)
 
 
@@ -114,12 +118,13 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
     hover = f"%{{y:.3~g}} {squared(units.torque)}/Hz at %{{x:.3~g}} Hz"
     traces = [line(x, significant(positive[:, 0]), f"{units.effort}", GREY, 2, hovertemplate=hover),
               line(x, significant(positive[:, 1]), "residual", VERMILION, 1.5, hovertemplate=hover)]
+    good = positive[np.isfinite(positive)]
+    low, high = (float(good.min()), float(good.max())) if len(good) else (1.0, 1.0)
     if cutoff is not None and f[0] < cutoff < f[-1]:
-        good = positive[np.isfinite(positive)]
-        traces.append(line([cutoff, cutoff], significant([good.min(), good.max()]), "cut-off", BLUE, 1,
+        traces.append(line([cutoff, cutoff], significant([low, high]), "cut-off", BLUE, 1,
                            line={"dash": "dash"}, hovertemplate=f"{cutoff:.4g} Hz"))
-    layout = {"xaxis": axis("frequency, Hz", type="log"),
-              "yaxis": axis(f"power density, {squared(units.torque)}/Hz", type="log", exponentformat="power")}
+    layout = {"xaxis": log_axis("frequency, Hz", float(f[0]), float(f[-1])),
+              "yaxis": log_axis(f"power density, {squared(units.torque)}/Hz", low, high)}
     return Figure(traces, layout, "Spectrum of the residual beside that of the torque", 270)
 
 

@@ -88,7 +88,7 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
         shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(nominal, poses, strict=True)]
         traces += body_traces(robot, nominal, shapes, "robot's file", hidden=True)
     layout = {"scene": scene.layout(*geometry.bounds(drawn), 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
-    return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 560)
+    return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)
 
 
 def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid | None], name: str, *,

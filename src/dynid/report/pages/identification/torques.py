@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.regression.residuals import Residuals
-from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.figure import BLUE, MEASURED, ORANGE, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import runs, thinned_rows, with_breaks
@@ -54,7 +54,7 @@ def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points:
                               "yaxis": axis(f"{units.effort}, {unit}")}
     left_out = _stretches(t, ~part.keep[:, j])
     if left_out:
-        traces.append(line(numbers(left_out, 7), [0.0] * len(left_out), "not used", LIGHT, 5, yaxis="y2",
+        traces.append(line(numbers(left_out, 7), [0.0] * len(left_out), "not used", ORANGE, 5, yaxis="y2",
                            hoverinfo="skip"))
         layout["yaxis2"] = {"overlaying": "y", "range": [0.0, 1.0], "visible": False, "fixedrange": True}
     return Figure(traces, layout, f"Measured and predicted {units.effort} of {name} over time", 290)

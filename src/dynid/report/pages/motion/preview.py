@@ -35,8 +35,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
     moving = [posture_traces(robot, poses) for poses in postures]
     traces = [*moving[0], scene.lines(tip, "way of the last link", BLUE, 2), *around]
     frames = [{"name": str(k), "data": part, "traces": [0, 1]} for k, part in enumerate(moving)]
-    view = {**scene.layout(*geometry.bounds([low[None], high[None], *extent]), least),
-            "camera": {"eye": {"x": 1.5, "y": 1.2, "z": 0.6}, "center": {"x": 0, "y": 0, "z": -0.15}}}
+    view = scene.layout(*geometry.bounds([low[None], high[None], *extent]), least)
     layout = {"scene": view, "margin": {"l": 0, "r": 0, "t": 34, "b": 90}, **controls(t)}
     return {"figure": Figure(traces, layout, "The robot's skeleton in motion", 660, frames=frames)}
 

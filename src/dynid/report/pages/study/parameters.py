@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, significant, text
+from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, log_axis, significant, text
 from dynid.report.pages.study.data import MethodScore, StudyData
 from dynid.report.section import Section
 from dynid.report.words import typeset
@@ -34,9 +34,11 @@ def gather(data: StudyData) -> Mapping[str, Any]:
 
 def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
     """|bias| in spreads, inertial parameters first."""
-    layout = {"yaxis": axis("mean error / spread", type="log"),
-              "shapes": [level(data.unbiased, GREY, "dot"), level(data.biased)]}
     values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _LEAST) for score in scores]
+    every = np.array([data.unbiased, data.biased, *(x for score, y in zip(scores, values, strict=True)
+                                                    for x in y[score.known])])
+    layout = {"yaxis": log_axis("mean error / spread", float(every.min()), float(every.max())),
+              "shapes": [level(data.unbiased, GREY, "dot"), level(data.biased)]}
     return _dots(data, scores, values, layout, "Mean error of every parameter in spreads, one mark a method")
 
 
@@ -54,14 +56,17 @@ def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array
     order = np.concatenate([np.flatnonzero(data.inertial), np.flatnonzero(~data.inertial)])
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):
-        shown = [j for j in order if score.known[j]]
+        shown = [(place, j) for place, j in enumerate(order) if score.known[j]]
+        # Methods stand side by side around the name's place on the axis.
+        aside = 0.6 * ((k + 0.5) / len(scores) - 0.5)
         traces.append({"type": "scatter", "mode": "markers", "name": text(score.label),
-                       "x": [text(data.names[j]) for j in shown], "y": significant(y[shown]),
+                       "x": [round(place + aside, 3) for place, _ in shown],
+                       "y": significant(y[[j for _, j in shown]]), "text": [text(data.names[j]) for _, j in shown],
                        "marker": {"color": SERIES[k % len(SERIES)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 8},
-                       "hovertemplate": "%{x}: %{y}<extra>%{fullData.name}</extra>"})
-    x = axis("base parameter, inertial ones first", type="category", tickangle=-90, dtick=1,
-             categoryorder="array", categoryarray=[text(data.names[j]) for j in order],
-             tickfont={"size": 10 if len(order) > 20 else 12})
+                       "hovertemplate": "%{text}: %{y}<extra>%{fullData.name}</extra>"})
+    x = axis("base parameter, inertial ones first", tickangle=-90 if len(order) > 12 else 0, zeroline=False,
+             tickvals=list(range(len(order))), ticktext=[text(data.names[j]) for j in order],
+             range=[-0.7, len(order) - 0.3], tickfont={"size": 10 if len(order) > 20 else 12})
     return Figure(traces, {**layout, "xaxis": x}, label, 420, width=_PER_NAME * len(order))
 
 
