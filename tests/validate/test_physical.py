@@ -187,6 +187,9 @@ def test_physics_says_by_how_much_a_link_cannot_exist() -> None:
     assert link.moments is not None and link.moments[0] == pytest.approx(-0.02, rel=1e-6)
     assert all(not other.violations for other in found.links[:6])
     assert found.positive_share < 1.0 and not found.fall.stable
+    said = found.to_dict()["violations"]
+    assert [(one["link"], one["kind"]) for one in said] == [(name, "not-positive-definite")]
+    assert said[0]["amount"] == pytest.approx(0.02, rel=1e-6)
 
 
 def test_physics_of_a_known_robot_is_what_was_put_in() -> None:

@@ -247,8 +247,7 @@ class LinkPhysics:
         return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
                 "centre": None if self.centre is None else self.centre.tolist(),
                 "moments": None if self.moments is None else self.moments.tolist(),
-                "thickness": self.thickness if np.isfinite(self.thickness) else None,
-                "violations": [one.message for one in self.violations]}
+                "thickness": self.thickness if np.isfinite(self.thickness) else None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +294,9 @@ class Physics:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         fall = self.fall
-        return {"possible": self.possible, "violations": [one.message for one in self.violations],
+        return {"possible": self.possible,
+                "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
+                               for one in self.violations],
                 "links": [link.to_dict() for link in self.links],
                 "positive_inertia_share": self.positive_share, "postures": self.postures,
                 "free_fall": None if fall is None else {

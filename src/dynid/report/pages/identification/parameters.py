@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate, methods
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grade import GOOD, POOR, grade
@@ -24,7 +24,7 @@ _MOST_BARS = 1e4  # percent: a deviation beyond says no more
 
 def gather(data: ReportData) -> Mapping[str, Any]:
     estimate = data.estimate
-    others = [other_method(estimate, other) for other in data.others]
+    others = [other_values(estimate, other) for other in data.others]
     source = nominal_values(estimate)
     std, relative = estimate.std, estimate.relative_std
     units, expressions = estimate.base.units, estimate.base.expressions
@@ -52,8 +52,8 @@ def nominal_values(estimate: Estimate) -> Array | None:
 
 
 @dataclass(frozen=True, eq=False)
-class OtherMethod:
-    """Another method's values, deviations and distances in deviations (base,), nan where one knows nothing."""
+class MethodValues:
+    """One method's values, deviations and differences to the estimate in deviations (base,), nan where not known."""
 
     method: str
     values: Array
@@ -61,14 +61,14 @@ class OtherMethod:
     apart: Array
 
 
-def other_method(estimate: Estimate, other: Estimate) -> OtherMethod:
+def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
     """Another estimate carried over to the base parameters of this one."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
     values, std, apart = np.full((3, len(estimate.names)), np.nan)
     values[rows], std[rows], apart[rows] = found.values_b, found.std_b, found.apart
-    return OtherMethod(other.method, values, std, apart)
+    return MethodValues(other.method, values, std, apart)
 
 
 def links(estimate: Estimate) -> list[dict[str, Any]]:
@@ -96,19 +96,19 @@ def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
     return rows
 
 
-def chart(estimate: Estimate, others: list[OtherMethod], source: Array | None) -> Figure:
+def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) -> Figure:
     """Values with two deviations up and down on an axis that is linear near zero and logarithmic beyond, and below it
     how large the deviations are. What is not identified is left out."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
     units = [typeset(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
     linear = linear_part(estimate.values[shown])
-    own = OtherMethod(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
+    own = MethodValues(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
     traces = []
     for m, one in enumerate([own, *others]):
         # Methods stand side by side around the name's place on the axis.
         x = np.arange(float(len(names))) + 0.6 * ((m + 0.5) / (1 + len(others)) - 0.5)
-        traces += _method(m, one.method, x, names, units, one.values[shown], one.std[shown], linear)
+        traces += _method(m, one, x, shown, names, units, linear)
     if source is not None:
         traces.append({"type": "scatter", "mode": "markers", "x": list(range(len(names))),
                        "y": numbers(symmetric_log(source[shown], linear)),
@@ -129,14 +129,15 @@ def chart(estimate: Estimate, others: list[OtherMethod], source: Array | None) -
     return Figure(traces, layout, "Values of the base parameters with their deviations", 560, width)
 
 
-def _method(m: int, name: str, x: Array, names: list[str], units: list[str], values: Array, std: Array,
+def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], units: list[str],
             linear: float) -> list[dict[str, Any]]:
-    """Markers of one method: values with bars on the axis of symmetric logarithms, and relative deviations below."""
+    """Markers of one method at places x: values with bars on the symmetric logarithm, relative deviations below."""
+    values, std = one.values[shown], one.std[shown]
     at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
     said = [f"{own} = {number(v, 5)} ± {number(s, 2)} {unit}, {percent(r)}"
             for own, v, s, unit, r in zip(names, values, std, units, relative, strict=True)]
-    color, label = SERIES[m % len(SERIES)], text(name)
+    color, label = SERIES[m % len(SERIES)], text(one.method)
     marker = {"symbol": SYMBOLS[m % len(SYMBOLS)], "size": 7, "color": color, "opacity": 1.0 if m == 0 else 0.8}
     common = {"type": "scatter", "mode": "markers", "x": numbers(x), "name": label, "marker": marker,
               "legendgroup": str(m), "text": said, "hovertemplate": f"%{{text}}<extra>{label}</extra>"}

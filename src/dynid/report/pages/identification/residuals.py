@@ -14,7 +14,7 @@ from dynid.report.figure import BLUE, GREY, LIGHT, VERMILION, Figure, axis, leve
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
-from dynid.report.units import JointUnits, squared
+from dynid.report.units import JointUnits, inverse, squared
 from dynid.validate import JointTests, Whiteness
 
 POINTS = 2000
@@ -99,7 +99,7 @@ def histogram_figure(used: Array, units: JointUnits) -> Figure:
                "hovertemplate": f"%{{x:.3~g}} {units.torque}<extra></extra>"},
               line(numbers(x), numbers(curve), "normal", GREY, 2, hoverinfo="skip")]
     layout = {"xaxis": axis(f"residual, {units.torque}"), "bargap": 0,
-              "yaxis": axis(f"density, 1/({units.torque})", rangemode="tozero")}
+              "yaxis": axis(f"density, {inverse(units.torque)}", rangemode="tozero")}
     return Figure(traces, layout, "Histogram of the residual", 270)
 
 
