@@ -11,7 +11,10 @@ import pytest
 from robots import body_poses
 
 from dynid.excitation import HalfSpace, Limits, Space, sphere
-from dynid.report.motion import MotionData, expected_figure, joints, limits, preview, render_motion, search_figure
+from dynid.report import render
+from dynid.report.pages.motion import MOTION, MotionData, joints, limits, preview
+from dynid.report.pages.motion.expected import expected_figure
+from dynid.report.pages.motion.search import search_figure
 from dynid.robot import BASE, Robot
 from dynid.runs.motion import design_motion
 
@@ -26,10 +29,10 @@ def motion() -> MotionData:
 def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
     from plotly.offline import get_plotlyjs
 
-    text = render_motion(motion).replace(get_plotlyjs(), "")
+    text = render(MOTION, motion).replace(get_plotlyjs(), "")
     names = ["overview", "joints", "expected", "preview", "limits", "search"]
-    assert re.findall(r'<section id="motion_(\w+)"', text) == names
-    assert re.findall(r'href="#motion_(\w+)"', text) == names
+    assert re.findall(r'<section id="(\w+)"', text) == names
+    assert re.findall(r'href="#(\w+)"', text) == names
     assert not re.search(r"https?://|url\(|@import|\ssrc=", text) and "default-src 'none'" in text
     figures = [json.loads(found) for found in re.findall(r'<script type="application/json">(.*?)</script>', text)]
     assert len(figures) == 3 + 3  # a joint each, deviations, preview, search
@@ -39,7 +42,7 @@ def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
 
 
 def test_lines_of_a_joint_are_the_motion_inside_its_limits(motion: MotionData) -> None:
-    shown = joints(motion)
+    shown = joints.gather(motion)
     found, theta = motion.excitation, motion.theta
     assert shown["approach"] and theta is not None and len(shown["figures"]) == 3
     for j, figure in enumerate(shown["figures"]):
@@ -75,7 +78,7 @@ def test_bars_are_the_expected_deviations(motion: MotionData) -> None:
 
 
 def test_preview_moves_through_the_motion(motion: MotionData) -> None:
-    figure = preview(motion)["figure"]
+    figure = preview.gather(motion)["figure"]
     assert len(figure.frames) == 60 == len(figure.layout["sliders"][0]["steps"])
     times = np.linspace(0.0, motion.excitation.trajectory.duration, 60)
     for k in (0, 17, 59):
@@ -94,12 +97,12 @@ def test_surroundings_and_distances_are_shown(motion: MotionData) -> None:
                      obstacles=[sphere(BASE, [0.5, 0.5, 0.5], 0.1, "<b>lamp</b>")])
     found = replace(motion.excitation, limits=Limits.of(robot, space=space))
     data = replace(motion, excitation=found)
-    figure = preview(data)["figure"]
+    figure = preview.gather(data)["figure"]
     names = [trace["name"] for trace in figure.data]
     assert "floor" in names and "&lt;b&gt;lamp&lt;/b&gt;" in names
     reach = figure.layout["scene"]["zaxis"]["range"]
     assert reach[0] < -0.5 and reach[1] > 0.5
-    rows = limits(motion)["rows"]
+    rows = limits.gather(motion)["rows"]
     assert [row["used"] for row in rows] == sorted((row["used"] for row in rows), reverse=True)
     assert {row["kind"] for row in rows} == {"position", "velocity", "acceleration"}
     assert all(row["unit"] == {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s²"}[row["kind"]]

@@ -15,7 +15,7 @@ from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from dynid.report.motion import MotionData
+    from dynid.report.pages.motion import MotionData
 
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 BUDGET = 30.0
@@ -76,7 +76,7 @@ def command(
     refuse_to_replace([output, *([report] if report else [])], force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
-    from dynid.report.motion import write_motion
+    from dynid.report.pages.motion import write_motion
     from dynid.robot import Robot
     from dynid.runs.motion import design_motion, motion_facts
 
@@ -122,7 +122,7 @@ def numbers(text: str, option: str) -> list[float] | None:
 # -- for people --------------------------------------------------------------------------------------
 def show(data: MotionData, written: dict[str, str]) -> None:
     """Print how good the motion is, what it should tell and how near its limits it comes."""
-    from dynid.report.motion import used
+    from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
     if found.interrupted:

@@ -18,7 +18,7 @@ from dynid.excitation import Limits, excite, magnitudes, read_limits
 from dynid.excitation.limits_file import LimitsTable, limits_of, space_notes
 from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
-from dynid.report.motion import MotionData, used
+from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.results import REGRESSION, load
 

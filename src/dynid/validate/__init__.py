@@ -4,8 +4,11 @@ from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.physical import (
     FreeFall,
+    LinkPhysics,
+    Physics,
     WrenchComparison,
     free_fall,
+    physics,
     positive_inertia_line,
     positive_inertia_share,
     wrench_comparison,
@@ -22,8 +25,9 @@ from dynid.validate.simulation_check import (
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "CrossValidation", "FreeFall", "JointTests", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict",
-    "Whiteness", "WrenchComparison", "closed_loop", "compare", "cross_validate", "free_fall", "positive_inertia_line",
+    "CrossValidation", "FreeFall", "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog",
+    "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare", "cross_validate",
+    "free_fall", "physics", "positive_inertia_line",
     "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
     "wrench_comparison",
 ]

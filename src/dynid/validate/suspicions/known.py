@@ -43,7 +43,8 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
         wrong.sort(key=lambda name: -costs[name])
         yield suspect("known-contradicted", "known value", listed(wrong),
                       f"the torques contradict the known {listed(wrong)}: left free, they are explained better by "
-                      f"{listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} deviations; check the value, its unit and its frame", parameters=wrong,
+                      f"{listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} deviations; check the value, its "
+                      "unit and its frame", parameters=wrong,
                       evidence={"deviations": each([np.sqrt(costs[name]) for name in wrong])})
     elif case.estimate.theta is not None:
         yield from _impossible_together(case, free, weights, worth, known)

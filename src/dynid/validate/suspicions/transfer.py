@@ -91,7 +91,8 @@ def logs_differ(case: Case) -> Iterator[Finding]:
         what = listed([f"{one.from_others:.1f} % where its blocks are predicted to {one.from_blocks:.1f} %"
                        for one in odd])
         yield suspect("logs-differ", "logs differ", listed(names),
-                      f"the other logs predict {listed(names)} to {what}: the robot changed between them (temperature, load, drift), or their motions have little in common",
+                      f"the other logs predict {listed(names)} to {what}: the robot changed between "
+                      "them (temperature, load, drift), or their motions have little in common",
                       logs=names, evidence={"from_others": each([one.from_others for one in odd]),
                                             "from_blocks": each([one.from_blocks for one in odd])})
 
