@@ -21,13 +21,13 @@ SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 BUDGET = 30.0
 
 
-class Kind(StrEnum):
+class FamilyName(StrEnum):
     fourier = "fourier"
     fourier_quintic = "fourier+quintic"
     bspline = "bspline"
 
 
-class Criterion(StrEnum):
+class CriterionName(StrEnum):
     condition = "condition"
     condition_plus = "condition+"
     frobenius = "frobenius"
@@ -44,8 +44,8 @@ def command(
                                          help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
     duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
     harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
-    kind: Annotated[Kind, typer.Option(help="The family of motions.")] = Kind.fourier,
-    criterion: Annotated[Criterion | None, typer.Option(
+    kind: Annotated[FamilyName, typer.Option(help="The family of motions.")] = FamilyName.fourier,
+    criterion: Annotated[CriterionName | None, typer.Option(
         help="What to make small.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
@@ -76,21 +76,24 @@ def command(
     refuse_to_replace([output, *([report] if report else [])], force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
+    from dynid.excitation import Search
+    from dynid.excitation.trajectories import family_named
     from dynid.report.motion import write_motion
     from dynid.robot import Robot
-    from dynid.runs.motion import design_motion, motion_facts
+    from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
 
     machine = Robot.load(robot)
     seconds = BUDGET if budget is None and rounds is None else budget
     name = criterion.value if criterion else "largest deviation" if improve else "condition"
     with progress("excite") as tell:
         tell("building the model" if seconds is None else f"searching for {seconds:g} s, Ctrl-C takes the best so far")
-        data = design_motion(
-            machine, friction=tuple(part.strip() for part in friction.split(",") if part.strip()), rotor=rotor,
-            limits=limits, improve=improve, criterion=criterion.value if criterion else None, noise=noises,
-            progress=lambda after, value: tell(f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"),
-            command=shlex.join(["dynid", *sys.argv[1:]]), duration=duration, harmonics=harmonics, kind=kind.value,
-            home=posture, budget=seconds, rounds=rounds, seed=seed, rate=rate)
+        search = Search(seconds, rounds, seed, progress=lambda after, value: tell(
+            f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"))
+        data = design_motion(machine, MotionRequest(
+            friction=tuple(part.strip() for part in friction.split(",") if part.strip()), rotor=rotor, limits=limits,
+            improve=improve, criterion=criterion.value if criterion else None, noise=noises, home=posture,
+            family=family_named(kind.value, duration, harmonics), search=search, rate=rate,
+            command=shlex.join(["dynid", *sys.argv[1:]])))
         data.excitation.save(output)
         written = {"motion": str(output)}
         if report is not None:

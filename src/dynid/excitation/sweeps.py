@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excitation.check import check
-from dynid.excitation.constraints import TorqueLimit
-from dynid.excitation.limits import Limits
-from dynid.excitation.points import joint_speeds, trapezoids
-from dynid.excitation.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
+from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.trajectories.composite import Joined, Slowed
+from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.excitation.waypoints import joint_speeds, trapezoids
 
 
 def _home(home: ArrayLike | None, limits: Limits) -> Array:
@@ -26,7 +28,7 @@ def _home(home: ArrayLike | None, limits: Limits) -> Array:
 
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
-                   reach: float = 0.8, longest: float = 20.0) -> Path:
+                   reach: float = 0.8, longest: float = 20.0) -> Joined:
     """One joint after the other, there and back at constant speeds, the others at home (Ardiani, s. 2.4.2).
 
     speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use.
@@ -40,7 +42,7 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
     for j, ladder in enumerate(joint_speeds(limits, speeds, slowest)):
         for speed in ladder:
             parts += _there_and_back(limits, posture, j, float(speed), reach, longest)
-    return Path(tuple(parts))
+    return Joined(tuple(parts))
 
 
 def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: float,
@@ -126,7 +128,7 @@ def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
     stretch = 1.0
     for _ in range(20):
         loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
-        report = check(loaded, replace(limits, start=None, end=None), torque)
+        report = check_limits(loaded, replace(limits, start=None, end=None), torque)
         if report.ok:
             return PayloadPair(trajectory, loaded)
         stretch *= 1.15

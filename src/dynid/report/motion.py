@@ -12,8 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
-from dynid.excitation import Excitation, Usage
-from dynid.excitation.trajectory import Path as Ways
+from dynid.excitation import ExcitingMotion, Joined, Usage
 from dynid.files import write_whole
 from dynid.report.figure import (
     BLUE,
@@ -55,7 +54,7 @@ class MotionData:
 
     title: str
     robot: Robot
-    excitation: Excitation
+    excitation: ExcitingMotion
     values: Array
     theta: Array | None = None
     whose: str = "robot's file"
@@ -82,7 +81,7 @@ class MotionData:
     def core(self) -> tuple[float, float]:
         """Seconds between which the exciting part runs."""
         whole = self.excitation.trajectory
-        start = float(whole.starts[1]) if isinstance(whole, Ways) and whole is not self.excitation.core else 0.0
+        start = float(whole.starts[1]) if isinstance(whole, Joined) and whole is not self.excitation.core else 0.0
         return start, start + self.excitation.core.duration
 
 
@@ -350,7 +349,7 @@ def search(data: MotionData) -> Mapping[str, Any]:
             "interrupted": found.interrupted, "command": data.command}
 
 
-def search_figure(found: Excitation) -> Figure | None:
+def search_figure(found: ExcitingMotion) -> Figure | None:
     """The best value so far as a staircase down."""
     if not found.history:
         return None

@@ -1,4 +1,4 @@
-"""What a motion must stay inside."""
+"""Limits: what a motion must stay inside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation.space import Space
+from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import Robot
 
 
@@ -31,7 +31,7 @@ class Limits:
     start: Array | None = None
     end: Array | None = None
     bandwidth: float = np.inf
-    space: Space | None = None
+    space: Workspace | None = None
 
     def __post_init__(self) -> None:
         n = len(self.names)

@@ -1,31 +1,36 @@
-"""Excitation: a motion found, how good it is, and what it leaves free of every limit."""
+"""ExcitingMotion: a motion found, how good it is, and what it leaves free of every limit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path as FilePath
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
 from dynid.errors import ModelError
-from dynid.excitation.check import LimitReport
-from dynid.excitation.limits import Limits
-from dynid.excitation.trajectory import Trajectory, times
+from dynid.excitation.approach import approach
+from dynid.excitation.limits.limit_check import LimitReport, check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.trajectories.trajectory import Trajectory, times
+from dynid.excitation.trajectories.trajectory_file import write_trajectory
 from dynid.model import LinearModel
 from dynid.regression import BaseParameters
 
 
 @dataclass(frozen=True, eq=False)
-class Excitation:
+class ExcitingMotion:
     """An exciting motion.
 
     trajectory: with the way from and to home, if asked for; core: the exciting part alone. value: of the criterion, and
     condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected of every
     base parameter under torque noise `noise` (dof,), N m, independent from sample to sample, together with earlier logs
-    if any were given. history: (seconds, best value). report: every limit's use. interrupted: by the user.
+    if any were given. history: (seconds, best value). report: every limit's use. torque: the nominal model against its
+    limits, if it is known. interrupted: by the user.
     """
 
     trajectory: Trajectory
@@ -41,10 +46,18 @@ class Excitation:
     rate: float
     history: tuple[tuple[float, float], ...]
     report: LimitReport
+    torque: TorqueLimit | None
     seed: int
     starts: int
     elapsed: float
     interrupted: bool = False
+
+    def from_home(self, home: ArrayLike) -> ExcitingMotion:
+        """The same motion with the way from a home posture (dof,) to it and back, by quintics inside all limits."""
+        whole = approach(self.core, home, self.limits, self.torque)
+        limits = replace(self.limits, start=None, end=None)
+        report = check_limits(whole, limits, self.torque, points=10000, unchecked=self.report.unchecked)
+        return replace(self, trajectory=whole, report=report)
 
     @property
     def relative_deviations(self) -> Array:
@@ -89,8 +102,6 @@ class Excitation:
         lines += [f"note: {note}" for note in self.report.unchecked]
         return "\n".join(lines)
 
-    def save(self, path: str | FilePath, rate: float | None = None) -> None:
+    def save(self, path: str | Path, rate: float | None = None) -> None:
         """To .csv, .npz or .yaml (ROS 2 JointTrajectory), by the ending; whole or not at all."""
-        from dynid.excitation.write import write_trajectory
-
         write_trajectory(self.trajectory, path, rate=self.rate if rate is None else rate, joints=self.limits.names)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation.limits import Limits
-from dynid.excitation.trajectory import Piecewise, quintic_between
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 
 
 def _points(points: ArrayLike, limits: Limits | None = None) -> Array:

@@ -9,22 +9,22 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.excitation.information import Information
+from dynid.excitation.limits.workspace import Workspace
 from dynid.excitation.sensitivity import sensitivity
-from dynid.excitation.space import Space
 
-UNIT = 0.2  # m; an overlap of that much counts as an excess of 1
+OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
 
 
-class Constraint(Protocol):
+class NonlinearLimit(Protocol):
     """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row.
 
-    fine: how many times more samples than the criterion it must be looked at. with_room(excess): the same, stricter.
+    refinement: how many times more samples than the criterion it needs. tightened(excess): the same, stricter.
     """
 
     @property
-    def fine(self) -> int: ...
+    def refinement(self) -> int: ...
 
-    def with_room(self, excess: float) -> Constraint: ...
+    def tightened(self, excess: float) -> NonlinearLimit: ...
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array: ...
 
@@ -35,21 +35,24 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit:
-    """|tau_j| / limit_j - 1, both directions, of a model with base values beta. room: share of each limit kept free."""
+    """|tau_j| / limit_j - 1, both directions, of a model with base values beta.
+
+    margin: share of each limit kept free.
+    """
 
     information: Information
     beta: Array
     limit: Array
     names: tuple[str, ...]
-    room: float = 0.0
-    fine = 1
+    margin: float = 0.0
+    refinement = 1
 
-    def with_room(self, excess: float) -> TorqueLimit:
-        return replace(self, room=min(self.room + excess, 0.5))
+    def tightened(self, excess: float) -> TorqueLimit:
+        return replace(self, margin=min(self.margin + excess, 0.5))
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array:
         share = self.torques(q, dq, ddq) / self.limit
-        return np.hstack([share, -share]) - 1.0 + self.room
+        return np.hstack([share, -share]) - 1.0 + self.margin
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
         """(m, dof), N m."""
@@ -79,22 +82,22 @@ class TorqueLimit:
 
 
 @dataclass(frozen=True, eq=False)
-class SpaceLimit:
-    """Minus the metres left of every contact, in units of UNIT. room: in the same units, kept free."""
+class WorkspaceLimit:
+    """Minus the metres left of every contact, in units of OVERLAP. margin: in the same units, kept free."""
 
-    space: Space
-    room: float = 0.02
-    fine = 3  # bodies move far between two samples of a slow criterion
+    space: Workspace
+    margin: float = 0.02
+    refinement = 3  # bodies move far between two samples of a slow criterion
 
-    def with_room(self, excess: float) -> SpaceLimit:
-        return replace(self, room=min(self.room + excess, 1.0))
+    def tightened(self, excess: float) -> WorkspaceLimit:
+        return replace(self, margin=min(self.margin + excess, 1.0))
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array:
-        return self.room - self.space.slack(q) / UNIT
+        return self.margin - self.space.slack(q) / OVERLAP
 
     def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
         out = np.zeros((len(q), 3, q.shape[1]))
-        out[:, 0] = -self.space.gradient(q, columns) / UNIT
+        out[:, 0] = -self.space.gradient(q, columns) / OVERLAP
         return out
 
     def describe(self, column: int) -> str:

@@ -49,11 +49,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
-from dynid.excitation.limits import Limits
-from dynid.excitation.space import Capsule, HalfSpace, Space, box, inside_box, sphere
+from dynid.excitation.limits.capsules import Capsule, box, sphere
+from dynid.excitation.limits.half_space import HalfSpace, inside_box
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import BASE, Robot
 
-Point = tuple[float, float, float]
+Vector3 = tuple[float, float, float]
 
 
 class _Table(BaseModel):
@@ -71,23 +73,23 @@ class JointTable(_Table):
 
 
 class BoxTable(_Table):
-    lower: Point
-    upper: Point
+    lower: Vector3
+    upper: Vector3
 
 
 class WallTable(_Table):
-    normal: Point
+    normal: Vector3
     offset: float = 0.0
     name: str = "wall"
 
 
 class ObstacleTable(_Table):
     name: str = "obstacle"
-    lower: Point | None = None
-    upper: Point | None = None
-    centre: Point | None = None
-    a: Point | None = None
-    b: Point | None = None
+    lower: Vector3 | None = None
+    upper: Vector3 | None = None
+    centre: Vector3 | None = None
+    a: Vector3 | None = None
+    b: Vector3 | None = None
     radius: float | None = None
 
     def capsule(self) -> Capsule:
@@ -109,7 +111,7 @@ class ObstacleTable(_Table):
 
 class SphereTable(_Table):
     link: str
-    centre: Point = (0.0, 0.0, 0.0)
+    centre: Vector3 = (0.0, 0.0, 0.0)
     radius: float
 
 
@@ -190,20 +192,20 @@ def _place(name: str, robot: Robot) -> int:
     raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}")
 
 
-def space_of(table: SpaceTable | None, robot: Robot) -> Space | None:
+def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
     """Where bodies may be; without a table, only that a robot with collision shapes does not touch itself."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
-        return Space.of(robot) if shapes else None
+        return Workspace.of(robot) if shapes else None
     spheres = []
     for ball in table.sphere:
         if ball.link not in robot.body_names:
             raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}")
         spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
-    return Space.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
-                    spheres=spheres, radius=table.radius, margin=table.margin,
-                    # A skeleton without thickness never touches itself, and says nothing.
-                    self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
+    return Workspace.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
+                        spheres=spheres, radius=table.radius, margin=table.margin,
+                        # A skeleton without thickness never touches itself, and says nothing.
+                        self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
 
 
 def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Read a motion that `write_trajectory` wrote, as a reference for a controller."""
+"""Trajectory files: CSV and NPZ, read and written, and ROS 2 trajectory_msgs/JointTrajectory in YAML, written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
+from dynid.excitation.trajectories.trajectory import Trajectory, times
+from dynid.files import write_whole
 from dynid.simulation import Reference
 
 _EVEN = 1e-3  # share of a period by which time stamps may be off
@@ -19,7 +21,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     """From .csv (t, q_NAME .., and dq_NAME .., ddq_NAME .. where given) or .npz (t, q, dq, ddq, joints), in the order
     of `joints`, at its own rate."""
     path = Path(path)
-    readers = {".csv": _csv, ".npz": _npz}
+    readers = {".csv": _read_csv, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise DynidError(f"{path} should end in {' or '.join(readers)}, as `dynid excite` writes motions")
@@ -39,7 +41,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     return Reference.of(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
 
 
-def _csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
+def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
     with path.open(encoding="utf-8") as file:
         try:
             head = file.readline().strip().split(",")
@@ -60,7 +62,7 @@ def _csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
     return rows[:, head.index("t")], parts
 
 
-def _npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
+def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             names = tuple(map(str, file["joints"]))
@@ -77,3 +79,54 @@ def _npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
                          "joints")
     order = [names.index(name) for name in joints]
     return t, {kind: np.ascontiguousarray(values[:, order]) for kind, values in parts.items()}
+
+
+def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
+                     joints: Sequence[str] | None = None) -> None:
+    """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
+    target = Path(path)
+    names = tuple(joints) if joints is not None else tuple(f"joint{j + 1}" for j in range(trajectory.dof))
+    if len(names) != trajectory.dof:
+        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
+    writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory")
+    writer(trajectory, target, rate, names)
+
+
+def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+    head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names)]
+    with write_whole(path) as file:
+        file.write(",".join(head) + "\n")
+        for row in np.column_stack([t, motion.q, motion.dq, motion.ddq]):
+            file.write(",".join(f"{x:.12g}" for x in row) + "\n")
+
+
+def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+    with write_whole(path, "wb") as file:
+        np.savez_compressed(file, t=t, q=motion.q, dq=motion.dq, ddq=motion.ddq, joints=np.array(names))
+
+
+def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    """What `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with time_from_start."""
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+
+    def numbers(row: np.ndarray) -> str:
+        return "[" + ", ".join(repr(float(f"{x:.12g}")) for x in row) + "]"
+
+    with write_whole(path) as file:
+        file.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
+        for name in names:
+            file.write("- '" + name.replace("'", "''") + "'\n")
+        file.write("points:\n")
+        for k, moment in enumerate(t):
+            nanoseconds = round(float(moment) * 1e9)
+            file.write(f"- positions: {numbers(motion.q[k])}\n  velocities: {numbers(motion.dq[k])}\n"
+                       f"  accelerations: {numbers(motion.ddq[k])}\n  effort: []\n"
+                       f"  time_from_start: {{sec: {nanoseconds // 10 ** 9}, nanosec: {nanoseconds % 10 ** 9}}}\n")

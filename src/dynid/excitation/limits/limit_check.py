@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.excitation.constraints import UNIT, TorqueLimit
-from dynid.excitation.limits import Limits
-from dynid.excitation.space import Space
-from dynid.excitation.trajectory import Path, Piecewise, Slowed, Trajectory
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
+from dynid.excitation.limits.workspace import Workspace
+from dynid.excitation.trajectories.composite import Joined, Slowed
+from dynid.excitation.trajectories.polynomial import Piecewise
+from dynid.excitation.trajectories.trajectory import Trajectory
 
 TOLERANCE = 1e-9
 _CHUNK = 4096
@@ -74,7 +76,7 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
         return list(zip(trajectory.breaks[:-1], trajectory.breaks[1:], strict=True))
     if isinstance(trajectory, Slowed):
         return [(trajectory.stretch * a, trajectory.stretch * b) for a, b in smooth_parts(trajectory.inner)]
-    if isinstance(trajectory, Path):
+    if isinstance(trajectory, Joined):
         parts = zip(trajectory.parts, trajectory.starts, strict=True)
         return [(float(start + a), float(start + b)) for part, start in parts for a, b in smooth_parts(part)]
     return [(0.0, trajectory.duration)]
@@ -84,24 +86,24 @@ def _peak(signal: Array, skip: Bools | None = None) -> tuple[Array, Ints]:
     """Largest value of each column (n,), with what a smooth signal could add between grid points, and its row."""
     high = signal.copy()
     if len(signal) > 2:
-        bend = np.zeros_like(signal)
-        bend[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
+        rise = np.zeros_like(signal)
+        rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
         if skip is not None:
-            bend[skip] = 0.0
-        high += bend
+            rise[skip] = 0.0
+        high += rise
     rows = np.argmax(high, axis=0)
     return high[rows, np.arange(signal.shape[1])], rows
 
 
-def check(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
-          unchecked: tuple[str, ...] = ()) -> LimitReport:
+def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
+                 unchecked: tuple[str, ...] = ()) -> LimitReport:
     """The worst use of every limit over a whole motion; torque: the nominal model, if there is one."""
     worst: dict[tuple[str, str, float], Usage] = {}
     for first, last in smooth_parts(trajectory):
         count = max(101, int(np.ceil(points * (last - first) / trajectory.duration)))
         # The last instant of a piece belongs to the next one, so stop a hair before it.
         t = np.linspace(first, last - 1e-12 * trajectory.duration, count)
-        for usage in _part(trajectory, t, limits, torque):
+        for usage in _part_usages(trajectory, t, limits, torque):
             key = (usage.kind, usage.where, usage.bound)
             if key not in worst or usage.excess > worst[key].excess:
                 worst[key] = usage
@@ -119,7 +121,7 @@ def check(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = N
     return LimitReport(tuple(found), unchecked)
 
 
-def _part(trajectory: Trajectory, t: Array, limits: Limits, torque: TorqueLimit | None) -> Iterator[Usage]:
+def _part_usages(trajectory: Trajectory, t: Array, limits: Limits, torque: TorqueLimit | None) -> Iterator[Usage]:
     motion = trajectory.at(t)
     span = limits.upper - limits.lower
     unit = np.where(np.isfinite(span), 0.5 * span, 1.0)
@@ -152,14 +154,14 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, q: Array, dq: Array,
                     float(value[j] / limits.torque[j] - 1.0))
 
 
-def _distances(space: Space, t: Array, q: Array) -> Iterator[Usage]:
+def _distances(space: Workspace, t: Array, q: Array) -> Iterator[Usage]:
     """Smallest slack of every contact; between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2."""
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))
     for lo in range(0, len(t), _CHUNK):
         rows = slice(lo, min(lo + _CHUNK + 1, len(t)))
         ends, _ = space.ends(q[rows])
-        slack, _ = space._slack(ends)
+        slack, _ = space.slack_of_ends(ends)
         if len(slack) > 1:
             way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs are longer than chords
             relative = np.hstack([way[:, space.pairs[:, 0]] + way[:, space.pairs[:, 1]], way[:, space.sides[:, 1]]])
@@ -170,4 +172,4 @@ def _distances(space: Space, t: Array, q: Array) -> Iterator[Usage]:
         when = np.where(low < best, t[rows][k], when)
         best = np.minimum(best, low)
     for name, value, at in zip(space.names, best, when, strict=True):
-        yield Usage("space", name, float(value), 0.0, float(at), float(-value / UNIT))
+        yield Usage("space", name, float(value), 0.0, float(at), float(-value / OVERLAP))

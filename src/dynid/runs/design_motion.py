@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,26 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
-from dynid.excitation import Limits, excite, magnitudes, read_limits
-from dynid.excitation.limits_file import LimitsTable, limits_of, space_notes
+from dynid.excitation import (
+    Family,
+    Fourier,
+    Limits,
+    Measurement,
+    PriorKnowledge,
+    Search,
+    excite,
+    magnitudes,
+    read_limits,
+)
+from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
 from dynid.model import Model, Parameters, make_terms
 from dynid.regression import BaseParameters, Regression
 from dynid.report.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.results import REGRESSION, load
 
-Progress = Callable[[float, float], None]
-
-_FAINT = 1e-6  # share of a joint's torque below which residuals are rounding
+_ROUNDING = 1e-6  # share of a joint's torque below which residuals are rounding
+_INTERRUPTED = ("the search was interrupted; this is the best motion so far",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,39 +52,71 @@ def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
     return Model(robot, make_terms(robot, friction=friction, rotor=rotor, defaults=not (friction or rotor)))
 
 
-def design_motion(robot: Robot, *, friction: tuple[str, ...] = (), rotor: bool = False,
-                  limits: str | Path | None = None, improve: str | Path | None = None, criterion: str | None = None,
-                  noise: ArrayLike | None = None, home: ArrayLike | None = None,
-                  progress: Progress | None = None, command: str = "", **options: Any) -> MotionData:
-    """The motion that tells most, or with `improve` the one that lowers the largest deviations of an earlier result
-    most. limits: a file over the robot's own. options: of `excite`."""
-    bounds = limits_of(LimitsTable(), robot) if limits is None else read_limits(limits, robot)
-    if home is not None:
-        options["home"] = _posture(home, bounds)
-    notes = space_notes(bounds, robot)
-    if improve is None:
-        model = terms_model(robot, friction, rotor)
-        found = excite(model, bounds, criterion=criterion or "condition", noise=noise_of(noise, robot.dof),
-                       progress=progress, **options)
-        theta, whose, before = known_values(model.parameters), "robot's file", None
-        values = base_values(found.base)
-        if noise is None:
-            notes = (*notes, "expected deviations are for a torque noise of 1 N m (or N), since none was given")
-    else:
-        if friction or rotor:
-            raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
-        past = earlier(improve, options.get("rate", 100.0), noise_of(noise, robot.dof))
-        if past.known.joints != robot.joint_names:
-            raise DynidError(f"{improve} is a result of another robot, with the joints {', '.join(past.known.joints)}")
-        theta, whose, before = past.estimate.full, "earlier result", past.estimate.std
-        found = excite(past.estimate.model, bounds, criterion=criterion or "largest", progress=progress,
-                       noise=past.noise, scale=past.scale, known=past.known, base=past.known.base, nominal=theta,
-                       **options)
-        values = np.where(past.estimate.identified, past.estimate.values, np.nan)
-    if found.interrupted:
-        notes = ("the search was interrupted; this is the best motion so far", *notes)
-    return MotionData(f"A motion for {robot.name}", robot, found, values, theta, whose, before,
-                      (*found.report.unchecked, *notes), command)
+@dataclass(frozen=True, eq=False)
+class MotionRequest:
+    """What is asked of `design_motion`. friction, rotor: terms of the model, those of the robot's file where none are
+    asked for. limits: a file over the robot's own. improve: folder of an earlier result. criterion: 'condition', or
+    'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
+    posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
+    """
+
+    friction: tuple[str, ...] = ()
+    rotor: bool = False
+    limits: str | Path | None = None
+    improve: str | Path | None = None
+    criterion: str | None = None
+    noise: ArrayLike | None = None
+    home: ArrayLike | None = None
+    family: Family = field(default_factory=Fourier)
+    search: Search = field(default_factory=Search)
+    rate: float = 100.0
+    command: str = ""
+
+
+def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
+    """The motion that tells most about a robot, or the one that lowers the largest deviations of an earlier result
+    most, with what its page shows."""
+    limits = limits_of(LimitsTable(), robot) if request.limits is None else read_limits(request.limits, robot)
+    home = None if request.home is None else _posture(request.home, limits)
+    designed = _for_model if request.improve is None else _for_earlier
+    data = designed(robot, limits, request)
+    found = data.excitation if home is None else data.excitation.from_home(home)
+    notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
+             *data.notes)
+    return replace(data, excitation=found, notes=notes)
+
+
+def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:
+    """A motion for the terms asked for, with the values of the robot's file."""
+    model = terms_model(robot, request.friction, request.rotor)
+    found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
+                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
+    notes = () if request.noise is not None else (
+        "expected deviations are for a torque noise of 1 N m (or N), since none was given",)
+    return MotionData(_title(robot), robot, found, base_values(found.base), known_values(model.parameters),
+                      "robot's file", None, notes, request.command)
+
+
+def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:
+    """A motion that adds most to the logs of an earlier result, with its values."""
+    if request.friction or request.rotor:
+        raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
+    assert request.improve is not None
+    past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof))
+    if past.known.joints != robot.joint_names:
+        raise DynidError(f"{request.improve} is a result of another robot, with the joints "
+                         f"{', '.join(past.known.joints)}")
+    theta = past.estimate.full
+    prior = PriorKnowledge(past.known, nominal=theta, scale=past.scale, base=past.known.base)
+    found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
+                   measurement=Measurement(request.rate, past.noise), prior=prior, search=request.search)
+    values = np.where(past.estimate.identified, past.estimate.values, np.nan)
+    return MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, (),
+                      request.command)
+
+
+def _title(robot: Robot) -> str:
+    return f"A motion for {robot.name}"
 
 
 def _posture(home: ArrayLike, limits: Limits) -> Array:
@@ -117,7 +157,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
         raise DynidError(f"{path} does not fit the parameters beside it; identify it again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
-    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _FAINT * np.maximum(power, 1e-6))
+    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _ROUNDING * np.maximum(power, 1e-6))
     kept = np.flatnonzero(estimate.identified & (estimate.std > 0))
     if len(kept):
         # Rows of a filtered log are not independent: its deviations are wider than the fold alone says.
