@@ -22,6 +22,12 @@ from dynid.model import LinearModel
 from dynid.regression import BaseParameters
 
 
+def nominal_base_values(base: BaseParameters) -> Array:
+    """Base values of the robot's file (base,), nan where a part of one is not known."""
+    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
+    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+
+
 @dataclass(frozen=True, eq=False)
 class ExcitingMotion:
     """An exciting motion.
@@ -62,10 +68,8 @@ class ExcitingMotion:
     @property
     def relative_deviations(self) -> Array:
         """Expected deviation of every base parameter in percent of its nominal value, infinite where none is known."""
-        nominal = np.array([np.nan if p.nominal is None else p.nominal for p in self.base.parameters])
-        beta = np.array([row[row != 0] @ nominal[row != 0] for row in self.base.matrix])
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100.0 * self.deviations / np.abs(beta)
+            relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def plots(self, rate: float | None = None) -> dict[str, Any]:

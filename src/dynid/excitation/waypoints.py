@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +13,8 @@ from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 
 
-def _points(points: ArrayLike, limits: Limits | None = None) -> Array:
+def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
+    """The points (rows, dof), inside the limits where these are given, or an error that names what is wrong."""
     array = np.array(points, dtype=float)
     if array.ndim != 2 or len(array) < 2 or not np.isfinite(array).all():
         raise DynidError(f"a motion through points needs at least two rows of finite numbers, got shape {array.shape}")
@@ -35,7 +35,7 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     share: of the velocity and acceleration limits to use. pause: standstill at every point, s. The acceleration jumps,
     so there is no finite jerk; a robot with a jerk limit wants quintics.
     """
-    rows = _points(points, limits)
+    rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:
         raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share}, {pause}")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
@@ -81,7 +81,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
 
     Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with stop.
     """
-    rows, t = _points(points), np.array(when, dtype=float)
+    rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
         raise DynidError(f"{len(rows)} way-points need as many times that rise from 0, got {t}")
     speed, push = np.zeros_like(rows), np.zeros_like(rows)
@@ -98,7 +98,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
     """Quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
-    rows = _points(points, limits)
+    rows = _checked_points(points, limits)
     lengths = []
     for first, last in pairwise(rows):
         far = np.abs(last - first)
@@ -111,8 +111,3 @@ def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
                              "acceleration or jerk")
         lengths.append(float(need.max()) * 1.001)  # room for what a check adds between its points
     return quintics(rows, np.concatenate([[0.0], np.cumsum(lengths)]), stop=True)
-
-
-def joint_speeds(limits: Limits, count: int, slowest: float) -> Sequence[Array]:
-    """For each joint `count` speeds from `slowest` (share of its top speed) to nearly the top, evenly in logarithm."""
-    return [float(v) * np.geomspace(slowest, 0.9, count) for v in limits.velocity]

@@ -24,9 +24,10 @@ from dynid.excitation import (
     magnitudes,
     read_limits,
 )
+from dynid.excitation.exciting_motion import nominal_base_values
 from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
 from dynid.model import Model, Parameters, make_terms
-from dynid.regression import BaseParameters, Regression
+from dynid.regression import Regression
 from dynid.report.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.results import REGRESSION, load
@@ -93,7 +94,7 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
     notes = () if request.noise is not None else (
         "expected deviations are for a torque noise of 1 N m (or N), since none was given",)
-    return MotionData(_title(robot), robot, found, base_values(found.base), known_values(model.parameters),
+    return MotionData(_title(robot), robot, found, nominal_base_values(found.base), known_values(model.parameters),
                       "robot's file", None, notes, request.command)
 
 
@@ -188,12 +189,6 @@ def known_values(parameters: Parameters) -> Array | None:
     if any(p.nominal is None for p in parameters if p.body is not None):
         return None
     return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
-
-
-def base_values(base: BaseParameters) -> Array:
-    """Base values of the robot's file (base,), nan where a part of one is not known."""
-    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
-    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
 
 
 def motion_facts(data: MotionData) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dynid.robot.pose import inverse
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """On body `body` (BASE: fixed in the room), from a to b in the body's frame (3,), metres."""
+    """On body `body` (BASE: fixed to the base), from a to b in the body's frame (3,), metres."""
 
     body: int
     a: Array
@@ -39,12 +39,12 @@ class Capsule:
 
 
 def sphere(body: int, centre: ArrayLike, radius: float, name: str) -> Capsule:
-    """A ball on a body (or in the room, body == BASE)."""
+    """A ball on a body (BASE: fixed to the base)."""
     return Capsule(body, np.asarray(centre, dtype=float), np.asarray(centre, dtype=float), radius, name)
 
 
 def box(lower: ArrayLike, upper: ArrayLike, name: str) -> Capsule:
-    """A box in the room that must not be touched, as the capsule around it; a table or a wall is a `HalfSpace`."""
+    """The capsule around a box, fixed to the base, that must not be touched; a table or a wall is a `HalfSpace`."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     pose = np.eye(4)
     pose[:3, 3] = 0.5 * (low + high)

@@ -68,9 +68,9 @@ class Limits:
     def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
         """The robot's own limits, or others by name; margin: share of the range kept free at each end."""
         lower, upper = robot.limit("lower"), robot.limit("upper")
-        room = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
+        kept = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
         own: dict[str, Any] = {
-            "lower": lower + room, "upper": upper - room, "velocity": robot.limit("velocity"),
+            "lower": lower + kept, "upper": upper - kept, "velocity": robot.limit("velocity"),
             "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
             "torque": robot.limit("effort"), "names": robot.joint_names}
         unknown = [name for name in given if name not in Limits.__dataclass_fields__]
