@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 from robots import body_poses
 
-from dynid.excitation import HalfSpace, Limits, Space, sphere
+from dynid.excitation import Fourier, HalfSpace, Limits, Search, Workspace, sphere
 from dynid.report import render
 from dynid.report.pages.motion import MOTION, MotionData, joints, limits, preview
 from dynid.report.pages.motion.expected import expected_figure
 from dynid.report.pages.motion.search import search_figure
 from dynid.robot import BASE, Robot
-from dynid.runs.motion import design_motion
+from dynid.runs.design_motion import MotionRequest, design_motion
 
 
 @pytest.fixture(scope="module")
 def motion() -> MotionData:
     """A short motion of the 3R arm with the way from and to home."""
-    return design_motion(Robot.builtin("arm3r"), duration=6.0, harmonics=3, rounds=1, budget=None, noise=0.02,
-                         home=np.zeros(3), command="dynid excite arm3r -o m.csv")
+    return design_motion(Robot.builtin("arm3r"), MotionRequest(
+        family=Fourier(6.0, 3), search=Search(budget=None, rounds=1), noise=0.02, home=np.zeros(3),
+        command="dynid excite arm3r -o m.csv"))
 
 
 def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
@@ -93,7 +94,7 @@ def test_preview_moves_through_the_motion(motion: MotionData) -> None:
 
 def test_surroundings_and_distances_are_shown(motion: MotionData) -> None:
     robot = motion.robot
-    space = Space.of(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
+    space = Workspace.of(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
                      obstacles=[sphere(BASE, [0.5, 0.5, 0.5], 0.1, "<b>lamp</b>")])
     found = replace(motion.excitation, limits=Limits.of(robot, space=space))
     data = replace(motion, excitation=found)

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.excitation import Excitation, Usage
-from dynid.excitation.trajectory import Path
+from dynid.excitation import ExcitingMotion, Joined, Usage
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 
@@ -24,7 +23,7 @@ class MotionData:
 
     title: str
     robot: Robot
-    excitation: Excitation
+    excitation: ExcitingMotion
     values: Array
     theta: Array | None = None
     whose: str = "robot's file"
@@ -53,7 +52,7 @@ class MotionData:
     def core(self) -> tuple[float, float]:
         """Seconds between which the exciting part runs."""
         whole = self.excitation.trajectory
-        start = float(whole.starts[1]) if isinstance(whole, Path) and whole is not self.excitation.core else 0.0
+        start = float(whole.starts[1]) if isinstance(whole, Joined) and whole is not self.excitation.core else 0.0
         return start, start + self.excitation.core.duration
 
 

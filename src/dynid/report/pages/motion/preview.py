@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
-from dynid.excitation import Space
 from dynid.report import geometry, scene
 from dynid.report.figure import BLUE, INK, LIGHT, ORANGE, VERMILION, Figure, text
 from dynid.report.pages.motion.data import MotionData
@@ -64,7 +63,7 @@ def controls(t: Array) -> dict[str, Any]:
                          "font": {"color": "rgba(0,0,0,0)", "size": 1}}]}
 
 
-def surroundings(space: Space | None, low: Array, high: Array) -> tuple[list[dict[str, Any]], list[Array]]:
+def surroundings(space: Workspace | None, low: Array, high: Array) -> tuple[list[dict[str, Any]], list[Array]]:
     """Traces of what stands around a robot between corners low and high (3,), and points (points, 3) to be in view.
 
     Obstacles are thick lines, half-spaces squares where they come near the robot.

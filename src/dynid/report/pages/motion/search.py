@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.excitation import Excitation
+from dynid.excitation import ExcitingMotion
 from dynid.report.figure import BLUE, Figure, axis, line, numbers, significant, text
 from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
@@ -19,7 +19,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
             "interrupted": found.interrupted, "command": data.command}
 
 
-def search_figure(found: Excitation) -> Figure | None:
+def search_figure(found: ExcitingMotion) -> Figure | None:
     """The best value so far as a staircase down."""
     if not found.history:
         return None
