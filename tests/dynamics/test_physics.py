@@ -167,6 +167,21 @@ def test_a_single_sample_equals_the_batch_and_threads_do_not_matter():
     assert np.array_equal(out, batch)
 
 
+@pytest.mark.parametrize(("dof", "branch"), [(1, 0.0), (7, 0.0), (9, 0.6), (63, 0.1), (70, 0.1)])
+def test_regressor_of_one_sample_by_one_call(dof, branch):
+    """Bodies as lanes, on any tree; 64 and more joints do not fit a tile. Any kind of array or list is a sample."""
+    rng = np.random.default_rng(dof)
+    robot = random_robot(rng, dof, branch=branch)
+    q, dq, ddq = rng.normal(size=(3, dof))
+    y = dynamics.regressor(robot, q[None], dq[None], ddq[None])[0]
+    close(dynamics.regressor(robot, q, dq, ddq), y, 1e-14)
+    strided = np.stack([q, dq, ddq], axis=1)
+    close(dynamics.regressor(robot, *strided.T), y, 1e-14)
+    close(dynamics.regressor(robot, q.tolist(), dq.tolist(), ddq.tolist()), y, 1e-14)
+    whole = np.arange(dof)
+    assert np.array_equal(dynamics.regressor(robot, whole, whole, whole), dynamics.regressor(robot, *[whole * 1.0] * 3))
+
+
 def test_sine_and_cosine_hold_for_any_angle():
     robot = Robot.from_mdh([{"alpha": 0.0, "d": 0.0, "theta": 0.0, "r": 0.0}], name="wheel")
     angles = np.concatenate([np.linspace(-10, 10, 4001), np.logspace(1, 9, 500), -np.logspace(1, 9, 500)])
@@ -189,6 +204,12 @@ def test_refusals_name_what_is_wrong():
         dynamics.regressor(robot, q, np.zeros((4, 2)), q)
     with pytest.raises(ModelError, match="ddq of joint 'joint2' is not finite in sample 2"):
         dynamics.regressor(robot, q, q, bad)
+    with pytest.raises(ModelError, match=r"dq must be \(samples, 3\) .* got shape \(2,\)"):
+        dynamics.regressor(robot, q[0], np.zeros(2), q[0])
+    with pytest.raises(ModelError, match="ddq of joint 'joint2' is not finite in sample 0"):
+        dynamics.regressor(robot, q[0], q[0], bad[2])
+    with pytest.raises(ModelError, match="q must be an array of numbers"):
+        dynamics.regressor(robot, ["a", "b", "c"], q[0], q[0])
     with pytest.raises(ModelError, match="dq has 3 samples but q has 4"):
         dynamics.inverse_dynamics(robot, q, q[:3], q)
     with pytest.raises(ModelError, match="3 bodies of ten numbers, got 20"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -63,6 +65,36 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
                     for k in range(10):
                         out[lo + t, j, 10 * i + k] = ten[k * TILE + t]
                 j = parent[j]
+
+
+@njit(**OPTIONS)
+def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
+    """out (n, 10 n) of the sample q, dq, ddq (n,), n < TILE; False where a number is not finite.
+
+    There is one sample, so the lanes of the tiles are bodies: body i is lane i, and lane n stays the base.
+    """
+    n = len(parent)
+    for i in range(n):
+        if not (math.isfinite(q[i]) and math.isfinite(dq[i]) and math.isfinite(ddq[i])):
+            return False
+    joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
+    axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
+    joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 2, 0, 0, n, joints)
+    for i in range(n):
+        body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
+        axis_tile(axis[i], bodies[i:], axes[i:], 1)
+    out[:] = 0.0
+    for j in range(n):
+        for k in range(AXIS):
+            for i in range(j, n):
+                same[k * TILE + i] = axes[k * TILE + j]
+        regressor_tile(same[j:], bodies[j:], ten, n - j)
+        for i in range(j, n):
+            carried[i] = i == j or (parent[i] >= j and carried[parent[i]])
+            if carried[i]:
+                for k in range(10):
+                    out[j, 10 * i + k] = ten[k * TILE + i - j]
+    return True
 
 
 @njit(**OPTIONS)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
+from dynid.dynamics.tiles import TILE
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import BASE, Robot
@@ -61,6 +62,10 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
 
     out: where to write it, to spare the allocation in a loop.
     """
+    if out is None and threads is None:  # controllers call it so, and would wait longer for the checks than for it
+        one = _regressor_of_one(robot, q, dq, ddq)
+        if one is not None:
+            return one
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     shape = (len(q), robot.dof, 10 * robot.dof)
     if out is None:
@@ -70,6 +75,19 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     tree, y = tree_of(robot), out
     over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, y, a, b), len(q), threads)
     return out[0] if single else out
+
+
+def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
+    """The regressor of a single sample; None for a batch, and where `check_motion` has something to say."""
+    n = len(robot.joints)
+    try:
+        q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
+    except (TypeError, ValueError):
+        return None
+    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE:
+        return None
+    y = np.empty((n, 10 * n))
+    return y if kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
 
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
