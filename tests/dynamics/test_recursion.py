@@ -13,9 +13,9 @@ from robots import random_inertia, random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.recursion import inverse_dynamics
 from dynid.dynamics.tree import tree_of
-from dynid.excitation.adjoint import adjoint_kernel
 from dynid.robot import Body, Joint, Robot
 from dynid.robot.load import builtin_names
 

@@ -1,4 +1,4 @@
-"""Reverse mode through the regressor: how sum(weights * Y) changes with q, dq and ddq, in the tiles of `dynamics`.
+"""Reverse mode through the regressor: how sum(weights * Y) changes with q, dq and ddq, in tiles.
 
 For body i and a joint j that carries it, the ten entries of Y are what the body's wrench would do on the joint's axis
 if its ten numbers were unit vectors. Contracted with weights g they are therefore s.n + v.f, the power on the axis of
