@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array
-from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.compiled import OPTIONS
 
 
 @njit(**OPTIONS)

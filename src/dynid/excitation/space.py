@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
-from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.compiled import OPTIONS
 from dynid.dynamics.tree import tree_of
 from dynid.errors import DynidError
 from dynid.robot import BASE, Robot, Shape
