@@ -44,7 +44,7 @@ def test_every_robot_against_pinocchio_and_the_kernels(robot: Robot) -> None:
     ours = torques(robot, inertias, q, dq, ddq)
     model = to_pinocchio(robot.with_inertias(inertias))
     close(ours, pin.rnea(model, model.createData(), q, dq, ddq), 1e-11)
-    close(dynamics.inverse_dynamics(robot, q, dq, ddq, inertias), ours)
+    close(dynamics.inverse_dynamics(robot, inertias, q, dq, ddq), ours)
     columns = [torques(robot, unit.reshape(-1, 10), q, dq, ddq) for unit in np.eye(10 * robot.dof)]
     close(dynamics.regressor(robot, q, dq, ddq), np.array(columns).T)
 
@@ -135,7 +135,7 @@ def test_symbols_give_code_for_the_torques() -> None:
                              sin=lambda x: Symbol(f"sin({x.name})"), number=lambda x: Symbol(repr(float(x))))
     values = {"q": motion[0], "dq": motion[1], "ddq": motion[2], "ten": robot.inertias, "cos": np.cos, "sin": np.sin}
     exec("\n".join(Symbol.lines), values)
-    close([values[x.name] for x in found], dynamics.inverse_dynamics(robot, *motion))
+    close([values[x.name] for x in found], dynamics.inverse_dynamics(robot, None, *motion))
 
 
 def test_arrays_of_objects_are_samples_side_by_side() -> None:
@@ -143,6 +143,6 @@ def test_arrays_of_objects_are_samples_side_by_side() -> None:
     robot = random_robot(np.random.default_rng(9), 5)
     motion = np.random.default_rng(10).normal(size=(3, 6, 5))
     ours = inverse_dynamics(robot, robot.inertias.tolist(), *(list(x.T) for x in motion), cos=np.cos, sin=np.sin)
-    close(np.array(ours).T, dynamics.inverse_dynamics(robot, *motion))
+    close(np.array(ours).T, dynamics.inverse_dynamics(robot, None, *motion))
     as_objects = inverse_dynamics(robot, robot.inertias.astype(object), *motion[:, 0].astype(object))
-    close(np.array(as_objects, dtype=float), dynamics.inverse_dynamics(robot, *motion[:, 0]))
+    close(np.array(as_objects, dtype=float), dynamics.inverse_dynamics(robot, None, *motion[:, 0]))
