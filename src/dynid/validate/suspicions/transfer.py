@@ -88,7 +88,7 @@ def logs_differ(case: Case) -> Iterator[Finding]:
     odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
-        what = listed([f"{one.source} to {one.from_others:.1f} % (its own other blocks of time: {one.from_itself:.1f} %)"
+        what = listed([f"{one.source} to {one.from_others:.1f} % (its own other blocks: {one.from_itself:.1f} %)"
                        for one in odd])
         yield suspect("logs-differ", "logs differ", listed(names),
                       f"the other logs predict {what}: the robot changed between them (temperature, load, drift), or "
