@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -201,6 +201,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'")
     if strength is not None and not (np.isfinite(strength) and strength > 0):
         raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}")
+    if not problem.samples:
+        raise ModelError("method 'pc-ridge' weighs the prior against the data by how residuals correlate in time, and "
+                         "cannot work from a saved fold alone")
     with one_blas_thread():
         consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
@@ -208,7 +211,8 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         # The first noise is that of the consistent fit with hardly any prior.
         weights = joint_weights(problem.regression)
         fit(consistency, problem.base, problem.regression.stack(weights))  # refuses limits that contradict the data
-        chosen = _prior_fits(problem, consistency, nominal, metric, problem.regression.stack(weights), None)[-1]
+        first = problem.regression.stack(weights)
+        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, first, min(STRENGTHS)))
         effective = np.array(problem.regression.rows, dtype=float)
         for _ in range(_ROUNDS):
             deviation, effective = _noise(problem, chosen.theta)
@@ -243,15 +247,13 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
-                strength: float | None) -> list[PriorFit]:
+                strength: float | None) -> Iterable[PriorFit]:
+    """The fits of all strengths, or of one alone."""
     matrix = stacked.r @ problem.base.matrix
+    strengths = STRENGTHS if strength is None else (strength,)
     if metric == "entropic":
-        strengths = STRENGTHS if strength is None else [*(s for s in STRENGTHS if s > strength), strength]
-        fits = entropic_fits(consistency, matrix, stacked.rho, nominal, strengths)
-        return fits if strength is None else fits[-1:]
-    rows, values = euclidean_rows(consistency, nominal)
-    return euclidean_fits(matrix, stacked.rho, rows, values) if strength is None else euclidean_fits(
-        matrix, stacked.rho, rows, values, [strength])
+        return entropic_fits(consistency, matrix, stacked.rho, nominal, strengths)
+    return euclidean_fits(matrix, stacked.rho, *euclidean_rows(consistency, nominal), strengths)
 
 
 def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
@@ -260,9 +262,6 @@ def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
     deviation = np.sqrt(problem.regression.misfits(beta) / rows)
     deviation = np.maximum(deviation, max(1e-9 * float(deviation.max()), 1e-12))
-    if not problem.samples:
-        raise ModelError("method 'pc-ridge' weighs the prior against the data by how residuals correlate in time, and "
-                         "cannot work from a saved fold alone")
     found = correlation(problem.model, problem.samples, problem.base, beta, threads=problem.threads)
     return deviation, found.effective / np.maximum(found.rows, 1.0) * rows
 
