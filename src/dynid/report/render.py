@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from dynid.files import write_whole
 from dynid.report import words
+from dynid.report.compiled import CompiledTemplates
 from dynid.report.data import ReportData
 from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.sections import SECTIONS
@@ -50,7 +51,7 @@ def write_report(data: ReportData, path: str | Path) -> Path:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(loader=PackageLoader("dynid.report"), autoescape=True, undefined=StrictUndefined,
-                              trim_blocks=True, lstrip_blocks=True)
+                              trim_blocks=True, lstrip_blocks=True, bytecode_cache=CompiledTemplates())
     environment.filters.update(number=words.number, percent=words.percent, whole=words.whole, seconds=words.seconds,
                                file_name=words.file_name, typeset=words.typeset)
     return environment
