@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynid.cli.options import numbers, refuse_to_replace
 from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
@@ -100,23 +100,6 @@ def command(
         print_json({**motion_facts(data), "outputs": written})
     else:
         show(data, written)
-
-
-def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
-    """Raise where a file is there already and may not be replaced."""
-    for path in paths:
-        if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another name or say --force")
-
-
-def numbers(text: str, option: str) -> list[float] | None:
-    """'0.1,0.2' as numbers, None for nothing."""
-    if not text.strip():
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
 
 
 # -- for people --------------------------------------------------------------------------------------

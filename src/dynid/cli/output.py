@@ -22,11 +22,6 @@ def print_json(facts: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def finite(number: float) -> float | None:
-    """The number, or None for an infinite one (a limit that is not known): JSON has no infinity."""
-    return float(number) if abs(number) < float("inf") else None
-
-
 def console() -> Console:
     """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
     from rich.console import Console
