@@ -49,18 +49,18 @@ def command(
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
     from dynid.cli.tables import print_log
     from dynid.robot import Robot
-    from dynid.runs.virtual_log import log_facts, log_writer, save_log, simulate_log
+    from dynid.runs.virtual_log import LoopOptions, log_facts, log_writer, save_log, simulate_log
 
     log_writer(output)
     refuse_to_replace([output], force)
     given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
              "torque_noise": numbers(torque_noise, "--torque-noise")}
     sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
+    loop = LoopOptions(controller.value, bandwidth, damping, rate)
     machine = Robot.load(robot)
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")
-        found = simulate_log(machine, trajectory, friction=words(friction), rotor=rotor, truth=truth,
-                             controller=controller.value, bandwidth=bandwidth, damping=damping, rate=rate, seed=seed,
+        found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
                              **sensors)
         tell(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}

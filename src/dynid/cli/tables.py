@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
     from dynid.runs.validation import ValidatedResult
-    from dynid.runs.virtual_log import SimulatedLog
+    from dynid.runs.virtual_log import VirtualLog
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
@@ -220,7 +220,7 @@ def print_check(found: Check) -> None:
         to.print(f"Note: {remark}.", markup=False)
 
 
-def print_log(found: SimulatedLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
+def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
     """How well a virtual robot followed a motion and what torques it took; facts: as `log_facts` gives them."""
     to = console()
     to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
