@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,9 @@ def console() -> Console:
 @contextmanager
 def progress(task: str) -> Iterator[Callable[[str], None]]:
     """Gives a function that says on stderr what is going on now; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda sentence: None
+        return
     from rich.console import Console
 
     with Console(stderr=True).status(task) as line:
