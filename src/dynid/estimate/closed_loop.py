@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.signal import bilinear, butter, lfilter, lfiltic, sosfiltfilt
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
@@ -361,6 +360,8 @@ def _with_lag(law: PD | PID | Cascade, problem: Problem, logs: Sequence[Log]) ->
     The logged torque says which speed the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. A controller
     that takes it from positions sees it late by d, v = dq - d ddq, which moves the loop as d kd of inertia would.
     """
+    from scipy.signal import butter, sosfiltfilt
+
     if law.speed_lag or isinstance(law, PID):
         return law, []
     gains = law.law(problem.model.dof)
@@ -399,6 +400,8 @@ def _shown_inertia(law: PD | PID | Cascade, logs: Sequence[Log]) -> Array:
     q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction and coupling are left out, so this is
     a scale for gains, no estimate. The joint's mean position has no part in it.
     """
+    from scipy.signal import bilinear, lfilter, lfiltic
+
     dof = logs[0].samples.dof
     gains = law.law(dof)
     found = np.ones(dof)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.consistency import Consistency, fit
@@ -409,6 +408,8 @@ def _covariance(problem: Problem, projected: Projected, low: Low, weights: Array
 
 def _amplitude(low: Low) -> Array:
     """How large the residuals of each joint are about each row (dof, rows), not below a fifth of their deviation."""
+    from scipy.ndimage import uniform_filter1d
+
     counts = (low.kept > 0.0).astype(float).T
     near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
     power, share = (np.maximum(x, 0.0) for x in near)  # sums that run along may end below zero by rounding

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.ndimage import binary_closing, binary_erosion
-from scipy.signal import oaconvolve
 
 from dynid.arrays import Array, Bools
 from dynid.model import LinearModel
@@ -119,6 +117,8 @@ def hann(samples: Samples, length: float = WINDOW) -> Array:
 def taper(samples: Samples, settled: float) -> Array:
     """(samples, dof): 1 inside the rows that count, falling smoothly to 0 where they end, 0 while the start is not yet
     forgotten. Gaps shorter than the window are bridged: noise makes them."""
+    from scipy.ndimage import binary_closing
+
     window, out = hann(samples), np.zeros(samples.q.shape)
     for start, stop in samples.segments:
         for j in range(samples.dof):
@@ -133,6 +133,8 @@ def taper(samples: Samples, settled: float) -> Array:
 
 def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
     """A mask (samples, dof) with its ones falling to zero inside them, over a window (s); each segment by itself."""
+    from scipy.ndimage import binary_erosion
+
     window, out = hann(samples, length), np.zeros(mask.shape)
     for start, stop in samples.segments:
         for j in range(mask.shape[1]):
@@ -175,6 +177,8 @@ def equations(layout: Layout, shadow: Shadow, dry: Bools, decimation: Decimation
 
 
 def _smooth(x: Array, window: Array) -> Array:
+    from scipy.signal import oaconvolve
+
     half = len(window) // 2
     return oaconvolve(np.pad(x, half, mode="edge"), window, mode="valid")
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.signal import oaconvolve
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
@@ -161,6 +160,8 @@ def _cost(problem: Problem, loop: Loop, beta: Array, output: Output, dropped: fl
 
 def _estimate(problem: Problem, name: str, loop: Loop, beta: Array, here: Fitted, weights: Array,
               history: list[dict[str, Any]], dropped: float) -> Estimate:
+    from scipy.signal import oaconvolve
+
     rows, dof, b = here.jacobian.shape
     normal, middle = np.zeros((b, b)), np.zeros((b, b))
     for j in range(dof):
