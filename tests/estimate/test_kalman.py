@@ -70,7 +70,7 @@ def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
 
 def test_a_filter_that_goes_astray_says_so() -> None:
     with pytest.raises(DynidError, match="lost the (parameters: they explain the torques to|motion of)"):
-        identify(coarse()[0], "ekf", {"doubt": 3.0, "passes": 1})
+        identify(coarse()[0], "ekf", {"start_deviation": 3.0, "passes": 1})
 
 
 def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
@@ -81,11 +81,12 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
-    estimate = identify(Problem.of(model, samples, nominal=nominal), "ekf", {"start": "nominal", "doubt": 1.0})
+    problem = Problem.of(model, samples, nominal=nominal)
+    estimate = identify(problem, "ekf", {"start": "nominal", "start_deviation": 1.0})
     values = dict(zip(estimate.names, estimate.values, strict=True))
     assert values["M1"] == pytest.approx(95.1089, rel=0.03)
     assert values["Fc1"] == pytest.approx(20.3935, rel=0.15)
-    # The model is not quite true, which shows in the innovations: the published values stay within the stated doubt.
+    # The model is not quite true, which shows in the innovations: the published values stay within what is stated.
     off = (estimate.values - [95.1089, 203.5034, 20.3935, -3.1648]) / estimate.std
     assert np.all(np.abs(off) < 2.0) and estimate.diagnostics["innovation_power"] > 4.0
 
