@@ -17,7 +17,7 @@ from dynid.consistency import Consistency, Fit, fit
 from dynid.consistency.others import fit_points, fit_sqp
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Stacked, base_parameters, fold
+from dynid.regression import BaseParameters, Stacked, TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
@@ -43,7 +43,7 @@ def problem(links: int) -> tuple[Consistency, BaseParameters, Stacked, np.ndarra
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.3 * tau.std(axis=0) * rng.normal(size=tau.shape)
     base = base_parameters(model)
-    stacked = fold(model, Samples.of(q, dq, ddq, tau), base=base).stack()
+    stacked = fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau), base)).stack()
     guess = theta.copy()
     for columns in model.parameters.bodies.values():
         guess[columns] *= rng.uniform(0.8, 1.2)

@@ -37,12 +37,12 @@ base, count, way = base_parameters(model), int(sys.argv[1]), sys.argv[2]
 rng = np.random.default_rng(0)
 def piece(n):
     return Samples.of(*(rng.standard_normal((n, 7)) for _ in range(4)))
-fold(model, piece(20_000), base=base)
+fold(TorqueEquations.of(model, piece(20_000), base))
 parts = [piece(count)] if way == "held" else (piece(50_000) for _ in range(count // 50_000))
 start = time.perf_counter()
-regression = fold(model, parts, base=base)
+regression = fold(TorqueEquations.of(model, parts, base))
 rows, seconds = regression.rows[0], time.perf_counter() - start
-identify(Problem(model, regression, tuple(parts) if way == "held" else ()), "wls")  # held: with honest deviations
+identify(Problem(model, regression, tuple(parts) if way == "held" else ()), method="wls")
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)) / 1024
 print(json.dumps({"rows": rows, "us": 1e6 * seconds / rows, "peak_mb": peak}))
 """
@@ -66,7 +66,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
     def ours(part: Samples, threads: int | None = None) -> Estimate:
         problem = Problem.of(model, part, base=base, threads=threads)
-        return identify(Problem(model, problem.regression), "wls")  # as the peer: no second look at residuals
+        return identify(Problem(model, problem.regression), method="wls")  # as the peer: no second look at residuals
 
     same = ours(Samples.of(q[few], dq[few], ddq[few], tau[few])).predict(q[few], dq[few], ddq[few])
     theirs = peer.identify(q[few], dq[few], ddq[few], tau[few])
@@ -74,7 +74,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     result["us_dynid"] = 1e6 * best(lambda: ours(samples)) / SAMPLES
     result["us_dynid_one_thread"] = 1e6 * best(lambda: ours(samples, 1), 3) / SAMPLES
     result["us_dynid_with_honest_deviations"] = 1e6 * best(
-        lambda: identify(Problem.of(model, samples, base=base), "wls"), 3) / SAMPLES
+        lambda: identify(Problem.of(model, samples, base=base), method="wls"), 3) / SAMPLES
     result["speedup_vs_pinocchio_numpy"] = result["us_pinocchio_numpy"] / result["us_dynid"]
     result["speedup_one_thread"] = result["us_pinocchio_numpy"] / result["us_dynid_one_thread"]
 

@@ -36,7 +36,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             progress(f"{name}, run {repeat + 1}")
             start = time.perf_counter()
             samples = prepare(log, method="none", torque_cutoff="none", slow=0.0)
-            estimate = identify(Problem.of(model, samples, recordings=log, controller=law), name)
+            estimate = identify(Problem.of(model, samples, recordings=log, controller=law), method=name)
             seconds[name] = min(seconds[name], time.perf_counter() - start)
             facts[name] = estimate.diagnostics["iterations"]
     return {"seconds": seconds["pc-iv"], "seconds_iv": seconds["iv"], "seconds_pc_didim": seconds["pc-didim"],

@@ -35,7 +35,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("kuka_lwr4: a prior from file 1, tried on file 2")
     model, first = _robot("kuka_lwr4")
     second = prepare(log("kuka_lwr4", model.robot, "measurements_2.npz"), cutoff=8)
-    prior = identify(Problem.of(model, prepare(first, cutoff=8)), "pc-ridge")
+    prior = identify(Problem.of(model, prepare(first, cutoff=8)), method="pc-ridge")
     error = reconstruct(prior, second).total.relative_error
     found["prior"] = {"strength": prior.diagnostics["strength"], "fit on file 1": prior.diagnostics["relative_error"],
                       "robot's file on file 1": prior.diagnostics["nominal_relative_error"],
@@ -47,7 +47,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     halves = [prepare(half, cutoff=5) for half in (recording.between(recording.t[0], middle),
                                                    recording.between(middle, recording.t[-1] + 1.0))]
     for own, other, words in ((0, 1, "first half on second"), (1, 0, "second half on first")):
-        error = reconstruct(identify(Problem.of(model, halves[own]), "pc-ridge"), halves[other]).total.relative_error
+        estimate = identify(model, halves[own], method="pc-ridge")
+        error = reconstruct(estimate, halves[other]).total.relative_error
         found["prior"][f"panda, {words}"] = error
         found["checks"][f"panda: the prior's {words} at most {HALVES} %: {error:.2f} %"] = error <= HALVES
     return found
@@ -63,7 +64,7 @@ def _robot(name: str) -> tuple[Model, Recording]:
 def _study(model: Model, samples: Samples) -> dict[str, Any]:
     """Of one log: the unconstrained fit tested, the constrained one beside it, both let go."""
     problem = Problem.of(model, samples)
-    free, bound = identify(problem, "wls"), identify(problem, "pc-wls")
+    free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     tested = is_possible(Consistency(model.parameters), free.values, problem.base)
     proof = tested.certificate
     cost = bound.diagnostics["relative_error"] - free.diagnostics["relative_error"]

@@ -138,15 +138,15 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             smooth = prepare(log, cutoff=1.0, velocity="measured", velocity_delay=0.0, slow=0.0)
             raw = prepare(log, method="none", torque_cutoff="none", decimate=5, velocity="measured",
                           velocity_delay=0.0, slow=0.0)
-            ls = identify(Problem.of(DRIVE, smooth), "wls").full
-            iv = identify(Problem.of(DRIVE, raw, recordings=log, controller=law), "iv").full
+            ls = identify(Problem.of(DRIVE, smooth), method="wls").full
+            iv = identify(Problem.of(DRIVE, raw, recordings=log, controller=law), method="iv").full
             fit[name]["LS"].append(fits(DRIVE, ls))
             fit[name]["IV"].append(fits(DRIVE, iv))
             if not slipping:
                 values["LS"].append(ls)
                 values["IV"].append(iv)
                 balanced = Balanced(DRIVE)
-                fit[name]["balanced, LS"].append(fits(balanced, identify(Problem.of(balanced, smooth), "wls").full))
+                fit[name]["balanced, LS"].append(fits(balanced, identify(balanced, smooth).full))
     errors = {name: 100.0 * np.abs(np.array(found) / truth - 1.0) for name, found in values.items()}
     printed = max(abs(MM[k] * truth[k] / x - 1.0) for k, x in enumerate(ESTIMATES["real"]) if x is not None)
     arrays = {name: {method: np.array(found) for method, found in one.items()} for name, one in fit.items()}

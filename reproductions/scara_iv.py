@@ -47,14 +47,14 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for how, samples in prepared.items():
         problem = Problem.of(model, samples, base=base, recordings=log, controller=law)
         progress(f"least squares and instrumental variables, {how}")
-        found[f"LS, {how}"], found[f"IV, {how}"] = identify(problem, "ols"), identify(problem, "iv")
+        found[f"LS, {how}"], found[f"IV, {how}"] = identify(problem, method="ols"), identify(problem, method="iv")
     problem = Problem.of(model, prepared["filtered"], base=base, recordings=log, controller=law)
     progress("wrong bandwidths")
-    found["IV, half bandwidth"] = identify(problem, "iv", {"controller": law.slower(0.5)})
+    found["IV, half bandwidth"] = identify(problem, method="iv", controller=law.slower(0.5))
     slower: dict[str, str] = {}
     for factor in SLOWER:
         try:
-            one = identify(problem, "iv", {"controller": law.slower(factor)})
+            one = identify(problem, method="iv", controller=law.slower(factor))
             slower[f"{factor:g}"] = f"settled after {one.diagnostics['iterations']} iterations"
         except NotPossibleError as error:
             slower[f"{factor:g}"] = str(error)

@@ -18,7 +18,7 @@ from dynid.consistency.others.reduction import reduction
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.regression import base_parameters, fold
+from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 
 PERIOD, RATE, SECONDS = 10.0, 100.0, 30.0
@@ -34,7 +34,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     consistency = Consistency(model.parameters, form="spatial", margin=0.0)
     truth = is_possible(consistency, WAM[:, 2], base, tolerance=1e-4).theta
     progress("moving it")
-    regression = fold(model, _log(model, truth), base=base)
+    regression = fold(TorqueEquations.of(model, _log(model, truth), base))
     stacked = regression.stack()
     free = np.linalg.solve(stacked.r, stacked.rho)
     best = fit(consistency, base, stacked)

@@ -24,7 +24,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     wrist = {"kind": "coupled-wrist", "joints": [5, 6]}
     model = Model(robot, make_terms(robot, rotor=True, friction=("viscous", "coulomb", "offset"), extra=[wrist]))
     problem = Problem.of(model, samples)
-    estimates = {name: identify(problem, name) for name in ("ols", "wls")}
+    estimates = {name: identify(problem, method=name) for name in ("ols", "wls")}
     values = {method: dict(zip(one.names, one.values.tolist(), strict=True)) for method, one in estimates.items()}
     reference = _reference()
     checks = {"61 base parameters": len(problem.base) == 61}

@@ -43,7 +43,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     good = Problem.of(model, prepare(recording, cutoff=100, decimate=10, stages=2, slow=SLOW), base=base)
     for name in METHODS:
         progress(f"real log: {name}")
-        one = identify(good, name)
+        one = identify(good, method=name)
         errors["actual data"][name] = one.diagnostics["relative_error"]
         steps["actual data"][name] = one.diagnostics.get("iterations")
 
@@ -54,10 +54,10 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     coarse = replace(recording, q=np.round(recording.q / COUNT) * COUNT, reference=reference, reference_velocity=None)
     unfiltered = prepare(coarse, method="none", torque_cutoff="none", slow=0.0)
     rough = Problem.of(model, unfiltered, base=base, recordings=coarse, controller=Poles(np.full(6, BANDWIDTH)))
-    filtered = judge.regression.relative_error(identify(judge, "wls").values)
+    filtered = judge.regression.relative_error(identify(judge, method="wls").values)
     for name in ("ols", *METHODS):
         progress(f"coarse positions, no filter: {name}")
-        one = identify(rough, name)
+        one = identify(rough, method=name)
         errors["coarse data"][name] = judge.regression.relative_error(one.values)
         steps["coarse data"][name] = one.diagnostics.get("iterations")
 
@@ -114,7 +114,7 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
         problem = replace(Problem.of(model, samples, recordings=recording, controller=law), nominal=None)
         for name in names if k < FEW else names[:2]:
             try:
-                one = identify(problem, name, {"controller": slow})
+                one = identify(problem, method=name, controller=slow)
             except NotPossibleError as error:
                 reasons[name].append(str(error))
                 continue

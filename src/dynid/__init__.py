@@ -36,7 +36,6 @@ _MODULES = {
     "Preparation": "dynid.recording.preparation",
     "prepare": "dynid.recording.prepare",
     "read": "dynid.recording.read",
-    "stream": "dynid.recording.stream",
     "BaseParameters": "dynid.regression",
     "Regression": "dynid.regression",
     "base_parameters": "dynid.regression",
@@ -103,7 +102,6 @@ if TYPE_CHECKING:
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.prepare import prepare as prepare
     from dynid.recording.read import read as read
-    from dynid.recording.stream import stream as stream
     from dynid.regression import BaseParameters as BaseParameters
     from dynid.regression import Regression as Regression
     from dynid.regression import base_parameters as base_parameters

@@ -1,6 +1,9 @@
-"""The kinds of arrays that signatures name."""
+"""The kinds of arrays that signatures name, and where large ones lie: in memory, or in a file of their own."""
 
 from __future__ import annotations
+
+import tempfile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,3 +11,58 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """A new array of zeros in a temporary file, which is gone with the last array that uses it."""
+    shape = (shape,) if isinstance(shape, int) else shape
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile(prefix="dynid-") as file:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+
+class Spool:
+    """An array that grows in a temporary file, part by part along its first axis."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="dynid-")
+        self._rows, self._rest, self._dtype = 0, (), np.dtype(np.float64)
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Add rows; all parts have the same columns and type."""
+        self._rows, self._rest, self._dtype = self._rows + len(part), part.shape[1:], part.dtype
+        self._file.write(np.ascontiguousarray(part).tobytes())
+
+    def array(self) -> NDArray[Any]:
+        """All rows, mapped from the file; nothing can be added after."""
+        self._file.flush()
+        shape = (self._rows, *self._rest)
+        with self._file:
+            return np.memmap(self._file, self._dtype, "r+", shape=shape) if self._rows else np.zeros(shape, self._dtype)
+
+
+def lies_on_disk(array: NDArray[Any]) -> bool:
+    """Whether an array, or the one it is a part of, is mapped from a file."""
+    part: object = array
+    while isinstance(part, np.ndarray):
+        if isinstance(part, np.memmap):
+            return True
+        part = part.base
+    return False
+
+
+def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype: Any = None) -> NDArray[Any]:
+    """A new array of zeros that lies where another one does: what is made of data larger than memory is no smaller."""
+    shape, dtype = array.shape if shape is None else shape, array.dtype if dtype is None else dtype
+    return on_disk(shape, dtype) if lies_on_disk(array) else np.zeros(shape, dtype)
+
+
+def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, ...] | None:
+    """Index of the first entry that is not a finite number, None where all are; some rows at a time."""
+    for start in range(0, len(array), at_once):
+        part = np.isfinite(array[start:start + at_once])
+        if not part.all():
+            row, *rest = np.argwhere(~part)[0]
+            return int(row) + start, *map(int, rest)
+    return None

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.model import Model, Parameter, Parameters, make_terms
 from dynid.recording import Samples
-from dynid.regression import base_parameters, fold
+from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
@@ -40,4 +40,4 @@ def arm_problem(links: int, seed: int = 0, samples: int = 120, noise: float = 0.
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += noise * tau.std(axis=0) * rng.normal(size=tau.shape)
     base = base_parameters(model)
-    return model, theta, base, fold(model, Samples.of(q, dq, ddq, tau), base=base)
+    return model, theta, base, fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau), base))

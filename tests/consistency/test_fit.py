@@ -215,31 +215,31 @@ def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
 ])
 def test_limits_that_contradict_each_other_are_named(method: str, options: dict, words: str) -> None:
     with pytest.raises(NotPossibleError, match=words):
-        identify(trouble(), method, options)
+        identify(trouble(), method=method, **options)
 
 
 @pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
 @pytest.mark.parametrize("units", [1e3, 1e6])
 def test_torques_in_millinewtons_are_refused(method: str, units: float) -> None:
     with pytest.raises(NotPossibleError, match="more than 1000 kg explains these torques.*whole robot <= 1000 kg"):
-        identify(trouble(units=units), method)
+        identify(trouble(units=units), method=method)
 
 
 @pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
 def test_a_nominal_model_in_grams_is_refused(method: str) -> None:
     with pytest.raises(NotPossibleError, match="weighs .* kg.*no more than 1000 kg; are its numbers in grams"):
-        identify(trouble(nominal=1e3), method)
+        identify(trouble(nominal=1e3), method=method)
 
 
 def test_limits_in_millimetres_are_refused() -> None:
     with pytest.raises(ModelError, match="link 'link1' begins .* m from the link's frame; give it in metres"):
-        identify(trouble(), "pc-wls", {"centres": {"link1": {"low": [900.0] * 3, "high": [1000.0] * 3}}})
+        identify(trouble(), method="pc-wls", centres={"link1": {"low": [900.0] * 3, "high": [1000.0] * 3}})
 
 
 @pytest.mark.parametrize("units", [1e-3, 1e-1, 1.0, 10.0])
 def test_the_scale_of_the_data_does_not_matter(units: float) -> None:
     """The same robot, lighter or heavier as a whole: the same relative error, and consistent."""
-    plain, scaled = (identify(trouble(units=x), "pc-wls", {"fill_with": "central"}) for x in (1.0, units))
+    plain, scaled = (identify(trouble(units=x), method="pc-wls", fill_with="central") for x in (1.0, units))
     assert scaled.diagnostics["relative_error"] == pytest.approx(plain.diagnostics["relative_error"], rel=1e-2)
     assert Consistency(scaled.model.parameters, margin=0.0).violations(scaled.full) == ()
 

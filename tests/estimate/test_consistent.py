@@ -14,7 +14,7 @@ from dynid.consistency import Consistency
 from dynid.consistency.prior import entropic_fits, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.least_squares import joint_weights
+from dynid.estimate.linear import joint_weights
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
@@ -44,7 +44,7 @@ def arm(seed: int = 0, noise: float = 0.3, samples: int = 200) -> tuple[Problem,
 @pytest.mark.parametrize("name", ["pc-ols", "pc-wls", "pc-ridge"])
 def test_full_parameters_are_consistent_and_agree_with_the_base_values(name: str) -> None:
     problem, _ = arm()
-    estimate = identify(problem, name)
+    estimate = identify(problem, method=name)
     assert estimate.theta is not None
     np.testing.assert_allclose(problem.base.reduce(estimate.theta), estimate.values, atol=1e-12)
     assert Consistency(problem.model.parameters, margin=0.0).violations(estimate.theta) == ()
@@ -55,7 +55,7 @@ def test_full_parameters_are_consistent_and_agree_with_the_base_values(name: str
 
 def test_active_conditions_are_said_and_deviations_shrink() -> None:
     problem, _ = arm(seed=2, samples=60)
-    free, bound = identify(problem, "wls"), identify(problem, "pc-wls")
+    free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     assert bound.diagnostics["active"]
     assert "projected" in bound.diagnostics["deviation"]
     assert np.trace(bound.covariance) < np.trace(free.covariance)
@@ -73,7 +73,7 @@ def test_stated_deviations_hold_where_friction_is_too_small_to_see() -> None:
         q, dq, ddq = rng.uniform(-3, 3, (60, 4)), rng.normal(size=(60, 4)), 2.0 * rng.normal(size=(60, 4))
         tau = model.inverse_dynamics(theta, q, dq, ddq)
         tau += 0.3 * tau.std(axis=0) * rng.normal(size=tau.shape)
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base), "pc-wls")
+        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base), method="pc-wls")
         inside = np.abs(estimate.values - base.reduce(theta)) <= 1.96 * estimate.std
         for one, column in zip(inside, base.independent, strict=True):
             held[column in friction].append(bool(one))
@@ -82,7 +82,7 @@ def test_stated_deviations_hold_where_friction_is_too_small_to_see() -> None:
 
 def test_nothing_active_leaves_the_estimate_as_it_was() -> None:
     problem, _ = arm(noise=1e-3, samples=500)
-    free, bound = identify(problem, "wls"), identify(problem, "pc-wls")
+    free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     assert bound.diagnostics["active"] == []
     np.testing.assert_allclose(bound.values, free.values, atol=1e-3 * np.abs(free.values).max())
     np.testing.assert_allclose(bound.std, free.std, rtol=1e-6)
@@ -90,12 +90,12 @@ def test_nothing_active_leaves_the_estimate_as_it_was() -> None:
 
 def test_no_other_consistent_way_fits_better() -> None:
     problem, _ = arm(seed=1, samples=60)
-    best = identify(problem, "pc-wls")
+    best = identify(problem, method="pc-wls")
     for name in ("pc-points", "pc-sqp", "pc-logchol"):
-        other = identify(problem, name)
+        other = identify(problem, method=name)
         if other.diagnostics["smallest_eigenvalue"] >= 1e-8:
             assert other.diagnostics["excess_misfit"] >= best.diagnostics["excess_misfit"] - 1e-6, name
-    boxed, virtual = identify(problem, "pc-box"), identify(problem, "pc-virtual")
+    boxed, virtual = identify(problem, method="pc-box"), identify(problem, method="pc-virtual")
     assert boxed.diagnostics["excess_misfit"] <= best.diagnostics["excess_misfit"] + 1e-6
     for loose in (boxed, virtual):
         assert loose.diagnostics["consistent"] == (not loose.diagnostics["violations"])
@@ -103,7 +103,7 @@ def test_no_other_consistent_way_fits_better() -> None:
 
 def test_reduction_ends_at_a_possible_model_that_fits_worse() -> None:
     problem, _ = arm(seed=1, samples=60)
-    best, reduced = identify(problem, "pc-wls"), identify(problem, "pc-reduce")
+    best, reduced = identify(problem, method="pc-wls"), identify(problem, method="pc-reduce")
     assert reduced.diagnostics["consistent"]
     assert reduced.diagnostics["excess_misfit"] >= best.diagnostics["excess_misfit"]
 
@@ -111,15 +111,15 @@ def test_reduction_ends_at_a_possible_model_that_fits_worse() -> None:
 def test_limits_reach_the_methods() -> None:
     problem, _ = arm(seed=3)
     body = next(iter(problem.model.parameters.bodies))
-    estimate = identify(problem, "pc-wls", {"masses": [{"bodies": [body], "equal": 2.5}, {"high": 30.0}],
-                                            "centres": {body: {"low": [-0.1] * 3, "high": [0.1] * 3}}})
+    masses, box = [{"bodies": [body], "equal": 2.5}, {"high": 30.0}], {"low": [-0.1] * 3, "high": [0.1] * 3}
+    estimate = identify(problem, method="pc-wls", masses=masses, centres={body: box})
     mass, com, _ = ten.to_central(estimate.full[problem.model.parameters.bodies[body]])
     assert mass == pytest.approx(2.5, abs=1e-6)
     assert np.abs(com).max() <= 0.1 + 1e-9
     with pytest.raises(ModelError, match="keys.*it takes"):
-        identify(problem, "pc-wls", {"masses": [{"weight": 3}]})
+        identify(problem, method="pc-wls", masses=[{"weight": 3}])
     with pytest.raises(ModelError, match="no collision primitives"):
-        identify(problem, "pc-wls", {"shapes": True})
+        identify(problem, method="pc-wls", shapes=True)
 
 
 def near_and_seen(seed: int, scale: float) -> tuple[Problem, np.ndarray]:
@@ -140,7 +140,7 @@ def near_and_seen(seed: int, scale: float) -> tuple[Problem, np.ndarray]:
 
 def off(problem: Problem, truth: np.ndarray, theta: np.ndarray, speed: float) -> float:
     """Error of theta's torques against the true ones, percent, with the problem's motion `speed` times faster."""
-    samples = problem.samples[0]
+    samples = problem.data[0]
     motion = samples.q, speed * samples.dq, speed ** 2 * samples.ddq
     right = problem.model.inverse_dynamics(truth, *motion)
     return 100.0 * float(np.linalg.norm(problem.model.inverse_dynamics(theta, *motion) - right) / np.linalg.norm(right))
@@ -153,7 +153,7 @@ def test_a_prior_by_evidence_pays_over_many_robots() -> None:
     fast, seen, good = [], [], []
     for seed in range(5, 11):
         problem, truth = near_and_seen(seed, 0.1)
-        pulled, free = identify(problem, "pc-ridge"), identify(problem, "wls")
+        pulled, free = identify(problem, method="pc-ridge"), identify(problem, method="wls")
         assert problem.nominal is not None
         fast.append([off(problem, truth, one, 2.0) for one in (pulled.full, free.full, problem.nominal)])
         good.append(pulled.diagnostics["strength"])
@@ -161,7 +161,7 @@ def test_a_prior_by_evidence_pays_over_many_robots() -> None:
     assert prior < 0.5 * least_squares and prior < 0.1 * nominal
     for seed, strength in zip(range(5, 11), good, strict=True):
         problem, truth = near_and_seen(seed, 1.0)
-        pulled, free = identify(problem, "pc-ridge"), identify(problem, "wls")
+        pulled, free = identify(problem, method="pc-ridge"), identify(problem, method="wls")
         assert pulled.diagnostics["strength"] < 0.3 * strength
         seen.append([off(problem, truth, one, 1.0) for one in (pulled.full, free.full)])
         assert off(problem, truth, pulled.full, 2.0) < 0.05 * off(problem, truth, problem.nominal, 2.0)
@@ -174,8 +174,8 @@ def test_a_nominal_model_far_off_does_not_stall_the_search() -> None:
     problem, _ = near_and_seen(7, 1.0)
     consistency = Consistency(problem.model.parameters)
     weighted = problem.regression.stack(joint_weights(problem.regression))
-    least = problem.regression.stack(joint_weights(problem.regression)).misfit(identify(problem, "wls").values)
-    filled = identify(problem, "pc-wls", {"fill_with": "nominal"})
+    least = problem.regression.stack(joint_weights(problem.regression)).misfit(identify(problem, method="wls").values)
+    filled = identify(problem, method="pc-wls", fill_with="nominal")
     assert weighted.misfit(filled.values) <= 1.011 * least * (1 + filled.diagnostics["excess_misfit"])
     weakest = entropic_fits(consistency, weighted.r @ problem.base.matrix, weighted.rho,
                             nominal_model(consistency, problem.nominal), [1e5, 1.0, 1e-5])[-1]
@@ -208,11 +208,11 @@ def test_wrong_options_are_refused() -> None:
     problem, _ = arm()
     for options, words in (({"metric": "manhattan"}, "entropic"), ({"strength": -1.0}, "above zero")):
         with pytest.raises(ModelError, match=words):
-            identify(problem, "pc-ridge", options)
+            identify(problem, method="pc-ridge", **options)
     with pytest.raises(ModelError, match="'central', 'nominal'"):
-        identify(problem, "pc-wls", {"fill_with": "sand"})
+        identify(problem, method="pc-wls", fill_with="sand")
     with pytest.raises(ModelError, match="saved fold"):
-        identify(replace(problem, samples=()), "pc-ridge")
+        identify(replace(problem, data=()), method="pc-ridge")
 
 
 # -- real logs ------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_consistency_costs_little_on_real_logs(real: Callable[[str], tuple[Model
     model, recording = real(name)
     problem = Problem.of(model, prepare(recording, **SETTINGS[name]))
     for free, bound in (("wls", "pc-wls"), ("ols", "pc-ols")):
-        least, found = identify(problem, free), identify(problem, bound)
+        least, found = identify(problem, method=free), identify(problem, method=bound)
         assert found.diagnostics["relative_error"] < least.diagnostics["relative_error"] + 0.3
         assert found.diagnostics["active"]
         assert Consistency(model.parameters, margin=0.0).violations(found.full) == ()
@@ -279,7 +279,7 @@ def test_every_part_of_a_real_log_can_be_fitted(real: Callable[[str], tuple[Mode
 def test_kuka_prior_by_evidence(real: Callable[[str], tuple[Model, Recording]], data: Data) -> None:
     model, first = real("kuka_lwr4")
     second = prepare(read(data("kuka_lwr4", "measurements_2.npz"), MAPPINGS / "kuka_lwr4.toml", model.robot), cutoff=8)
-    pulled = identify(Problem.of(model, prepare(first, cutoff=8)), "pc-ridge")
+    pulled = identify(Problem.of(model, prepare(first, cutoff=8)), method="pc-ridge")
     assert 1.0 <= pulled.diagnostics["strength"] <= 100.0
     assert relative(pulled, second) < 3.0
     masses = pulled.full[[columns[9] for columns in model.parameters.bodies.values()]]
@@ -290,7 +290,7 @@ def test_kuka_prior_predicts_where_least_squares_does_not(real: Callable[[str], 
     """Fitted on the middle of the log, tried on its ends, which accelerate harder."""
     model, first = real("kuka_lwr4")
     problem = Problem.of(model, between(first, 0.2, 0.8))
-    free, pulled = identify(problem, "wls"), identify(problem, "pc-ridge")
+    free, pulled = identify(problem, method="wls"), identify(problem, method="pc-ridge")
     for part in (between(first, 0.0, 0.2), between(first, 0.8, 1.0)):
         assert relative(pulled, part) < 4.0
     assert relative(pulled, between(first, 0.0, 0.2)) < 0.7 * relative(free, between(first, 0.0, 0.2))
@@ -300,4 +300,4 @@ def test_panda_prior_does_not_hurt(real: Callable[[str], tuple[Model, Recording]
     model, recording = real("panda")
     first, second = (prepare(half, cutoff=5) for half in halves(recording))
     for train, rest in ((first, second), (second, first)):
-        assert relative(identify(Problem.of(model, train), "pc-ridge"), rest) <= 1.5
+        assert relative(identify(Problem.of(model, train), method="pc-ridge"), rest) <= 1.5

@@ -34,7 +34,7 @@ def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
         log = replace(log, reference=None, reference_velocity=None)
     problem = Problem.of(model, prepare(log), base=base, recordings=log, controller=law if known else None)
     for method in ("didim", "iv"):
-        estimate = identify(problem, method)
+        estimate = identify(problem, method=method)
         score = (estimate.values - base.reduce(theta)) / estimate.std
         assert np.max(np.abs(score)) < 3.5
         assert np.sqrt(np.mean(score ** 2)) < 1.4

@@ -10,7 +10,7 @@ from scipy import stats
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, essential, identify
-from dynid.estimate.least_squares import joint_weights
+from dynid.estimate.linear import joint_weights
 from dynid.model import Parameter, Parameters
 from dynid.recording import Samples
 
@@ -51,14 +51,14 @@ def test_parameters_that_are_not_there_go_and_the_others_stay() -> None:
 def test_the_reduced_estimate_is_a_dense_fit_of_the_kept_columns() -> None:
     problem = ten()
     found = essential(problem)
-    samples = problem.samples[0]
+    samples = problem.data[0]
     kept = [int(name[1:]) for name in found.kept]
     x = Ten().regressor(samples.q, samples.dq, samples.ddq)[:, 0, kept]
     beta = np.linalg.lstsq(x, samples.tau[:, 0])[0]
     np.testing.assert_allclose(found.estimate.values, beta, rtol=1e-9)
     error = 100 * np.linalg.norm(samples.tau[:, 0] - x @ beta) / np.linalg.norm(samples.tau)
     assert found.error_after == pytest.approx(error, rel=1e-9)
-    assert found.error_before == pytest.approx(identify(problem, "wls").diagnostics["relative_error"], rel=1e-9)
+    assert found.error_before == pytest.approx(identify(problem, method="wls").diagnostics["relative_error"], rel=1e-9)
     np.testing.assert_allclose(found.estimate.predict(samples.q, samples.dq, samples.ddq)[:, 0], x @ beta, atol=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_statistics_are_those_of_the_document() -> None:
     """Ardiani, eq. 1.35 by hand, with all rows."""
     problem = ten()
     found = essential(problem, criterion="f-test", alpha=0.01, rows="all")
-    samples = problem.samples[0]
+    samples = problem.data[0]
     x, tau = Ten().regressor(samples.q, samples.dq, samples.ddq)[:, 0], samples.tau[:, 0]
 
     def misfit(columns: list[int]) -> float:
@@ -84,7 +84,7 @@ def test_statistics_are_those_of_the_document() -> None:
 def test_the_largest_relative_deviation_goes_first() -> None:
     problem = ten()
     first = essential(problem).removed[0]
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     assert first.name == estimate.names[int(np.argmax(estimate.relative_std))]
     assert first.relative_std == pytest.approx(estimate.relative_std.max(), rel=1e-6)
     kept = essential(problem, threshold=5.0).kept
@@ -117,7 +117,7 @@ def test_unexcited_parameters_go_before_all_others() -> None:
     q[:, 0], dq[:, 0], ddq[:, 0] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(0).normal(size=q.shape)
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
-    known = identify(problem, "wls").identified
+    known = identify(problem, method="wls").identified
     unknown = [problem.base.names[c] for c in np.flatnonzero(~known)]
     found = essential(problem)
     assert [removal.name for removal in found.removed[:len(unknown)]] == unknown

@@ -69,8 +69,8 @@ def test_a_real_arm_whose_law_nobody_told(data: Callable[..., Path]) -> None:
     log = read(data("panda"), MAPPINGS / "panda.toml", robot)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
     problem = Problem.of(model, prepare(log), recordings=log)
-    least = identify(problem, "wls").diagnostics["relative_error"]
+    least = identify(problem, method="wls").diagnostics["relative_error"]
     for name, cost in (("iv", 0.1), ("pc-iv", 0.2)):
-        found = identify(problem, name).diagnostics
+        found = identify(problem, method=name).diagnostics
         assert found["relative_error"] < least + cost
         assert "no controller was given: a loop with both poles at 150 rad/s is simulated" in found["notes"]

@@ -51,14 +51,14 @@ def score(estimate: Estimate) -> np.ndarray:
 
 
 def test_well_filtered_least_squares_and_instruments_agree() -> None:
-    ols, iv = identify(problem(True), "ols"), identify(problem(True), "iv")
+    ols, iv = identify(problem(True), method="ols"), identify(problem(True), method="iv")
     assert np.all(np.abs(ols.values - iv.values) < 2.0 * np.hypot(ols.std, iv.std))
     assert iv.diagnostics["iterations"] <= 3
     assert np.all(np.abs(iv.values - TRUTH)[INERTIAL] < 0.02 * np.abs(TRUTH)[INERTIAL])
 
 
 def test_unfiltered_least_squares_is_lost_and_instruments_are_not() -> None:
-    ols, iv = identify(problem(False), "ols"), identify(problem(False), "iv")
+    ols, iv = identify(problem(False), method="ols"), identify(problem(False), method="iv")
     assert abs(ols.values[0] / TRUTH[0] - 1.0) > 0.5
     assert abs(iv.values[0] / TRUTH[0] - 1.0) < 0.02
     assert np.all(score(iv) < 3.0)
@@ -86,7 +86,7 @@ def test_noise_that_drowns_the_torques_is_no_reason_to_refuse_instruments(fricti
 @pytest.mark.parametrize("method", ["pc-iv", "pc-didim"])
 def test_consistent_methods_give_a_robot_that_can_exist(method: str) -> None:
     # The robot's own file holds the truth here: what motion leaves open must not come from it.
-    estimate = identify(replace(problem(True), nominal=None), method)
+    estimate = identify(replace(problem(True), nominal=None), method=method)
     assert estimate.theta is not None and estimate.diagnostics["consistent"]
     # MY2, 0.014 kg m, has a deviation of 4 % in 40 s of this noise; the others stay within 3 % besides.
     assert np.all(score(estimate) < 3.0)
@@ -94,24 +94,24 @@ def test_consistent_methods_give_a_robot_that_can_exist(method: str) -> None:
 
 
 def test_half_the_bandwidth_is_forgiven_and_a_tenth_is_reported() -> None:
-    half = identify(problem(True), "iv", {"controller": LAW.slower(0.5)})
+    half = identify(problem(True), method="iv", controller=LAW.slower(0.5))
     assert half.diagnostics["iterations"] <= 7
     assert abs(half.values[0] / TRUTH[0] - 1.0) < 0.02
     with pytest.raises(NotPossibleError, match="method 'iv' (stopped at iteration|did not settle in)"):
-        identify(problem(True), "iv", {"controller": LAW.slower(0.1), "max_iterations": 5, "tolerance": 1e-4})
+        identify(problem(True), method="iv", controller=LAW.slower(0.1), max_iterations=5, tolerance=1e-4)
 
 
 def test_references_as_instruments_and_other_starts() -> None:
-    transfer = identify(problem(False), "iv", {"instruments": "transfer"})
+    transfer = identify(problem(False), method="iv", instruments="transfer")
     assert np.all(np.abs(transfer.values - TRUTH)[INERTIAL] < 0.05 * np.abs(TRUTH)[INERTIAL])
-    nominal = identify(problem(False), "iv", {"start": "nominal"})
-    regular = identify(problem(False), "iv")
+    nominal = identify(problem(False), method="iv", start="nominal")
+    regular = identify(problem(False), method="iv")
     assert np.allclose(nominal.values, regular.values, rtol=0.02, atol=0.01)
 
 
 def test_without_reference_or_controller_it_says_so() -> None:
     samples = prepare(log(), cutoff=20, decimate=4, slow=0.0)
-    estimate = identify(Problem.of(MODEL, samples, base=BASE), "iv")
+    estimate = identify(Problem.of(MODEL, samples, base=BASE), method="iv")
     assert abs(estimate.values[0] / TRUTH[0] - 1.0) < 0.02
     notes = " ".join(estimate.diagnostics["notes"])
     assert "no controller was given" in notes and "taken from the filtered positions" in notes
@@ -121,8 +121,8 @@ def test_a_users_model_goes_the_same_way() -> None:
     short = log().between(0.0, 11.0)
     samples = prepare(short, cutoff=20, decimate=10, slow=0.0)
     mine = Scara()
-    estimate = identify(Problem.of(mine, samples, recordings=short, controller=LAW), "didim",
-                        {"transient": 3.0, "start": "wls"})
+    estimate = identify(Problem.of(mine, samples, recordings=short, controller=LAW), method="didim", transient=3.0,
+                        start="wls")
     truth = np.array([3.44, 0.03, 0.82, 0.062, 0.121, 0.007, 0.013, 0.137])
     assert np.all(np.abs(estimate.values - truth)[[0, 3, 4]] < 0.05 * truth[[0, 3, 4]])
 
@@ -142,7 +142,7 @@ def test_dry_columns_are_found_in_any_model() -> None:
 ])
 def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:
     with pytest.raises(DynidError, match=words):
-        identify(problem(True), "iv", options)
+        identify(problem(True), method="iv", **options)
 
 
 def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> None:
@@ -151,7 +151,7 @@ def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> N
     samples = prepare(stuck, cutoff=20, decimate=20, slow=0.0)
     blind = Problem.of(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
     with pytest.raises(NotPossibleError, match="method 'iv' stopped at iteration 1: the instruments lost rank"):
-        identify(blind, "iv", {"instruments": "reference"})
+        identify(blind, method="iv", instruments="reference")
 
 
 def test_a_function_as_the_controller_needs_no_inertia() -> None:
@@ -162,7 +162,7 @@ def test_a_function_as_the_controller_needs_no_inertia() -> None:
         return gains.kp * (qr - q) - gains.kd * dq
 
     known = replace(problem(True), nominal=THETA)
-    same, own = (identify(known, "iv", {"start": "nominal", "controller": one, "max_iterations": 4, "transient": 5.0})
+    same, own = (identify(known, method="iv", start="nominal", controller=one, max_iterations=4, transient=5.0)
                  for one in (LAW, law))
     assert np.all(np.abs(same.values - own.values) < 0.2 * own.std)
 
@@ -172,4 +172,4 @@ def test_recordings_must_match_samples() -> None:
         Problem.of(MODEL, problem(True).samples, base=BASE, recordings=(log(), log()))
     half = log().between(0.0, 20.0)
     with pytest.raises(ModelError, match="the reference runs from 0 s to 20 s, the samples to 39.99 s"):
-        identify(Problem.of(MODEL, problem(True).samples, base=BASE, recordings=half, controller=LAW), "iv")
+        identify(Problem.of(MODEL, problem(True).samples, base=BASE, recordings=half, controller=LAW), method="iv")

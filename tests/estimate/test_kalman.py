@@ -39,7 +39,7 @@ def problem(scale: float = 0.7) -> Problem:
 
 @pytest.mark.parametrize("method", ["ekf", "ukf"])
 def test_inertias_are_found_from_parameters_a_third_too_small(method: str) -> None:
-    estimate = identify(problem(), method, {"start": "nominal", "position_noise": 2e-5, "torque_noise": 0.05})
+    estimate = identify(problem(), method=method, start="nominal", position_noise=2e-5, torque_noise=0.05)
     big = [0, 3, 4]
     assert np.all(np.abs(estimate.values / TRUTH - 1.0)[big] < 0.05)
     assert np.all(estimate.std[big] < 0.1 * TRUTH[big])
@@ -62,7 +62,7 @@ def coarse() -> tuple[Problem, np.ndarray]:
 
 def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
     found, truth = coarse()
-    estimate = identify(found, "ekf")
+    estimate = identify(found, method="ekf")
     assert np.linalg.norm(found.regression.stack().r @ (estimate.values - truth)) < 2e-3 * np.linalg.norm(
         found.regression.stack().r @ truth)
     assert np.mean(np.abs(estimate.values - truth) <= 1.96 * estimate.std) > 0.8
@@ -70,7 +70,7 @@ def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
 
 def test_a_filter_that_goes_astray_says_so() -> None:
     with pytest.raises(DynidError, match="lost the (parameters: they explain the torques to|motion of)"):
-        identify(coarse()[0], "ekf", {"start_deviation": 3.0, "passes": 1})
+        identify(coarse()[0], method="ekf", start_deviation=3.0, passes=1)
 
 
 def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
@@ -82,7 +82,7 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
     problem = Problem.of(model, samples, nominal=nominal)
-    estimate = identify(problem, "ekf", {"start": "nominal", "start_deviation": 1.0})
+    estimate = identify(problem, method="ekf", start="nominal", start_deviation=1.0)
     values = dict(zip(estimate.names, estimate.values, strict=True))
     assert values["M1"] == pytest.approx(95.1089, rel=0.03)
     assert values["Fc1"] == pytest.approx(20.3935, rel=0.15)
@@ -96,4 +96,4 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
 ])
 def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:
     with pytest.raises(DynidError, match=words):
-        identify(problem(), "ekf", options)
+        identify(problem(), method="ekf", **options)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from motions import arm, fourier, low_passed, motion
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify, methods
-from dynid.estimate.least_squares import joint_weights, naive_covariance, solve
+from dynid.estimate.covariance import naive_covariance
+from dynid.estimate.linear import joint_weights, solve
 from dynid.model import Model, Scara, make_terms
 from dynid.recording import Samples
-from dynid.regression import Regression, base_parameters, fold
+from dynid.regression import Regression, TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 
 DEVIATIONS = np.array([0.3, 0.2, 0.05])
@@ -19,7 +22,7 @@ DEVIATIONS = np.array([0.3, 0.2, 0.05])
 
 def dense(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Columns (samples, dof, base) and torques of the problem's one log."""
-    samples = problem.samples[0]
+    samples = problem.data[0]
     y = problem.model.regressor(samples.q, samples.dq, samples.ddq)
     return y[:, :, problem.base.independent], samples.tau
 
@@ -39,7 +42,7 @@ def test_exact_without_noise(robot: str, name: str) -> None:
     model = Model(machine, make_terms(machine, ("viscous", "coulomb", "offset")))
     theta = np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
     problem = Problem.of(model, motion(model, theta, seconds=10.0))
-    estimate = identify(problem, name)
+    estimate = identify(problem, method=name)
     truth = problem.base.reduce(theta)
     assert len(truth) == {"arm3r": 24, "kuka-lwr4": 64}[robot]
     assert estimate.identified.all()
@@ -51,7 +54,7 @@ def test_ordinary_is_numpys_and_weighted_is_each_joint_over_its_deviation() -> N
     problem = noisy_arm()
     y, tau = dense(problem)
     expected = np.linalg.lstsq(y.reshape(-1, y.shape[2]), tau.ravel())[0]
-    np.testing.assert_allclose(identify(problem, "ols").values, expected, rtol=1e-9)
+    np.testing.assert_allclose(identify(problem, method="ols").values, expected, rtol=1e-9)
     deviations = []
     for j, factor in enumerate(problem.regression.factors):
         own = y[:, j, factor.columns]
@@ -61,7 +64,7 @@ def test_ordinary_is_numpys_and_weighted_is_each_joint_over_its_deviation() -> N
     np.testing.assert_allclose(deviations, DEVIATIONS, rtol=0.05)
     weights = joint_weights(problem.regression)
     heavy = np.linalg.lstsq((y * weights[:, None]).reshape(-1, y.shape[2]), (tau * weights).ravel())[0]
-    np.testing.assert_allclose(identify(problem, "wls").values, heavy, rtol=1e-9)
+    np.testing.assert_allclose(identify(problem, method="wls").values, heavy, rtol=1e-9)
 
 
 def test_naive_covariance_is_the_textbook_one() -> None:
@@ -81,9 +84,9 @@ def test_naive_covariance_is_the_textbook_one() -> None:
     solution = solve(problem.regression, problem.regression.stack())
     np.testing.assert_allclose(naive_covariance(problem.regression, solution, np.ones(1)), expected, rtol=1e-9)
     # White noise: the honest covariance says the same within its own scatter.
-    honest = np.sqrt(np.diag(identify(problem, "ols").covariance))
+    honest = np.sqrt(np.diag(identify(problem, method="ols").covariance))
     np.testing.assert_allclose(honest, np.sqrt(np.diag(expected)), rtol=0.25)
-    assert identify(problem, "ols").diagnostics["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
+    assert identify(problem, method="ols").diagnostics["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
 
 
 @pytest.mark.parametrize(("robot", "name", "seconds", "cutoff"), [
@@ -106,7 +109,7 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
     for _ in range(200):
         noise = low_passed(rng, clean.tau.shape, size, cutoff, 200.0)
         samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
-        estimate = identify(Problem.of(model, samples, base=base, blocks=1), name)
+        estimate = identify(Problem.of(model, samples, base=base, blocks=1), method=name)
         off.append((estimate.values - truth) / estimate.std)
         inflation.append(estimate.diagnostics["deviation_inflation"])
     off = np.array(off)
@@ -119,7 +122,7 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
 
 def test_diagnostics_are_those_of_the_torques() -> None:
     problem = noisy_arm()
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     y, tau = dense(problem)
     residual = tau - y @ estimate.values
     facts = estimate.diagnostics
@@ -128,7 +131,7 @@ def test_diagnostics_are_those_of_the_torques() -> None:
                                100 * np.linalg.norm(residual, axis=0) / np.linalg.norm(tau, axis=0), rtol=1e-9)
     np.testing.assert_allclose(facts["residual_deviation_per_joint"], residual.std(axis=0), rtol=1e-2)
     assert facts["rank"] == 24 and facts["confounded"] == {}
-    samples = problem.samples[0]
+    samples = problem.data[0]
     np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), y @ estimate.values, atol=1e-9)
 
 
@@ -136,7 +139,8 @@ def test_motion_of_one_joint_says_what_it_does_not_excite() -> None:
     model, theta = arm()
     q, dq, ddq = fourier(3, seconds=10.0)
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq))), "wls")
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau)), method="wls")
     assert estimate.diagnostics["rank"] == estimate.identified.sum() < 24
     assert {"Fv1", "Fv2", "Fc1"} <= set(estimate.diagnostics["confounded"])
     assert np.isinf(estimate.std[~estimate.identified]).all()
@@ -145,31 +149,36 @@ def test_motion_of_one_joint_says_what_it_does_not_excite() -> None:
     assert estimate.diagnostics["relative_error"] < 1e-9
 
 
-def test_a_saved_fold_is_enough_and_gives_the_naive_covariance(tmp_path) -> None:
+def test_a_saved_fold_is_enough_and_states_deviations_from_its_blocks(tmp_path) -> None:
     problem = noisy_arm()
     problem.regression.save(tmp_path / "fold.npz")
     alone = Problem(problem.model, Regression.load(tmp_path / "fold.npz", problem.model))
-    estimate = identify(alone, "wls")
-    np.testing.assert_allclose(estimate.values, identify(problem, "wls").values, rtol=1e-12)
-    assert estimate.diagnostics["deviation_inflation"] == pytest.approx(1.0)
+    estimate = identify(alone, method="wls")
+    np.testing.assert_allclose(estimate.values, identify(problem, method="wls").values, rtol=1e-12)
+    whole = identify(problem, method="wls")
+    assert (estimate.uncertainty, estimate.freedom) == ("blocks", 9.0)
+    assert (whole.uncertainty, whole.freedom) == ("correlated", np.inf)
+    assert 0.7 < np.median(estimate.std / whole.std) < 1.3
+    few = identify(replace(alone, regression=alone.regression.joined(2)), method="wls")
+    assert few.uncertainty == "independent" and few.diagnostics.deviation_inflation is None
     for name in ("irls", "ml", "sls"):
         with pytest.raises(ModelError, match=name):
-            identify(alone, name)
+            identify(alone, method=name)
 
 
 def test_too_few_equations_and_wrong_calls_are_refused_in_one_sentence() -> None:
     model, theta = arm()
     samples = motion(model, theta, seconds=0.04)
     with pytest.raises(NotPossibleError, match="24 equations cannot determine 24 base parameters"):
-        identify(Problem.of(model, samples), "wls")
+        identify(Problem.of(model, samples), method="wls")
     problem = noisy_arm(seconds=2.0)
     with pytest.raises(ModelError, match="there is no method 'least'"):
-        identify(problem, "least")
+        identify(problem, method="least")
     with pytest.raises(ModelError, match="has no option 'speed'"):
-        identify(problem, "wls", {"speed": 1})
+        identify(problem, method="wls", speed=1)
     still = np.zeros((100, 2))
     with pytest.raises(NotPossibleError, match="nothing moves"):
-        identify(Problem.of(Scara(), Samples.of(still, still, still, still)), "ols")
+        identify(Problem.of(Scara(), Samples.of(still, still, still, still)), method="ols")
 
 
 def test_all_methods_of_this_family_are_there_by_their_names() -> None:
@@ -178,7 +187,7 @@ def test_all_methods_of_this_family_are_there_by_their_names() -> None:
 
 def test_twice_the_same_is_the_same_to_the_last_bit() -> None:
     for name in ("wls", "irls", "ml", "tls", "ridge"):
-        first, second = (identify(noisy_arm(seconds=5.0), name) for _ in range(2))
+        first, second = (identify(noisy_arm(seconds=5.0), method=name) for _ in range(2))
         np.testing.assert_array_equal(first.values, second.values)
         np.testing.assert_array_equal(first.covariance, second.covariance)
 
@@ -187,10 +196,10 @@ def test_two_logs_count_as_one_long_one() -> None:
     model, theta = arm()
     rng = np.random.default_rng(2)
     logs = [motion(model, theta, rng.normal(size=(2000, 3)), seconds=10.0, seed=k) for k in range(2)]
-    both = identify(Problem.of(model, logs), "ols")
+    both = identify(Problem.of(model, logs), method="ols")
     y = np.concatenate([model.regressor(s.q, s.dq, s.ddq)[:, :, both.base.independent] for s in logs])
     tau = np.concatenate([s.tau for s in logs])
     np.testing.assert_allclose(both.values, np.linalg.lstsq(y.reshape(-1, y.shape[2]), tau.ravel())[0], rtol=1e-9)
-    single = identify(Problem.of(model, logs[0]), "ols")
+    single = identify(Problem.of(model, logs[0]), method="ols")
     assert np.median(both.std / single.std) < 0.95
-    assert fold(model, logs).rows == (4000,) * 3
+    assert fold(TorqueEquations.of(model, logs)).rows == (4000,) * 3

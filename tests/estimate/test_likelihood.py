@@ -22,7 +22,7 @@ def test_it_is_dense_generalised_least_squares_at_its_own_covariance() -> None:
     samples = motion(model, theta, rng.normal(size=(2000, 3)) @ MIX.T, seconds=10.0)
     keep = rng.random((2000, 3)) < 0.95
     problem = Problem.of(model, replace(samples, keep=keep))
-    estimate = identify(problem, "ml", {"tolerance": 1e-9, "iterations": 100})
+    estimate = identify(problem, method="ml", tolerance=1e-9, iterations=100)
     common = keep.all(axis=1)
     x = model.regressor(samples.q, samples.dq, samples.ddq)[common][:, :, problem.base.independent]
     tau = samples.tau[common]
@@ -53,10 +53,10 @@ def test_shared_noise_makes_it_better_than_weights_alone_and_its_deviations_are_
         noise = low_passed(rng, clean.tau.shape, 1.0, 15.0, 200.0) @ MIX.T
         samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
         problem = Problem.of(model, samples, base=base, blocks=1)
-        estimate = identify(problem, "ml")
+        estimate = identify(problem, method="ml")
         ml.append(estimate.values - truth)
         stated.append(estimate.std)
-        wls.append(identify(problem, "wls").values - truth)
+        wls.append(identify(problem, method="wls").values - truth)
     spread, weighted = np.std(ml, axis=0), np.std(wls, axis=0)
     assert np.median(spread / weighted) < 0.8
     off = np.array(ml) / np.array(stated)
@@ -68,7 +68,7 @@ def test_without_shared_noise_it_is_weighted_least_squares_within_its_deviations
     model, theta = arm()
     rng = np.random.default_rng(2)
     problem = Problem.of(model, motion(model, theta, np.array([0.3, 0.2, 0.05]) * rng.normal(size=(4000, 3))))
-    ml, wls = identify(problem, "ml"), identify(problem, "wls")
+    ml, wls = identify(problem, method="ml"), identify(problem, method="wls")
     assert np.abs((ml.values - wls.values) / wls.std).max() < 0.3
     np.testing.assert_allclose(ml.std, wls.std, rtol=0.1)
     assert ml.diagnostics["converged"]
@@ -80,6 +80,6 @@ def test_rows_without_all_joints_are_refused_by_name() -> None:
     turns = np.zeros((600, 3), dtype=bool)
     turns[np.arange(600), np.arange(600) % 3] = True
     with pytest.raises(NotPossibleError, match="equations of all joints"):
-        identify(Problem.of(model, replace(samples, keep=turns)), "ml")
+        identify(Problem.of(model, replace(samples, keep=turns)), method="ml")
     with pytest.raises(ModelError, match="at least one iteration"):
-        identify(Problem.of(model, samples), "ml", {"iterations": 0})
+        identify(Problem.of(model, samples), method="ml", iterations=0)

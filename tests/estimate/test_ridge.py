@@ -34,11 +34,11 @@ def noisy(seed: int, wrong: float, *, seconds: float = 10.0, noise: float = 1.0)
 @pytest.mark.parametrize("strength", [1e-3, 1.0, 1e4])
 def test_it_is_the_closed_form(strength: float) -> None:
     problem, _, _ = noisy(0, 0.2)
-    estimate = identify(problem, "ridge", {"strength": strength})
+    estimate = identify(problem, method="ridge", strength=strength)
     nominal = problem.nominal
     assert nominal is not None and estimate.theta is not None
     scales = parameter_scales(problem.model.parameters, nominal)
-    samples, weights = problem.samples[0], np.array(estimate.diagnostics["weights"])
+    samples, weights = problem.data[0], np.array(estimate.diagnostics["weights"])
     y = (problem.model.regressor(samples.q, samples.dq, samples.ddq) * weights[:, None]).reshape(-1, len(nominal))
     tau = (samples.tau * weights).ravel()
     tall = np.vstack([y, np.sqrt(strength) * np.diag(1 / scales)])
@@ -50,9 +50,9 @@ def test_it_is_the_closed_form(strength: float) -> None:
 
 def test_strong_it_is_the_nominal_model_and_weak_it_is_weighted_least_squares() -> None:
     problem, _, scales = noisy(1, 0.2)
-    strong, weak = identify(problem, "ridge", {"strength": 1e14}), identify(problem, "ridge", {"strength": 1e-9})
+    strong, weak = identify(problem, method="ridge", strength=1e14), identify(problem, method="ridge", strength=1e-9)
     np.testing.assert_allclose(strong.theta / scales, problem.nominal / scales, atol=1e-6)
-    np.testing.assert_allclose(weak.values, identify(problem, "wls").values, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(weak.values, identify(problem, method="wls").values, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(("wrong", "rule"), [(0.05, "one-deviation"), (0.3, "one-deviation"), (0.3, "minimum")])
@@ -61,10 +61,10 @@ def test_a_decent_nominal_model_helps_and_deviations_count_the_bias(wrong: float
     for seed in range(20):
         problem, truth, scales = noisy(seed, wrong)
         size = np.abs(problem.base.matrix) @ scales
-        estimate = identify(problem, "ridge", {"rule": rule})
+        estimate = identify(problem, method="ridge", rule=rule)
         off.append((estimate.values - truth) / estimate.std)
         pulled.append((estimate.values - truth) / size)
-        plain.append((identify(problem, "wls").values - truth) / size)
+        plain.append((identify(problem, method="wls").values - truth) / size)
         seen.append(estimate.diagnostics["nominal_wrong_by"])
     assert np.mean(np.square(pulled)) < 0.25 * np.mean(np.square(plain))
     assert np.mean(np.abs(off) < 3.0) > 0.95
@@ -77,18 +77,18 @@ def test_a_useless_nominal_model_does_little_harm(rule: str, most: float) -> Non
     for seed in range(10):
         problem, truth, scales = noisy(seed, 3.0, noise=0.1)
         size = np.abs(problem.base.matrix) @ scales
-        pulled.append((identify(problem, "ridge", {"rule": rule}).values - truth) / size)
-        plain.append((identify(problem, "wls").values - truth) / size)
+        pulled.append((identify(problem, method="ridge", rule=rule).values - truth) / size)
+        plain.append((identify(problem, method="wls").values - truth) / size)
     assert np.linalg.norm(pulled) < most * np.linalg.norm(plain)
 
 
 def test_strength_is_the_one_that_predicts_left_out_blocks_best() -> None:
     problem, _, _ = noisy(2, 0.2)
-    best = identify(problem, "ridge", {"rule": "minimum"})
+    best = identify(problem, method="ridge", rule="minimum")
     facts = best.diagnostics
     assert facts["strength"] == facts["strengths"][int(np.argmin(facts["left_out_error"]))]
     assert facts["left_out_blocks"] == 10
-    cautious = identify(problem, "ridge")
+    cautious = identify(problem, method="ridge")
     assert cautious.diagnostics["strength"] >= facts["strength"]
     # By hand for one strength: weighted error over blocks left out in turn.
     k = int(np.argmin(facts["left_out_error"]))
@@ -112,8 +112,8 @@ def test_what_the_motion_does_not_excite_stays_nominal() -> None:
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
     nominal = theta * 1.2
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=nominal), "ridge",
-                        {"strength": 1.0})
+    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=nominal)
+    estimate = identify(problem, method="ridge", strength=1.0)
     assert estimate.theta is not None
     still = model.parameters.index("Fv1")
     assert estimate.theta[still] == pytest.approx(nominal[still], rel=1e-9)
@@ -137,14 +137,14 @@ def test_scales_are_above_zero_and_follow_the_body() -> None:
 def test_wrong_calls_are_refused() -> None:
     problem, _, _ = noisy(3, 0.1, seconds=2.0)
     with pytest.raises(ModelError, match="no rule 'best'"):
-        identify(problem, "ridge", {"rule": "best"})
+        identify(problem, method="ridge", rule="best")
     with pytest.raises(ModelError, match="strength of method 'ridge' must be above zero"):
-        identify(problem, "ridge", {"strength": -1.0})
+        identify(problem, method="ridge", strength=-1.0)
     robot = Robot.builtin("arm3r")
     bare = Model(robot, make_terms(robot, ("viscous",), rotor=True))
     q = np.random.default_rng(0).normal(size=(100, 3))
     with pytest.raises(ModelError, match="needs nominal values of all parameters"):
-        identify(Problem.of(bare, Samples.of(q, q, q, q)), "ridge")
-    single = Problem.of(problem.model, problem.samples, nominal=problem.nominal, blocks=1)
+        identify(Problem.of(bare, Samples.of(q, q, q, q)), method="ridge")
+    single = Problem.of(problem.model, problem.data, nominal=problem.nominal, blocks=1)
     with pytest.raises(NotPossibleError, match="too few to choose the strength"):
-        identify(single, "ridge")
+        identify(single, method="ridge")

@@ -38,7 +38,7 @@ def test_a_tenth_of_gross_outliers_is_survived(kind: str) -> None:
 
     def run(name: str, tau: Array, **options: object):
         samples = Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0)
-        return identify(Problem.of(model, samples, base=base), name, options)
+        return identify(Problem.of(model, samples, base=base), method=name, **options)
 
     without = run("wls", clean.tau + noise)
     spoilt, tough = run("wls", clean.tau + noise + bad), run("irls", clean.tau + noise + bad)
@@ -58,13 +58,13 @@ def test_without_outliers_it_is_nearly_least_squares() -> None:
     model, theta = arm()
     rng = np.random.default_rng(1)
     problem = Problem.of(model, motion(model, theta, DEVIATIONS * rng.normal(size=(4000, 3))))
-    plain = identify(problem, "wls")
+    plain = identify(problem, method="wls")
     for loss in ("huber", "tukey"):
-        tough = identify(problem, "irls", {"loss": loss})
+        tough = identify(problem, method="irls", loss=loss)
         assert np.abs(tough.values - plain.values).max() < 1.0 * plain.std.max()
         # 95 % efficient at the normal distribution, so deviations grow by 1 / sqrt(0.95).
         assert np.median(tough.std / plain.std) == pytest.approx(1 / np.sqrt(0.95), abs=0.04)
-    wide = identify(problem, "irls", {"loss": "huber", "tuning": 1e3})
+    wide = identify(problem, method="irls", loss="huber", tuning=1e3)
     weights = 1 / np.array(wide.diagnostics["noise_deviation_per_joint"])
     np.testing.assert_allclose(weights, wide.diagnostics["weights"])
     # Bent nowhere, it is least squares with its own scales.
@@ -78,8 +78,8 @@ def test_weighted_equations_hold_at_the_solution() -> None:
     rng = np.random.default_rng(2)
     noise = DEVIATIONS * rng.standard_t(2.5, size=(3000, 3))
     problem = Problem.of(model, motion(model, theta, noise, seconds=15.0))
-    estimate = identify(problem, "irls", {"loss": "huber", "tolerance": 1e-8, "iterations": 200})
-    samples, scale = problem.samples[0], np.array(estimate.diagnostics["noise_deviation_per_joint"])
+    estimate = identify(problem, method="irls", loss="huber", tolerance=1e-8, iterations=200)
+    samples, scale = problem.data[0], np.array(estimate.diagnostics["noise_deviation_per_joint"])
     x = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent] / scale[:, None]
     r = samples.tau / scale - x @ estimate.values
     score = np.einsum("sjc,sj->c", x, np.clip(r, -1.345, 1.345))
@@ -97,7 +97,7 @@ def test_deviations_are_right_with_outliers_and_filtered_noise() -> None:
         noise = low_passed(rng, clean.tau.shape, DEVIATIONS, 15.0, 200.0)
         tau = clean.tau + noise + outliers(rng, "either", clean.tau.shape, 20.0)
         problem = Problem.of(model, Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0), base=base, blocks=1)
-        estimate = identify(problem, "irls")
+        estimate = identify(problem, method="irls")
         off.append((estimate.values - truth) / estimate.std)
     assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1.0, abs=0.15)
     assert np.mean(np.abs(off) < 3.0) >= 0.985
@@ -116,8 +116,8 @@ def test_wrong_options_are_refused() -> None:
     model, theta = arm()
     problem = Problem.of(model, motion(model, theta, seconds=1.0))
     with pytest.raises(ModelError, match="no loss 'cauchy'"):
-        identify(problem, "irls", {"loss": "cauchy"})
+        identify(problem, method="irls", loss="cauchy")
     with pytest.raises(ModelError, match="above zero, got -1"):
-        identify(problem, "irls", {"tuning": -1})
+        identify(problem, method="irls", tuning=-1)
     with pytest.raises(ModelError, match="at least one iteration"):
-        identify(problem, "irls", {"iterations": 0})
+        identify(problem, method="irls", iterations=0)

@@ -38,8 +38,8 @@ def test_without_exact_columns_it_is_the_last_singular_vector_of_the_scaled_matr
     model, theta = arm()
     rng = np.random.default_rng(0)
     problem = Problem.of(model, motion(model, theta, np.array([0.03, 0.02, 0.005]) * rng.normal(size=(4000, 3))))
-    estimate = identify(problem, "tls", {"exact": (), "ratio": 0.5})
-    weights, samples = np.array(estimate.diagnostics["weights"]), problem.samples[0]
+    estimate = identify(problem, method="tls", exact=(), ratio=0.5)
+    weights, samples = np.array(estimate.diagnostics["weights"]), problem.data[0]
     x = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent] * weights[:, None]
     whole = np.column_stack([x.reshape(-1, x.shape[2]), (samples.tau * weights).ravel()])
     scale = 1 / np.linalg.norm(whole, axis=0)
@@ -54,7 +54,7 @@ def test_a_small_ratio_is_weighted_least_squares() -> None:
     model, theta = arm()
     rng = np.random.default_rng(1)
     problem = Problem.of(model, motion(model, theta, 0.1 * rng.normal(size=(4000, 3))))
-    tls, wls = identify(problem, "tls", {"ratio": 1e-5}), identify(problem, "wls")
+    tls, wls = identify(problem, method="tls", ratio=1e-5), identify(problem, method="wls")
     np.testing.assert_allclose(tls.values, wls.values, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(tls.covariance, wls.covariance, rtol=1e-6, atol=1e-9 * np.abs(wls.covariance).max())
 
@@ -64,10 +64,10 @@ def test_errors_in_the_columns_bias_least_squares_but_not_total_least_squares() 
     off, plain = [], []
     for _ in range(60):
         problem = Problem.of(Straight(), measured(rng, 1500, 0.3), blocks=1)
-        estimate = identify(problem, "tls", {"ratio": 1.0})
+        estimate = identify(problem, method="tls", ratio=1.0)
         assert estimate.diagnostics["exact"] == ["Fo1"]
         off.append((estimate.values - TRUTH) / estimate.std)
-        plain.append(identify(problem, "ols").values)
+        plain.append(identify(problem, method="ols").values)
     # Ordinary least squares shrinks the coefficients by 1 / (1 + 0.3^2).
     np.testing.assert_allclose(np.mean(plain, axis=0)[:3], TRUTH[:3] / 1.09, rtol=0.01)
     assert np.abs(np.mean(off, axis=0)).max() < 0.5
@@ -78,11 +78,11 @@ def test_what_the_method_cannot_do_is_said() -> None:
     rng = np.random.default_rng(3)
     problem = Problem.of(Straight(), measured(rng, 500, 0.1))
     with pytest.raises(ModelError, match="above zero"):
-        identify(problem, "tls", {"ratio": 0.0})
+        identify(problem, method="tls", ratio=0.0)
     with pytest.raises(ModelError, match="no base parameter 'Fo7'"):
-        identify(problem, "tls", {"exact": ["Fo7"]})
+        identify(problem, method="tls", exact=["Fo7"])
     x = rng.normal(size=(3, 300, 1))
     with pytest.raises(NotPossibleError, match="torques are zero"):
-        identify(Problem.of(Straight(), Samples.of(*x, np.zeros((300, 1)))), "tls")
+        identify(Problem.of(Straight(), Samples.of(*x, np.zeros((300, 1)))), method="tls")
     with pytest.raises(NotPossibleError, match="ratio well below"):
-        identify(Problem.of(Straight(), Samples.of(*x, rng.normal(size=(300, 1)))), "tls", {"ratio": 1e3})
+        identify(Problem.of(Straight(), Samples.of(*x, rng.normal(size=(300, 1)))), method="tls", ratio=1e3)

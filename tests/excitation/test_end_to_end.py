@@ -27,7 +27,7 @@ def test_twenty_seconds_of_the_lwr_beat_random_series() -> None:
     def identified(trajectory: Trajectory) -> Estimate:
         q, dq, ddq, _ = trajectory.at(np.arange(10001) / 500.0)
         log = machine.record(Reference.of(q, dq, ddq, rate=500.0), seed=1)
-        return identify(Problem.of(model, prepare(log), base=base), "wls")
+        return identify(Problem.of(model, prepare(log), base=base), method="wls")
 
     found = excite(model, duration=20.0, harmonics=8, criterion="a", noise=noise, budget=None, rounds=1)
     ours = identified(found.core)

@@ -26,7 +26,7 @@ from dynid.excitation import (
 )
 from dynid.model import Model, Scara, make_terms
 from dynid.recording import Samples
-from dynid.regression import base_parameters, fold
+from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 
 
@@ -150,7 +150,8 @@ def test_next_motion_lowers_the_largest_deviation_of_earlier_logs() -> None:
     speeds = [[0.01, 0.0, 0.0], [0.5, 0.3, 0.2], [0.4, -0.3, 0.2]]
     slow = FourierSeries(speeds, rng.normal(size=(3, 3)) * 0.02, np.zeros(3), 8.0)
     motion = slow.at(np.linspace(0, 8, 800))
-    log = fold(arm, Samples.of(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0), base=base)
+    samples = Samples.of(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0)
+    log = fold(TorqueEquations.of(arm, samples, base))
     before = Information.of(arm, base).deviations(motion.q, motion.dq, motion.ddq) / magnitudes(base)
     after = excite(arm, known=log, criterion="largest", duration=8.0, budget=None, rounds=1)
     blind = excite(arm, criterion="largest", duration=8.0, budget=None, rounds=1)
@@ -197,7 +198,7 @@ def test_deviations_are_those_of_identification() -> None:
     def identified(motion) -> tuple[np.ndarray, np.ndarray]:
         tau = lwr.inverse_dynamics(lwr.parameters.nominal, motion.q, motion.dq, motion.ddq)
         tau = tau + noise * rng.normal(size=tau.shape)
-        log = fold(lwr, Samples.of(motion.q, motion.dq, motion.ddq, tau, rate=100.0), base=base)
+        log = fold(TorqueEquations.of(lwr, Samples.of(motion.q, motion.dq, motion.ddq, tau, rate=100.0), base))
         stacked = log.stack(1.0 / noise)
         inverse = np.linalg.inv(stacked.r)
         return inverse @ stacked.rho, np.sqrt(np.sum(inverse ** 2, axis=1))

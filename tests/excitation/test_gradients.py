@@ -33,8 +33,8 @@ from dynid.model import (
 )
 from dynid.model.terms import Entries, joint_parameter
 from dynid.recording import Samples
-from dynid.regression import base_parameters, fold
-from dynid.regression.fold import Layout
+from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.equations import Layout
 from dynid.robot import Robot
 
 
@@ -176,7 +176,7 @@ def test_information_is_the_folds() -> None:
     covariance = np.linalg.inv(y.reshape(-1, len(base)).T @ y.reshape(-1, len(base)))
     np.testing.assert_allclose(info.deviations(q, dq, ddq), np.sqrt(np.diag(covariance)), rtol=1e-6)
     # What a log told already is added.
-    log = fold(model, Samples.of(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))), base=base)
+    log = fold(TorqueEquations.of(model, Samples.of(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))), base))
     more = Information.of(model, base, noise=noise, known=log)
     np.testing.assert_allclose(more.deviations(q[60:], dq[60:], ddq[60:]), np.sqrt(np.diag(covariance)), rtol=1e-5)
 

@@ -11,10 +11,12 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from dynid.arrays import Array
-from dynid.recording import Decimation, Samples
+from dynid.recording import Decimation
 from dynid.recording.decimate import decimate_columns, decimated_rows
-from dynid.regression import base_parameters, fold
-from dynid.regression.residuals import autocovariance, correlation, residuals
+from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.correlation import autocovariance, correlation
+from dynid.regression.equations import Mixed
+from dynid.regression.residuals import residuals
 
 
 def autoregressive(rng: np.random.Generator, count: int, a: float) -> Array:
@@ -81,7 +83,7 @@ def test_residuals_are_those_of_decimated_equations() -> None:
     samples = replace(plain, decimation=decimation, segments=segments, keep=rng.random((2000, 3)) < 0.9)
     base = base_parameters(model)
     beta = base.reduce(theta) * 1.1
-    found = residuals(model, samples, base, beta)
+    found, = residuals(TorqueEquations.of(model, samples, base), beta)
     rows = decimated_rows(segments, decimation)
     dense = model.regressor(plain.q, plain.dq, plain.ddq)[:, :, base.independent]
     np.testing.assert_allclose(found.measured, decimate_columns(plain.tau, decimation, segments), atol=1e-10)
@@ -90,7 +92,7 @@ def test_residuals_are_those_of_decimated_equations() -> None:
     np.testing.assert_array_equal(found.keep, samples.keep[rows])
     assert found.rate == plain.rate / 5
     sums = np.sum(np.where(found.keep, found.residual, 0.0) ** 2, axis=0)
-    np.testing.assert_allclose(sums, fold(model, samples, base=base).misfits(beta), rtol=1e-9)
+    np.testing.assert_allclose(sums, fold(TorqueEquations.of(model, samples, base)).misfits(beta), rtol=1e-9)
 
 
 @pytest.mark.parametrize("mix", [None, np.array([[1.0, 0.5, -0.2], [0.0, 2.0, 0.3], [0.0, 0.0, 0.7]])])
@@ -102,7 +104,8 @@ def test_noise_matrix_is_the_dense_product(mix: Array | None) -> None:
     samples = replace(samples, keep=keep)
     base = base_parameters(model)
     beta = base.reduce(theta)
-    found = correlation(model, [samples], base, beta, mix=mix)
+    equations = TorqueEquations.of(model, samples, base)
+    found = correlation(equations if mix is None else Mixed(equations, mix), beta)
     mixing = np.eye(3) if mix is None else mix
     plain = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
     dense = np.einsum("ij,sjc->sic", mixing, plain)
@@ -122,7 +125,7 @@ def test_effective_rows_of_an_autoregressive_process() -> None:
     noise = np.stack([autoregressive(rng, 40_000, a) for a in (0.0, 0.5, 0.8)], axis=1)
     samples = motion(model, theta, noise, seconds=200.0)
     base = base_parameters(model)
-    found = correlation(model, [samples], base, base.reduce(theta))
+    found = correlation(TorqueEquations.of(model, samples, base), base.reduce(theta))
     np.testing.assert_allclose(found.effective / 40_000, [1.0, 1 / 3, 1 / 9], rtol=0.15)
 
 
@@ -133,8 +136,9 @@ def test_influence_bounds_what_is_felt_of_outliers() -> None:
     noise[::100] += 1e3
     samples = motion(model, theta, noise, seconds=20.0)
     base = base_parameters(model)
-    plain = correlation(model, [samples], base, base.reduce(theta))
-    bounded = correlation(model, [samples], base, base.reduce(theta), influence=lambda r: np.clip(r, -2.0, 2.0))
+    equations = TorqueEquations.of(model, samples, base)
+    plain = correlation(equations, base.reduce(theta))
+    bounded = correlation(equations, base.reduce(theta), influence=lambda r: np.clip(r, -2.0, 2.0))
     assert plain.autocovariance[0][0] > 1e3
     expected = np.mean(np.clip(noise, -2.0, 2.0) ** 2, axis=0)
     np.testing.assert_allclose([c[0] for c in bounded.autocovariance], expected, rtol=1e-10)
@@ -147,8 +151,8 @@ def test_logs_are_weighed_by_their_rows() -> None:
     short = motion(model, theta, 3.0 * rng.normal(size=(2000, 3)), seconds=10.0, seed=1)
     base = base_parameters(model)
     beta = base.reduce(theta)
-    found = correlation(model, [long, short], base, beta)
+    equations = TorqueEquations.of(model, [long, short], base)
+    found = correlation(equations, beta)
     assert found.rows.tolist() == [6000.0] * 3
-    parts: list[Samples] = [long, short]
-    power = np.sum([np.sum(residuals(model, part, base, beta).residual ** 2, axis=0) for part in parts], axis=0)
+    power = np.sum([np.sum(part.residual ** 2, axis=0) for part in residuals(equations, beta)], axis=0)
     np.testing.assert_allclose([c[0] for c in found.autocovariance], power / 6000, rtol=1e-10)

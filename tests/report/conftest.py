@@ -39,7 +39,7 @@ def report_of(model: LinearModel, logs: list[Samples], others: list[Samples], me
               **more: object) -> ReportData:
     """Identify from some samples, validate on others, and gather a report."""
     problem = Problem.of(model, logs, blocks=5)
-    estimate, *beside = [identify(problem, method) for method in methods]
+    estimate, *beside = [identify(problem, method=method) for method in methods]
     own = reconstruct(estimate, logs)
     validations = tuple(reconstruct(estimate, part) for part in others)
     cross = cross_validate(problem, methods[0], estimate=estimate)

@@ -28,7 +28,7 @@ class Log:
 
     def fitted(self, method: str = "wls", model: LinearModel | None = None) -> tuple[Problem, Estimate]:
         problem = self.problem(model)
-        return problem, identify(problem, method)
+        return problem, identify(problem, method=method)
 
     def with_torque(self, tau: Array) -> Log:
         return replace(self, samples=replace(self.samples, tau=tau))

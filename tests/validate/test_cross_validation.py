@@ -80,12 +80,12 @@ def test_a_method_that_changes_the_model_is_tested_on_samples():
     tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.01 * rng.normal(size=q.shape)
     model = Model(robot, (RigidBodies(), Stribeck(delta=5.0, alpha=0.5, free=("delta",))))
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau, t=t, rate=200.0), blocks=3)
-    whole = identify(problem, "sls")
+    whole = identify(problem, method="sls")
     found = cross_validate(problem, "sls", estimate=whole)
     assert whole.model is not problem.model
     assert found.mean < 1.5 * whole.diagnostics["relative_error"] + 0.5
     with pytest.raises(ModelError, match="sls"):
-        cross_validate(replace(problem, samples=()), "sls", estimate=whole)
+        cross_validate(replace(problem, data=()), "sls", estimate=whole)
 
 
 def test_blocks_without_rows_are_left_out_and_one_is_too_few(simulate):

@@ -108,7 +108,7 @@ def test_the_advised_motion_helps_as_much_as_promised(simulate):
         tau += (log.samples.tau - log.model.inverse_dynamics(log.theta, *(getattr(log.samples, n)
                                                                           for n in ("q", "dq", "ddq"))))
         second = replace(log.samples, tau=tau, **signals)
-        both = identify(Problem.of(log.model, [log.samples, second]), "wls")
+        both = identify(Problem.of(log.model, [log.samples, second]), method="wls")
         place = both.names.index(one.name)
         assert both.std[place] < 0.75 * estimate.std[place]
         assert both.std[place] / estimate.std[place] == pytest.approx(one.remedy.share, rel=0.6)
@@ -122,7 +122,7 @@ def test_one_direction_and_one_speed(simulate):
     q, dq, ddq = np.linspace(0, 0.2, n)[:, None], np.full((n, 1), 0.1), rng.normal(size=(n, 1))
     tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
-    found = {p.name: p for p in excitation(problem, identify(problem, "ols")).missing}
+    found = {p.name: p for p in excitation(problem, identify(problem, method="ols")).missing}
     assert set(found) == {"Fc1", "Fo1"}  # one speed, one direction: all of friction is one number, called Fv1
     assert found["Fc1"].confounded == ("Fv1",)
     assert "cannot be told from Fv1" in found["Fc1"].sentence
@@ -134,7 +134,7 @@ def test_a_model_of_ones_own_and_a_saved_fold(simulate):
     problem, estimate = log.fitted()
     found = excitation(problem, estimate)
     assert {"Fv2", "Fc2"} <= {p.name for p in found.missing}
-    alone = excitation(replace(problem, samples=()), estimate)  # names without advice
+    alone = excitation(replace(problem, data=()), estimate)  # names without advice
     assert [p.name for p in alone.missing] == [p.name for p in found.missing]
     assert alone.motions == () and all(p.remedy is None for p in alone.parameters)
     for one in (found, alone):

@@ -38,7 +38,7 @@ def test_numbers_are_the_definitions(simulate):
 
 def test_agrees_with_the_fold(simulate):
     problem, estimate = simulate("arm3r", rows=700).fitted()
-    found = reconstruct(estimate, problem.samples)
+    found = reconstruct(estimate, problem.data)
     assert found.relative_error == pytest.approx(problem.regression.relative_error(estimate.values), rel=1e-9)
     np.testing.assert_allclose(found.relative_error_per_joint, problem.regression.relative_errors(estimate.values),
                                rtol=1e-8)

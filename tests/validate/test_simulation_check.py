@@ -31,7 +31,7 @@ def log() -> Recording:
 
 
 def estimate(scale: float = 1.0) -> Estimate:
-    found = identify(Problem.of(MODEL, prepare(log(), cutoff=50)), "wls")
+    found = identify(Problem.of(MODEL, prepare(log(), cutoff=50)), method="wls")
     return replace(found, values=scale * found.base.reduce(THETA))
 
 
@@ -77,7 +77,7 @@ def pushed(mass: float, *, force: float = 12.0, rate: float = 500.0, seconds: fl
 
 def carriage(mass: float) -> Estimate:
     """An estimate that says so."""
-    found = identify(Problem.of(SLIDE, pushed(3.0)), "ols")
+    found = identify(Problem.of(SLIDE, pushed(3.0)), method="ols")
     theta = SLIDE.parameters.vector({name: mass if name == "M1" else 0.0 for name in SLIDE.parameters.names})
     return replace(found, values=found.base.reduce(theta))
 

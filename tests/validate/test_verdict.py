@@ -192,7 +192,7 @@ def test_how_much_too_small_naive_deviations_are(simulate):
     noise = np.random.default_rng(0).normal(size=log.samples.tau.shape)
     smooth = sosfiltfilt(butter(4, 10.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     problem, estimate = log.with_torque(log.samples.tau + 0.1 * smooth).fitted()
-    found = verdict(problem, estimate, reconstruct(estimate, problem.samples))
+    found = verdict(problem, estimate, reconstruct(estimate, problem.data))
     factor = estimate.diagnostics["deviation_inflation"]
     assert factor > 2.0
     assert f"would be {factor:.1f} times too small" in found.text()
@@ -227,13 +227,13 @@ def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
     model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
     samples = prepare(Recording(t, q, tau, dq=dq, source="panda", joints=robot.joint_names), cutoff=5.0)
     problem = Problem.of(model, samples)
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     found = verdict(problem, estimate, reconstruct(estimate, samples), (), cross_validate(problem, estimate=estimate))
     assert not any(finding.cause in ("drive gain", "torque sign", "no motion") for finding in found.findings)
     assert sum(p.status == "identified" for p in found.excitation.parameters) > 40
     wrong = replace(samples, tau=samples.tau * np.array([1, 1.25, 1, 1, 1, 1, 1]))
     problem = Problem.of(model, wrong)
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     found = verdict(problem, estimate, reconstruct(estimate, wrong))
     assert [f.subject for f in found.of("suspicious") if f.cause == "drive gain"] == ["panda_joint2"]
     assert found.gains[1].gain == pytest.approx(1.25, abs=0.02)

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 
 Cone = Literal["zero", "nonnegative", "soc", "psd"]
-Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass"]
+Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass", "known"]
 
 
 def svec(matrix: Array) -> Array:

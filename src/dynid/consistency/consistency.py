@@ -47,7 +47,7 @@ class Consistency:
     (Sousa, eq. 3.19), which leaves out the triangle inequality. margin: smallest eigenvalue asked of each, kg and
     kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
     that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
-    it keeps the set bounded, since motion leaves some masses free.
+    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name.
     """
 
     parameters: Parameters
@@ -57,6 +57,7 @@ class Consistency:
     masses: tuple[MassLimit, ...] = ()
     positive: bool = True
     heaviest: float = HEAVIEST
+    known: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in ("pseudo", "spatial"):
@@ -120,6 +121,11 @@ class Consistency:
                 item = self.parameters.items[k]
                 yield Block(f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
                             np.ones((1, 1)), np.zeros(1), np.ones(1))
+        for name, value in self.known.items():
+            item = self.parameters.items[self.parameters.index(name)]
+            yield Block(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
+                        np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
+                        np.array([1.0 / max(1.0, abs(value))]), item.part)
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:
@@ -141,6 +147,13 @@ class Consistency:
         if limit.high is not None:
             yield Block(MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
                         np.array([limit.high]), balance, body)
+
+    def with_known(self, theta: Array) -> Array:
+        """The same vector with what is known in place to the last digit, which solvers miss by their tolerance."""
+        exact = theta.copy()
+        for name, value in self.known.items():
+            exact[self.parameters.index(name)] = value
+        return exact
 
     # -- one full vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:

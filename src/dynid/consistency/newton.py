@@ -31,7 +31,7 @@ def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array
 
 
 def _minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
-    free = _free(barrier.consistency, len(start))
+    free = free_moves(barrier.consistency)
     normal = matrix.T @ matrix
     theta, error = start.copy(), matrix @ start - rho
     state = _Multipliers.at(barrier, theta, normal, matrix.T @ error, free)
@@ -135,12 +135,12 @@ class _Multipliers:
         return _Multipliers(self.barrier, matrices, self.planes + length * changes.planes)
 
 
-def _free(consistency: Consistency, size: int) -> Array | None:
+def free_moves(consistency: Consistency) -> Array | None:
     """Moves (parameters, k) that keep all equalities; None when there are none."""
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None
-    rows = np.zeros((len(equalities), size))
+    rows = np.zeros((len(equalities), len(consistency.parameters)))
     for k, block in enumerate(equalities):
         rows[k, block.columns] = block.rows[0]
     return np.asarray(null_space(rows))

@@ -11,7 +11,7 @@ much: rows of a log are worth as many independent ones as their residuals' corre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point
-from dynid.consistency.newton import minimise
+from dynid.consistency.newton import free_moves, minimise
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 
@@ -82,12 +82,22 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
 @dataclass(frozen=True, eq=False)
 class PriorFit:
     """Best parameters with a prior of some strength. information (parameters, parameters): Hessian of half the
-    misfit and of the prior there. evidence: log of the probability of the data, up to a constant of the data alone."""
+    misfit and of the prior there. evidence: log of the probability of the data, up to a constant of the data alone.
+    free (parameters, k): moves that keep what is known; None for all."""
 
     theta: Array
     strength: float
     information: Array
     evidence: float
+    free: Array | None = None
+
+    @property
+    def spread(self) -> Array:
+        """Covariance (parameters, parameters), zero for what is known."""
+        if self.free is None:
+            return np.asarray(np.linalg.pinv(self.information, rcond=1e-14, hermitian=True))
+        inner = np.linalg.pinv(self.free.T @ self.information @ self.free, rcond=1e-14, hermitian=True)
+        return np.asarray(self.free @ inner @ self.free.T)
 
 
 def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
@@ -99,7 +109,8 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     p0 = nominal.matrices
     pull = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
     theta, normal = inside_start(consistency, nominal), matrix.T @ matrix
-    found = []
+    free, found = free_moves(consistency), []
+    held = _held_volume(consistency, pull, nominal, free)
     for strength in sorted(strengths, reverse=True):
         barrier = Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE)
         theta = minimise(matrix, rho, barrier, theta)
@@ -107,10 +118,32 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
         information = hessian + normal
         error = matrix @ theta - rho
         value = barrier.value(theta)
-        evidence = -0.5 * float(error @ error) - value - 0.5 * log_determinant(information) - sum(
-            _log_integral(strength, p) for p in p0)
-        found.append(PriorFit(theta, float(strength), information, evidence))
+        evidence = -0.5 * float(error @ error) - value - 0.5 * log_determinant(_within(information, free)) - sum(
+            _log_integral(strength, p) for p in p0) - held(strength)
+        found.append(PriorFit(theta, float(strength), information, evidence, free))
     return found
+
+
+def _within(matrix: Array, free: Array | None) -> Array:
+    return matrix if free is None else free.T @ matrix @ free
+
+
+def _held_volume(consistency: Consistency, pull: Array, nominal: Nominal,
+                 free: Array | None) -> Callable[[float], float]:
+    """By how much the logarithm of the prior's integral changes when some parameters are held, for a strength: that of
+    a normal with the prior's own curvature at the nominal model."""
+    if free is None:
+        return lambda strength: 0.0
+    barrier = Barrier(consistency, pull, np.ones(len(nominal.matrices)), 0.0)
+    places = consistency.places.ravel()
+    curvature = barrier.derivatives(nominal.theta)[1][np.ix_(places, places)]
+    inside = free[places]
+    left, size, _ = np.linalg.svd(inside, full_matrices=False)
+    moves = left[:, size > 1e-9]
+    fewer = len(places) - moves.shape[1]
+    change = 0.5 * (log_determinant(curvature) - log_determinant(moves.T @ curvature @ moves)) \
+        - 0.5 * fewer * np.log(2.0 * np.pi)
+    return lambda strength: change + 0.5 * fewer * float(np.log(strength))
 
 
 def best_strength(fits: Sequence[PriorFit]) -> PriorFit:
@@ -136,17 +169,21 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
     return rows, rows @ nominal.theta
 
 
-def euclidean_fits(matrix: Array, rho: Array, rows: Array, values: Array,
+def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
     """The same for the normal prior, without the set (the evidence is then exact); what has no prior is free."""
+    free = free_moves(consistency)
+    fixed = consistency.with_known(np.zeros(matrix.shape[1]))
+    moves = np.eye(matrix.shape[1]) if free is None else free
     found = []
     for strength in sorted(strengths, reverse=True):
         information = matrix.T @ matrix + strength * rows.T @ rows
-        theta, *_ = np.linalg.lstsq(np.vstack([matrix, np.sqrt(strength) * rows]),
-                                    np.concatenate([rho, np.sqrt(strength) * values]), rcond=None)
-        misfit = float(np.sum((matrix @ theta - rho) ** 2) + strength * np.sum((rows @ theta - values) ** 2))
-        evidence = 0.5 * len(rows) * np.log(strength) - 0.5 * misfit - 0.5 * log_determinant(information)
-        found.append(PriorFit(theta, float(strength), information, evidence))
+        tall, right = np.vstack([matrix, np.sqrt(strength) * rows]), np.concatenate([rho, np.sqrt(strength) * values])
+        step, *_ = np.linalg.lstsq(tall @ moves, right - tall @ fixed, rcond=None)
+        theta = fixed + moves @ step
+        misfit = float(np.sum((tall @ theta - right) ** 2))
+        evidence = 0.5 * len(rows) * np.log(strength) - 0.5 * misfit - 0.5 * log_determinant(_within(information, free))
+        found.append(PriorFit(theta, float(strength), information, evidence, free))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from dynid.estimate import (
     consistent,
+    consistent_others,
+    consistent_ridge,
     direct,
     instrumental,
     kalman,
@@ -15,8 +17,9 @@ from dynid.estimate import (
 )
 from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.problem import Problem, identify, method, methods
+from dynid.estimate.problem import Method, Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Problem", "Removal", "consistent", "direct", "essential", "identify",
+__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "consistent", "consistent_others",
+           "consistent_ridge", "direct", "essential", "identify",
            "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
            "robust", "separable", "total"]

@@ -26,21 +26,14 @@ from dynid.estimate.closed_loop import (
 )
 from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
+from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
 from dynid.estimate.iteration import Past, Solved, Values, iterate
-from dynid.estimate.least_squares import (
-    Solution,
-    diagnostics,
-    honest_covariance,
-    joint_weights,
-    naive_covariance,
-    solve,
-)
+from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.regression import Regression, Stacked, fold
-from dynid.regression.residuals import Correlation
+from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.simulation import Controller
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
@@ -50,7 +43,7 @@ _CONTRACTING = 0.4  # share of the last change below which an iteration needs no
 Solver = Callable[[Regression, Stacked], Values]
 
 
-@method("didim", "torques of the simulated closed loop fitted to the measured ones")
+@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data"})
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
@@ -65,7 +58,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
-@method("pc-didim", "didim among physically consistent robots")
+@method("pc-didim", "didim among physically consistent robots", needs={"data"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: Form = "pseudo") -> Estimate:
@@ -114,13 +107,11 @@ class Equations:
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """Of one solution: its equations, the slopes it used, what least squares say of the equations, and the correlation
-    of the residuals where the torques have settled."""
+    """Of one solution: its equations, the slopes it used, and what least squares say of the equations."""
 
     equations: Equations
     slopes: Array | None
     solution: Solution
-    correlation: Correlation | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +154,13 @@ class DirectInverse:
                                    equations.weights, _deviations(equations, free))
             found = self.solver(regression, linearised(stacked, slopes, here))
             change = _change(stacked, found.beta, here)
-        solution, covariance, correlation = replace(free, beta=found.beta), None, None
+        solution, covariance = replace(free, beta=found.beta), None
         if slopes is not None and change <= self.options.tolerance:
-            covariance, correlation = _covariance(self.problem, equations, solution, slopes)
+            covariance = _covariance(solution, _noise(self.problem, equations, solution), slopes)
         facts = {"simulated_relative_error": regression.relative_error(found.beta),
                  "tracking_error": tracking(self.loop.logs, state.run.motions)}
         move = found.beta if past.last is None else found.beta - past.last.beta
-        return Solved(found, move, change, covariance, facts, Detail(equations, slopes, solution, correlation))
+        return Solved(found, move, change, covariance, facts, Detail(equations, slopes, solution))
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
         equations = found.detail.equations
@@ -183,7 +174,8 @@ class DirectInverse:
         """The simulated motion with the measured torques, in the rows that count."""
         samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
                         in zip(self.loop.logs, state.run.motions, rows, strict=True))
-        regression = fold(self.problem.model, samples, base=self.problem.base, blocks=1, threads=self.problem.threads)
+        equations = TorqueEquations.of(self.problem.model, samples, self.problem.base)
+        regression = fold(equations, blocks=1, threads=self.problem.threads)
         return Equations(samples, rows, regression, joint_weights(regression))
 
     def _moving_rows(self, state: State) -> list[Bools]:
@@ -238,28 +230,32 @@ def _deviations(equations: Equations, free: Solution) -> Array:
     return np.where(sizes > 0.0, sizes, 1e-6)
 
 
-def _covariance(problem: Problem, equations: Equations, solution: Solution, slopes: Array
-                ) -> tuple[Array, Correlation | None]:
-    """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion, and what C is from."""
-    inner = replace(problem, regression=equations.regression, samples=equations.samples)
-    covariance, correlation = honest_covariance(inner, solution, equations.weights)
+def _noise(problem: Problem, equations: Equations, solution: Solution) -> Noise:
+    """What the noise does to the equations of the simulated motion."""
+    inner = replace(problem, regression=equations.regression, data=equations.samples)
+    return noise(inner, solution, equations.weights)
+
+
+def _covariance(solution: Solution, found: Noise, slopes: Array) -> Array:
+    """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion."""
     kept = np.flatnonzero(solution.identified)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
-    return back @ covariance @ back.T, correlation
+    return back @ found.covariance(solution) @ back.T
 
 
 def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> Estimate:
     procedure = DirectInverse.of(problem, name, options, solver)
     end = iterate(procedure, options.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail
-    inner = replace(problem, regression=detail.equations.regression, samples=detail.equations.samples)
-    facts = diagnostics(inner, detail.solution, detail.equations.weights, end.covariance, detail.correlation)
-    facts |= closed_loop_facts(procedure.loop, end.history, procedure.dropped)
-    facts["simulated_relative_error"] = facts["relative_error"]
-    facts["relative_error"] = problem.regression.relative_error(values.beta)
-    facts["relative_error_per_joint"] = problem.regression.relative_errors(values.beta).tolist()
+    inner = replace(problem, regression=detail.equations.regression, data=detail.equations.samples)
+    fitted = diagnostics(inner, detail.solution, detail.equations.weights, end.covariance,
+                         _noise(problem, detail.equations, detail.solution),
+                         **closed_loop_facts(procedure.loop, end.history, procedure.dropped))
+    facts = {"simulated_relative_error": fitted.relative_error,
+             "relative_error": problem.regression.relative_error(values.beta),
+             "relative_error_per_joint": problem.regression.relative_errors(values.beta).tolist()}
     if values.theta is not None:
         facts["consistent"] = True
     return Estimate(name, problem.model, problem.base, values.beta, end.covariance, detail.solution.identified,
-                    values.theta, facts)
+                    values.theta, diagnostics=fitted.with_facts(facts))

@@ -11,8 +11,10 @@ from scipy.stats import f as f_distribution
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.covariance import noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import joint_weights, linear_estimate, noise_matrix, solve, stack_enough
+from dynid.estimate.least_squares import linear_estimate
+from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
@@ -62,7 +64,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     weights = joint_weights(regression) if weights is None else np.asarray(weights, dtype=float)
     stacked = stack_enough(regression, weights)
     full = solve(regression, stacked)
-    middle, found = noise_matrix(problem, full, weights)
+    noisy = noise(problem, full, weights)
+    found = noisy.correlation
     count = float(sum(regression.rows))
     if found is not None and rows == "effective":
         share = found.effective / np.maximum(found.rows, 1.0)
@@ -74,7 +77,7 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
                                "record a longer motion")
     removed = [Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.identified)]
     kept, rest = first, stacked.select(first).rest
-    for fewer, c, deviation, misfit in _one_at_a_time(stacked, middle, first):
+    for fewer, c, deviation, misfit in _one_at_a_time(stacked, noisy.middle, first):
         gone = len(first) - len(fewer)
         statistic = float((misfit - rest) / rest * free / gone) if rest > 0 else np.inf
         if criterion == "deviation" and deviation <= threshold:
@@ -86,8 +89,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     reduced = replace(problem, regression=regression.select(kept))
     before = regression.relative_error(full.beta)
     facts = {"criterion": criterion, "removed": [removal.name for removal in removed], "relative_error_before": before}
-    estimate = linear_estimate(reduced, "wls", weights, {"essential": facts})
-    return Essential(estimate.names, tuple(removed), estimate, before, estimate.diagnostics["relative_error"])
+    estimate = linear_estimate(reduced, "wls", weights, essential=facts)
+    return Essential(estimate.names, tuple(removed), estimate, before, estimate.diagnostics.relative_error)
 
 
 def _one_at_a_time(stacked: Stacked, middle: Array, kept: Ints) -> Iterator[tuple[Ints, int, float, float]]:

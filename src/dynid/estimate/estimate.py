@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
+from dynid.errors import ModelError
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.model import LinearModel
-from dynid.regression import BaseParameters
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.residuals import Residuals, residuals, torque_sums
+
+# How deviations were found: from residuals correlated in time, by leaving blocks of time out, as if rows were
+# independent, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
+Uncertainty = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +30,8 @@ class Estimate:
     values (base,), covariance (base, base): one-sigma deviations are `std`. identified (base,): False where the data
     say nothing of a parameter; its value is then whatever the method fell back to and its deviation is infinite.
     theta (parameters,): all standard parameters, where the method gives them; the values are then their combinations.
-    diagnostics: numbers of the fit (see `dynid.estimate.diagnostics`). provenance: what repeats it.
+    diagnostics: numbers of the fit. uncertainty: how the covariance was found, see `dynid.estimate.covariance`;
+    freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it.
     """
 
     method: str
@@ -32,12 +41,19 @@ class Estimate:
     covariance: Array
     identified: Bools
     theta: Array | None = None
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Diagnostics = field(kw_only=True)
+    uncertainty: Uncertainty = "correlated"
+    freedom: float = np.inf
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.base.names
+
+    @property
+    def known(self) -> dict[str, float]:
+        """Standard parameters whose values were given as exact, by name."""
+        return dict(self.base.known)
 
     @property
     def std(self) -> Array:
@@ -50,9 +66,18 @@ class Estimate:
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
+    def conf_int(self, level: float = 0.95) -> Array:
+        """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""
+        from scipy.special import ndtri, stdtrit
+        if not 0.0 < level < 1.0:
+            raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
+        share = 0.5 * (1.0 + level)
+        reach = float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share)) * self.std
+        return np.column_stack([self.values - reach, self.values + reach])
+
     @property
     def full(self) -> Array:
-        """A full vector (parameters,) with the same torques: `theta`, or the base values with zeros for the rest."""
+        """A full vector (parameters,) with the same torques: `theta`, or the base values, what is known, and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
@@ -62,14 +87,51 @@ class Estimate:
             return inverse(self.full, q, dq, ddq)
         return self.model.regressor(*(np.asarray(x, dtype=float) for x in (q, dq, ddq))) @ self.full
 
+    def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
+        """Measured and predicted torques of each log in the rows that regression uses."""
+        return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
+
+    def score(self, samples: Samples | Sequence[Samples]) -> float:
+        """Share of the torques' variation, each joint's about its own mean, that is explained: 1 is all of it."""
+        total = np.sum([torque_sums(one) for one in self.residuals(samples)], axis=0)
+        variation = float(np.sum(total[:, 0] - total[:, 1] ** 2 / np.maximum(total[:, 5], 1.0)))
+        return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
+
     def with_provenance(self, **facts: Any) -> Estimate:
         """The same estimate with more said about where it comes from."""
         return replace(self, provenance={**self.provenance, **facts})
+
+    # -- for people ------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        error = self.diagnostics.relative_error
+        return (f"<Estimate by {self.method}: {int(self.identified.sum())} of {len(self.values)} base parameters, "
+                f"relative error {error:.3g} %, deviations: {self.uncertainty}>")
 
     def summary(self) -> str:
         """A table that can be pasted into a paper."""
         from dynid.estimate.summary import summary
         return summary(self)
+
+    def _repr_html_(self) -> str:
+        from dynid.estimate.summary import summary_html
+        return summary_html(self)
+
+    def to_frame(self) -> Any:
+        """A pandas table, a row a base parameter: value, std, relative_std, low and high of 95 %, unit, expression."""
+        from dynid.estimate.summary import to_frame
+        return to_frame(self)
+
+    # -- files -----------------------------------------------------------------------------------
+    def save(self, path: str | Path) -> None:
+        """To an .npz file, whole or not at all: values with their whole covariance, and how they were found."""
+        from dynid.estimate.store import save
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> Estimate:
+        """From an .npz file, for the model it is of."""
+        from dynid.estimate.store import load
+        return load(path, model)
 
     def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
                 unchecked: bool = False) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dynid.estimate.closed_loop import (
     tracking,
 )
 from dynid.estimate.consistent import consistency_of, filled
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import (
     WINDOW,
@@ -45,7 +46,7 @@ from dynid.estimate.instruments import (
 from dynid.estimate.iteration import Past, Solved, Values, iterate
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.regression.fold import Layout
+from dynid.regression.equations import Layout
 from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
@@ -54,7 +55,7 @@ _INSIDE = 0.003  # share of the squares that noise is worth which may be spent o
 _NEAREST = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
 
 
-@method("iv", "instrumental variables from the simulated closed loop")
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data"})
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
@@ -71,7 +72,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
 
 
-@method("pc-iv", "instrumental variables among physically consistent robots")
+@method("pc-iv", "instrumental variables among physically consistent robots", needs={"data"}, gives={"theta"})
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
@@ -249,21 +250,14 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
         raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
                                "all; the simulated loop is not the machine's: check its controller and reference")
     facts = closed_loop_facts(procedure.loop, end.history, options.dropped(procedure.loop.settling))
-    facts |= _facts(problem, values, detail) | {"instruments": source, "notes": [*facts["notes"], *end.state.notes]}
+    facts["notes"] += end.state.notes
+    if values.theta is not None:
+        facts["consistent"] = True
     identified = np.zeros(len(problem.base), dtype=bool)
     identified[detail.projected.kept] = True
-    return Estimate(name, problem.model, problem.base, values.beta, end.covariance, identified, values.theta, facts)
-
-
-def _facts(problem: Problem, values: Values, detail: Detail) -> dict[str, Any]:
-    """Diagnostics of the last solution."""
-    regression, beta = problem.regression, values.beta
-    facts: dict[str, Any] = {
-        "relative_error": regression.relative_error(beta),
-        "relative_error_per_joint": regression.relative_errors(beta).tolist(),
-        "simulated_relative_error": detail.low.relative_error, "rank": len(detail.projected.kept),
-        "condition": detail.projected.condition, "rows_per_joint": list(regression.rows),
-        "weights": detail.weights.tolist(), "joints": list(regression.joints),
-        "residual_deviation_per_joint": detail.low.deviation.tolist(),
-    }
-    return facts if values.theta is None else {**facts, "consistent": True}
+    fitted = Diagnostics.of_fit(
+        problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
+        weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
+        residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
+    return Estimate(name, problem.model, problem.base, values.beta, end.covariance, identified, values.theta,
+                    diagnostics=fitted, uncertainty="instruments")

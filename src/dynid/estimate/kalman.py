@@ -20,12 +20,13 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.regression.fold import triangular
-from dynid.regression.residuals import autocovariance
+from dynid.regression.correlation import autocovariance
+from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
@@ -35,7 +36,7 @@ _BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is b
 _CAUTION = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too far for the slopes of a light arm
 
 
-@method("ekf", "extended Kalman filter on state and parameters")
+@method("ekf", "extended Kalman filter on state and parameters", needs={"data"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
@@ -48,7 +49,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
     return _estimate(problem, "ekf", _extended_step, options)
 
 
-@method("ukf", "unscented Kalman filter on state and parameters")
+@method("ukf", "unscented Kalman filter on state and parameters", needs={"data"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
@@ -207,7 +208,7 @@ class Filter:
         """Through all logs, again and again, from base values first (base,) and their deviation, a share of what each
         could explain alone; refused where it ends far from what least squares explain."""
         problem, beta = self.problem, first
-        regression, alone = problem.regression, problem.alone()
+        regression, alone = problem.regression, problem.lone_values()
         scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
         history: list[dict[str, Any]] = []
         for _ in range(self.options.passes):
@@ -215,14 +216,12 @@ class Filter:
             beta = belief.mean
             history.append({"values": beta.tolist(), "relative_error": regression.relative_error(beta)})
             self._refuse_lost(history[-1]["relative_error"])
-        facts = {"relative_error": regression.relative_error(beta), "iterations": len(history), "converged": True,
-                 "relative_error_per_joint": regression.relative_errors(beta).tolist(), "history": history,
-                 "rank": len(beta), "rows_per_joint": list(regression.rows), "joints": list(regression.joints),
-                 "start_deviation": deviation, "innovation_power": power,
-                 "deviation": f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the white noise "
-                              "it expects"}
+        facts = Diagnostics.of_fit(
+            regression, beta, rank=len(beta), iterations=len(history), converged=True, history=history,
+            start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
+            "for innovations that are not the white noise it expects")
         return Estimate(self.name, problem.model, problem.base, beta, power * belief.factor @ belief.factor.T,
-                        alone > 0, diagnostics=facts)
+                        alone > 0, diagnostics=facts, uncertainty="innovations")
 
     def _once(self, belief: Belief) -> tuple[Belief, float]:
         """Base parameters after all logs, and the largest slow power of an innovation."""
@@ -267,7 +266,7 @@ class Filter:
 
 def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Estimate:
     """The estimate of a filter; one that goes astray is run again with a start that is held to be surer."""
-    parts = problem.as_logged(name)
+    parts = problem.as_logged()
     if options.passes < 1 or not options.start_deviation > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero")
     least = weighted_least_squares(problem).values

@@ -8,25 +8,19 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.covariance import diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import (
-    Solution,
-    diagnostics,
-    honest_covariance,
-    joint_weights,
-    naive_covariance,
-    solve,
-    stack_enough,
-)
+from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, fold
+from dynid.regression.equations import Mixed
 from dynid.regression.residuals import residuals
 
 _EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 _CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may not be one and the same
 
 
-@method("ml", "maximum likelihood with the full covariance between joints")
+@method("ml", "maximum likelihood with the full covariance between joints", needs={"data"})
 def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2) -> Estimate:
     """Generalised least squares and the covariance S of the joints' residuals in turn, until neither changes.
 
@@ -37,19 +31,17 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     moves more than `tolerance` of its deviation. The stated covariance counts the whitened residuals' correlation in
     time.
     """
-    problem.need_samples("ml")
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
     ones, deviations = np.ones(problem.model.dof), np.sqrt(np.diag(spread))
-    covariance, found = honest_covariance(replace(problem, regression=regression), solution, ones,
-                                          mix=_whitener(spread))
-    facts = diagnostics(problem, solution, 1.0 / deviations, covariance, found,
-                        naive_covariance(regression, solution, ones))
-    rows = regression.rows[0]
-    facts |= {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
-              "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()),
-              "iterations": steps, "converged": steps < iterations}
+    found = noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)), regression=regression)
+    covariance, rows = found.covariance(solution), regression.rows[0]
+    facts = diagnostics(
+        problem, solution, 1.0 / deviations, covariance, found, naive_covariance(regression, solution, ones),
+        residual_correlation=(spread / np.outer(deviations, deviations)).tolist(), common_rows=rows,
+        log_likelihood=_log_likelihood(spread, rows, regression.misfits(solution.beta).sum()),
+        iterations=steps, converged=steps < iterations)
     return Estimate("ml", problem.model, problem.base, solution.beta, covariance, solution.identified,
-                    diagnostics=facts)
+                    diagnostics=facts, uncertainty=found.uncertainty)
 
 
 def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:
@@ -57,8 +49,8 @@ def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Sol
     solution = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     for step in range(1, iterations + 1):
         spread = _residual_covariance(problem, solution.beta)
-        regression = fold(problem.model, problem.samples, base=problem.base, blocks=1, mix=_whitener(spread),
-                          threads=problem.threads)
+        regression = fold(Mixed(problem.equations, _whitener(spread)), blocks=1, threads=problem.threads)
+        regression = replace(regression, prior=problem.regression.prior)
         before = solution.beta
         solution = solve(regression, stack_enough(regression, np.ones(regression.dof)))
         moved, unit = np.abs(solution.beta - before), np.sqrt(np.diag(solution.inverse))
@@ -75,7 +67,7 @@ def _whitener(spread: Array) -> Array:
 
 def _residual_covariance(problem: Problem, beta: Array) -> Array:
     """Covariance S (dof, dof) of the residuals in the rows where all joints are kept."""
-    series = [residuals(problem.model, part, problem.base, beta, threads=problem.threads) for part in problem.samples]
+    series = residuals(problem.equations, beta, threads=problem.threads)
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
     if len(common) <= problem.model.dof:
         raise NotPossibleError(f"only {len(common)} rows have the equations of all joints, and method 'ml' learns from "

@@ -11,6 +11,7 @@ from scipy.signal import oaconvolve
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop import Log, Loop, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
@@ -19,7 +20,7 @@ from dynid.estimate.iteration import stopping
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
-from dynid.regression.residuals import autocovariance
+from dynid.regression.correlation import autocovariance
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
@@ -40,7 +41,7 @@ class Options:
     transient: float | None
 
 
-@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones")
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -52,7 +53,7 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
     return _gauss_newton(problem, "cloe", "position", options)
 
 
-@method("clie", "input error in closed loop: simulated torques fitted to the measured ones")
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
@@ -147,7 +148,7 @@ class Fitted:
 
 def _gauss_newton(problem: Problem, name: str, output: Output, options: Options) -> Estimate:
     beta = _first(problem, options)
-    loop = make_loop(replace(problem, samples=problem.as_logged(name)), name, options.controller, options.step)
+    loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
     dropped = loop.settling if options.transient is None else options.transient
     fitting = Fitting(problem, loop, output, dropped, _scales(problem, beta))
     history: list[dict[str, Any]] = []
@@ -201,7 +202,7 @@ def _first(problem: Problem, options: Options) -> Array:
 
 def _scales(problem: Problem, beta: Array) -> Array:
     """A size for each base parameter: a hundredth of the torque it could explain alone, or its own value."""
-    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.alone()), 1e-12)
+    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
 def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: list[dict[str, Any]]) -> Estimate:
@@ -212,14 +213,11 @@ def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: l
     inverse = np.zeros_like(normal)
     inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
     covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
-    facts = closed_loop_facts(fitting.loop, history, fitting.dropped) | {
-        "relative_error": problem.regression.relative_error(beta),
-        "relative_error_per_joint": problem.regression.relative_errors(beta).tolist(),
-        "tracking_error": tracking(fitting.loop.logs, fitting.runs(beta)), "rank": int(seen.sum()),
-        "weights": here.weights.tolist(),
-        "condition": float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
-        "rows_per_joint": [rows] * dof, "joints": list(problem.regression.joints),
-    }
+    facts = Diagnostics.of_fit(
+        problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
+        condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
+        tracking_error=tracking(fitting.loop.logs, fitting.runs(beta)),
+        **closed_loop_facts(fitting.loop, history, fitting.dropped))
     return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
 
 

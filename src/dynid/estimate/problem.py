@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,67 +16,83 @@ from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
-from dynid.regression import BaseParameters, Regression, base_parameters, fold
+from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.fold import Progress
+from dynid.regression.known import Prior, check_known
 from dynid.simulation import Controller
+
+KnownValues = Mapping[str, Known | float | tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, the fold of the data on its base parameters, and the samples themselves for methods that look twice.
+    """A model, the data, and the fold of all of them on the model's base parameters.
 
-    samples: empty when only a saved fold is at hand. nominal (parameters,): values the user starts from, if any.
-    recordings: the logs behind the samples, one each, for the references that closed-loop methods simulate with.
-    controller: the machine's control law, if known.
+    data: the logs that were folded, each as samples that can be gone through again, in memory or in a file; empty when
+    only a saved fold is at hand. nominal (parameters,): values the user starts from, if any. recordings: the logs
+    behind the data, one each, for the references that closed-loop methods simulate with. controller: the machine's
+    control law, if known.
     """
 
     model: LinearModel
     regression: Regression
-    samples: tuple[Samples, ...] = ()
+    data: tuple[Samples, ...] = ()
     nominal: Array | None = None
     threads: int | None = None
     progress: Progress | None = None
     recordings: tuple[Recording, ...] = ()
     controller: Controller | None = None
 
+    def __post_init__(self) -> None:
+        if self.data and rows_of(self.data) != self.regression.rows:
+            raise ModelError(f"the fold has {sum(self.regression.rows)} equations, the data "
+                             f"{sum(rows_of(self.data))}: a problem's data are those that were folded, all of them")
+
     @property
     def base(self) -> BaseParameters:
         return self.regression.base
 
+    @cached_property
+    def equations(self) -> TorqueEquations:
+        """The data's rows, for methods that fold them anew."""
+        return TorqueEquations.of(self.model, self.data, self.base)
+
     @staticmethod
-    def of(model: LinearModel, samples: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
-           nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
+    def of(model: LinearModel, data: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
+           known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
            progress: Progress | None = None, recordings: Recording | Sequence[Recording] = (),
            controller: Controller | None = None) -> Problem:
-        """Fold samples for a model. nominal: default the values the robot's source gives, where it gives all."""
-        parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
+        """Fold data for a model.
+
+        known: standard parameters whose values are known, see `Regression.given`. nominal: default the values the
+        robot's source gives, where it gives all. blocks: stretches of time kept apart.
+        """
+        logs = (data,) if isinstance(data, Samples) else tuple(data)
         base = base_parameters(model) if base is None else base
-        regression = fold(model, parts, base=base, blocks=blocks, threads=threads, progress=progress)
+        facts = check_known(base, known or {})
+        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        regression = fold(TorqueEquations.of(model, logs, base), blocks=blocks, threads=threads, progress=progress)
+        prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
-        logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
-        if logs and len(logs) != len(parts):
-            raise ModelError(f"{len(logs)} recordings were given for {len(parts)} sets of samples")
-        return Problem(model, regression, parts, nominal, threads, progress, logs, controller)
+        behind = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+        if behind and len(behind) != len(logs):
+            raise ModelError(f"{len(behind)} recordings were given for {len(logs)} sets of samples")
+        return Problem(model, regression, logs, nominal, threads, progress, behind, controller)
 
-    def need_samples(self, method: str) -> tuple[Samples, ...]:
-        """The samples, or a refusal that names the method."""
-        if not self.samples:
-            raise ModelError(f"method '{method}' looks at the samples again and cannot work from a saved fold alone")
-        return self.samples
-
-    def as_logged(self, method: str) -> tuple[Samples, ...]:
-        """The samples with positions and torques as they were logged, where the logs are at hand: filtered ones hide
+    def as_logged(self) -> tuple[Samples, ...]:
+        """The data with positions and torques as they were logged, where the logs are at hand: filtered ones hide
         noise they still have, and lag behind a motion that was simulated without the filter."""
-        parts = list(self.need_samples(method))
+        parts = list(self.data)
         for k, log in enumerate(self.recordings):
             q, tau = (at_times(parts[k].t, log.t, x) for x in (log.q, log.tau))
             parts[k] = replace(parts[k], q=q, tau=tau)
         return tuple(parts)
 
-    def alone(self) -> Array:
+    def lone_values(self) -> Array:
         """The value (base,) with which each base parameter alone would make torques as large as the measured ones; zero
         where it makes none."""
-        stacked = self.regression.stack()
+        stacked = self.regression.stack(prior=False)
         norms = np.linalg.norm(stacked.r, axis=0)
         return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
 
@@ -88,39 +105,90 @@ class Problem:
         return self.nominal
 
 
-class Method(Protocol):
-    """method(problem, **options) -> Estimate."""
+def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
+    """Equations of each joint that a fold of these samples counts."""
+    total = np.zeros(data[0].dof, dtype=np.int64)
+    for part in data:
+        step = 1 if part.decimation is None else part.decimation.total
+        for start, stop in part.segments:
+            total += part.keep[start:stop:step].sum(axis=0)
+    return tuple(int(n) for n in total)
 
-    def __call__(self, problem: Problem, **options: Any) -> Estimate: ...
+
+# -- methods by name ---------------------------------------------------------------------------------
+Need = Literal["data", "blocks", "nominal", "shape"]  # beyond the fold
+Gift = Literal["theta", "shape"]  # beyond base parameters
 
 
-_METHODS: dict[str, tuple[Callable[..., Estimate], str]] = {}
+@dataclass(frozen=True)
+class Method:
+    """A method: its name in the literature, what it is in words, what it needs beyond the fold, and what it gives
+    beyond base parameters and their covariance.
+
+    needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
+    parameters, "shape" a model with free shape parameters. gives: "theta" all standard parameters, "shape" another
+    model.
+    """
+
+    name: str
+    title: str
+    function: Callable[..., Estimate]
+    needs: frozenset[Need]
+    gives: frozenset[Gift]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of its options."""
+        return tuple(p.name for p in inspect.signature(self.function).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
-def method(name: str, title: str) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under the name users know; title says it in words."""
+_METHODS: dict[str, Method] = {}
+
+
+def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = ()
+           ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
+    """Register a method under the name users know; title says it in words. needs, gives: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if name in _METHODS:
             raise ModelError(f"there is already a method called '{name}'")
-        _METHODS[name] = (function, title)
+        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives))
         return function
     return register
 
 
-def methods() -> dict[str, str]:
-    """All methods: name and title."""
-    return {name: title for name, (_, title) in _METHODS.items()}
+def methods() -> dict[str, Method]:
+    """All methods by name."""
+    return dict(_METHODS)
 
 
-def identify(problem: Problem, name: str = "wls", options: Mapping[str, Any] | None = None) -> Estimate:
-    """Run a method by name; unknown names and options are refused with what there is."""
+def find_method(name: str) -> Method:
+    """A method by name; an unknown name is refused with what there is."""
     if name not in _METHODS:
         raise ModelError(f"there is no method '{name}'; there are {', '.join(_METHODS)}")
-    function, _ = _METHODS[name]
-    given = dict(options or {})
-    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for option in given:
-        if option not in known:
-            raise ModelError(f"method '{name}' has no option '{option}'; it has {', '.join(known) or 'none'}")
-    estimate = function(problem, **given)
-    return estimate.with_provenance(options=given, sources=list(problem.regression.sources))
+    return _METHODS[name]
+
+
+def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "wls", *,
+             known: KnownValues | None = None, **options: Any) -> Estimate:
+    """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
+
+    problem: a model with its data, or a `Problem` that has both. known: standard parameters whose values are known,
+    see `Regression.given`. options: of the method; unknown ones are refused with what there is.
+    """
+    chosen = find_method(method)
+    for option in options:
+        if option not in chosen.options:
+            raise ModelError(f"method '{method}' has no option '{option}'; it has "
+                             f"{', '.join(chosen.options) or 'none'}")
+    if not isinstance(problem, Problem):
+        if data is None:
+            raise ModelError("identify needs data beside a model: identify(model, samples)")
+        problem = Problem.of(problem, data, known=known)
+    elif data is not None or known is not None:
+        raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
+    if "data" in chosen.needs and not problem.data:
+        raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
+    if "nominal" in chosen.needs:
+        problem.need_nominal(method)
+    estimate = chosen.function(problem, **options)
+    return estimate.with_provenance(options=options, sources=list(problem.regression.sources))

@@ -9,8 +9,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import diagnostics, honest_covariance, joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
@@ -19,7 +20,7 @@ RULES = ("one-deviation", "minimum")
 _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
 
 
-@method("ridge", "least squares pulled toward the nominal model")
+@method("ridge", "least squares pulled toward the nominal model", needs={"nominal", "blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
     """All standard parameters: min sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
@@ -50,14 +51,15 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     theta = pull.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=pull.inverse(strength))
-    noise, found = honest_covariance(problem, solution, weights)
-    wrong = max(1.0 / np.sqrt(strength), pull.seen_deviation(noise, strength))
-    covariance = noise + pull.bias(strength, wrong)
-    facts = diagnostics(problem, solution, weights, covariance, found) | facts
+    found = noise(problem, solution, weights)
+    by_noise = found.covariance(solution)
+    wrong = max(1.0 / np.sqrt(strength), pull.seen_deviation(by_noise, strength))
+    covariance = by_noise + pull.bias(strength, wrong)
     facts |= {"strength": float(strength), "nominal_wrong_by": float(wrong),
-              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(noise), 0.0)).tolist()}
+              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist()}
     return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
-                    diagnostics=facts)
+                    diagnostics=diagnostics(problem, solution, weights, covariance, found, **facts),
+                    uncertainty=found.uncertainty, freedom=found.freedom)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,18 +9,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.estimate.covariance import diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import (
-    Solution,
-    diagnostics,
-    honest_covariance,
-    joint_weights,
-    naive_covariance,
-    solve,
-    stack_enough,
-)
+from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import fold
+from dynid.regression.equations import Weighted
 from dynid.regression.residuals import residuals
 
 _NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one
@@ -56,7 +50,7 @@ def tukey(tuning: float = 4.685) -> Loss:
 LOSSES: dict[str, Callable[..., Loss]] = {"tukey": tukey, "huber": huber}
 
 
-@method("irls", "robust least squares, each row weighted by its own residual")
+@method("irls", "robust least squares, each row weighted by its own residual", needs={"data"})
 def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
                          tolerance: float = 1e-2) -> Estimate:
     """Iteratively reweighted least squares for torques with outliers.
@@ -73,7 +67,6 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
         raise ModelError(f"method 'irls' has no loss '{loss}'; it has {', '.join(LOSSES)}")
     if tuning is not None and not tuning > 0:
         raise ModelError(f"the tuning of method 'irls' must be above zero, got {tuning}")
-    problem.need_samples("irls")
     chosen = LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     start, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _ROUGHLY)
@@ -84,15 +77,17 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
     slopes = np.array([chosen.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
     bread = solve(problem.regression, problem.regression.stack(weights * np.sqrt(np.maximum(slopes, _LEAST_SLOPE))))
     felt = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
-    covariance, found = honest_covariance(problem, felt, weights, influence=lambda r: r * chosen.weight(r / scale))
-    variances = [0.0 if found is None else found.autocovariance[j][0] for j in range(problem.model.dof)]
+    found = noise(problem, felt, weights, influence=lambda r: r * chosen.weight(r / scale))
+    covariance = found.covariance(felt)
+    assert found.correlation is not None  # there are data
+    variances = [c[0] for c in found.correlation.autocovariance]
     naive = naive_covariance(problem.regression, felt, weights, variances)
-    facts = diagnostics(problem, felt, weights, covariance, found, naive)
-    facts |= {"loss": loss, "tuning": chosen.tuning, "noise_deviation_per_joint": scale.tolist(),
-              "outlier_share_per_joint": [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0
-                                          for u in in_deviations],
-              "iterations": steps, "converged": steps < iterations}
-    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, felt.identified, diagnostics=facts)
+    facts = diagnostics(
+        problem, felt, weights, covariance, found, naive, loss=loss, tuning=chosen.tuning,
+        noise_deviation_per_joint=scale.tolist(), iterations=steps, converged=steps < iterations,
+        outlier_share_per_joint=[float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations])
+    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, felt.identified, diagnostics=facts,
+                    uncertainty=found.uncertainty)
 
 
 def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
@@ -113,17 +108,17 @@ def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solu
     """Least squares with every row weighted by how well beta explains it."""
     columns = [factor.columns for factor in problem.regression.factors]
 
-    def reweight(j: int, rows: Array) -> Array:
+    def weight(j: int, rows: Array) -> Array:
         return np.sqrt(loss.weight((rows[-1] - beta[columns[j]] @ rows[:-1]) / scale[j]))
 
-    regression = fold(problem.model, problem.samples, base=problem.base, blocks=1, reweight=reweight,
-                      threads=problem.threads)
+    regression = fold(Weighted(problem.equations, weight), blocks=1, threads=problem.threads)
+    regression = replace(regression, prior=problem.regression.prior)
     return solve(regression, regression.stack(1.0 / scale))
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
     """Residuals of each joint in the rows that count."""
-    series = [residuals(problem.model, part, problem.base, beta, threads=problem.threads) for part in problem.samples]
+    series = residuals(problem.equations, beta, threads=problem.threads)
     return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.model.dof)]
 
 

@@ -21,21 +21,14 @@ from scipy.ndimage import minimum_filter
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.estimate.covariance import diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import (
-    Solution,
-    diagnostics,
-    honest_covariance,
-    joint_weights,
-    naive_covariance,
-    solve,
-    stack_enough,
-)
+from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.model import LinearModel, Model, Parameter, Parameters
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Regression, base_parameters, fold
-from dynid.regression.fold import fill_columns
+from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.equations import fill_columns
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
@@ -61,7 +54,7 @@ class ShapedModel(LinearModel, Protocol):
     def with_shape(self, values: ArrayLike) -> ShapedModel: ...
 
 
-@method("sls", "separable least squares, the shape of friction found too")
+@method("sls", "separable least squares, the shape of friction found too", needs={"data", "shape"}, gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
     """Weighted least squares in which the free shape parameters of the model are found as well.
@@ -78,7 +71,6 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
                          "free = ['delta', 'alpha']")
     if not span > 1:
         raise ModelError(f"the span of method 'sls' must be above one, got {span}")
-    problem.need_samples("sls")
     form = Form.of(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
@@ -88,20 +80,22 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
 
     b, shape = len(base), np.exp(best.log_shape)
     whole = replace(problem, model=best.model, regression=best.regression)
-    covariance, found = honest_covariance(whole, best.solution, best.weights)
+    found = noise(whole, best.solution, best.weights)
+    covariance = found.covariance(best.solution)
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
-    facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive)
     shown = np.abs(solution.beta) > _SHOWN * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
     shaped = np.array([np.isin(base.independent, form.columns[varies]) for varies in form.varies])
     known = best.solution.identified[b:] & np.any(shaped & shown & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
     at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
-    facts |= {"shape": {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
-                        for i, name in enumerate(model.shape_names)},
-              "iterations": steps, "converged": steps < iterations}
-    return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts)
+    found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
+                   for i, name in enumerate(model.shape_names)}
+    facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive, shape=found_shape,
+                        iterations=steps, converged=steps < iterations)
+    return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts,
+                    uncertainty=found.uncertainty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +234,7 @@ def _base(base: BaseParameters, form: Form, shape: Array) -> BaseParameters:
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, form: Form, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
-    samples = _thinned(problem.samples)
+    samples = _thinned(problem.data)
     found, _, step = _grid(problem, form, samples, center, reach)
     tries = [_grid(problem, form, samples, valley, step) for valley in found]
     best = center.copy()
@@ -297,7 +291,7 @@ def _grid(problem: Problem, form: Form, samples: list[Samples], center: Array,
         sources.append((form.part.with_shape(np.exp(log_shape)), np.array(alike),
                         np.array([candidate[(c, *at)] for c in alike])))
     many = Assembled(form.model.dof, Parameters(tuple(items)), tuple(sources))
-    regression = fold(many, samples, base=many.base, blocks=1, threads=problem.threads)
+    regression = fold(TorqueEquations.of(many, samples, many.base), blocks=1, threads=problem.threads)
     valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(form.model.dof)
     for j, own in joints:
         mine = [(c, positions) for joint, c, positions in columns if joint == j]
@@ -375,7 +369,8 @@ def _descend(problem: Problem, form: Form, base: BaseParameters, log_shape: Arra
 
 def _plain(problem: Problem, form: Form, base: BaseParameters, log_shape: Array) -> Regression:
     """The fold with a given shape."""
-    return fold(form.model.with_shape(np.exp(log_shape)), problem.samples, base=base, blocks=1, threads=problem.threads)
+    shaped = form.model.with_shape(np.exp(log_shape))
+    return fold(TorqueEquations.of(shaped, problem.data, base), blocks=1, threads=problem.threads)
 
 
 def _point(problem: Problem, form: Form, log_shape: Array, plain: Regression, weights: Array) -> Point:
@@ -388,6 +383,6 @@ def _point(problem: Problem, form: Form, log_shape: Array, plain: Regression, we
     model = Assembled(form.model.dof, Parameters((*items, *slopes.parameters.items)), (
         (form.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
         (slopes, np.arange(count), np.arange(b, b + count))))
-    regression = fold(model, problem.samples, base=model.base, blocks=1, threads=problem.threads)
+    regression = fold(TorqueEquations.of(model, problem.data, model.base), blocks=1, threads=problem.threads)
     return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
                  weights)

@@ -1,25 +1,70 @@
-"""An estimate as a table of plain text."""
+"""An estimate as a table: plain text, HTML for notebooks, pandas."""
 
 from __future__ import annotations
 
+from html import escape
+from typing import Any
+
 import numpy as np
 
-from dynid.estimate.estimate import Estimate
+from dynid.errors import ModelError
+from dynid.estimate.estimate import Estimate, Uncertainty
+
+# How deviations were found, as the end of "deviations ...".
+UNCERTAINTY: dict[Uncertainty, str] = {
+    "correlated": "count that residuals are correlated in time",
+    "blocks": "are from leaving blocks of time out, intervals by Student's t",
+    "independent": "take every row for independent, which understates them by an unknown factor",
+    "posterior": "are those of the data and the prior together",
+    "instruments": "count the spectrum of the residuals seen through the instruments",
+    "innovations": "are the filter's, scaled by its innovations",
+}
+
+
+def headline(estimate: Estimate) -> str:
+    """The fit's numbers in one line."""
+    facts = estimate.diagnostics
+    known = f", {len(estimate.known)} known" if estimate.known else ""
+    return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, rank {facts.rank}, relative error "
+            f"{facts.relative_error:.2f} %; deviations {UNCERTAINTY[estimate.uncertainty]}")
+
+
+def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
+    """Name, value, deviation, relative deviation and expression of every base parameter, then what is known."""
+    found = []
+    for name, value, std, relative, known, expression in zip(
+            estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,
+            estimate.base.expressions, strict=True):
+        share = f"{relative:.1f} %" if np.isfinite(relative) and relative < 1e4 else "-"
+        found.append((name, f"{value:.5g}", f"{std:.3g}", share, expression) if known
+                     else (name, "not excited", "", "", expression))
+    return found + [(name, f"{value:.5g}", "known", "", name) for name, value in estimate.known.items()]
 
 
 def summary(estimate: Estimate) -> str:
     """Names, values, deviations and expressions, with the fit's numbers on top."""
-    facts = estimate.diagnostics
-    lines = [f"{estimate.method}: {len(estimate.values)} base parameters, rank {facts.get('rank', '?')}, "
-             f"relative error {facts.get('relative_error', float('nan')):.2f} %"]
-    width = max(len(name) for name in estimate.names)
-    lines += ["", f"{'':{width}}  {'value':>12}  {'deviation':>11}  {'relative':>8}  expression"]
-    for name, value, std, relative, known, expression in zip(
-            estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,
-            estimate.base.expressions, strict=True):
-        if not known:
-            lines.append(f"{name:{width}}  {'not excited':>12}  {'':>11}  {'':>8}  {expression}")
-            continue
-        share = f"{relative:.1f} %" if np.isfinite(relative) and relative < 1e4 else "-"
-        lines.append(f"{name:{width}}  {value:>12.5g}  {std:>11.3g}  {share:>8}  {expression}")
+    table = rows(estimate)
+    width = max(len(row[0]) for row in table)
+    lines = [headline(estimate), "", f"{'':{width}}  {'value':>12}  {'deviation':>11}  {'relative':>8}  expression"]
+    lines += [f"{name:{width}}  {value:>12}  {std:>11}  {share:>8}  {expression}"
+              for name, value, std, share, expression in table]
     return "\n".join(lines)
+
+
+def summary_html(estimate: Estimate) -> str:
+    """The same table for notebooks."""
+    head = "".join(f"<th>{name}</th>" for name in ("", "value", "deviation", "relative", "expression"))
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(estimate))
+    return f"<p>{escape(headline(estimate))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def to_frame(estimate: Estimate) -> Any:
+    """A pandas table, a row a base parameter."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ModelError("a table of pandas needs the package pandas: pip install pandas") from None
+    low, high = estimate.conf_int().T
+    return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,
+                         "low": low, "high": high, "identified": estimate.identified, "unit": estimate.base.units,
+                         "expression": estimate.base.expressions}, index=pd.Index(estimate.names, name="parameter"))

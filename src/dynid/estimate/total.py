@@ -11,10 +11,11 @@ from scipy.linalg import solve_triangular
 from dynid.arrays import Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import Solution, complete, joint_weights, solve, stack_enough
+from dynid.estimate.least_squares import complete
+from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Stacked
-from dynid.regression.fold import triangular
+from dynid.regression.factor import triangular
 
 _TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alone, where the solution runs away
 _OFFSETS = ("Fo", "Fom")  # kinds of parameters whose column is the constant 1
@@ -41,9 +42,8 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     plain = solve(problem.regression, stacked)
     known = _exact_columns(problem, exact) & plain.identified
     solution, smallest = _solve(stacked, plain, known, ratio)
-    extra = {"ratio": ratio, "exact": [problem.base.names[c] for c in np.flatnonzero(known)],
-             "smallest_singular_value": smallest}
-    return complete(problem, "tls", solution, weights, extra)
+    return complete(problem, "tls", solution, weights, ratio=ratio, smallest_singular_value=smallest,
+                    exact=[problem.base.names[c] for c in np.flatnonzero(known)])
 
 
 def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:

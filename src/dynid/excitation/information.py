@@ -13,7 +13,8 @@ from dynid.errors import ModelError
 from dynid.excitation.sensitivity import sensitivity, term_places
 from dynid.model import LinearModel, Model
 from dynid.regression import BaseParameters, Regression
-from dynid.regression.fold import Layout, triangular
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
 from dynid.robot import Robot
 
 

@@ -33,7 +33,7 @@ from dynid.model import (
     Viscous,
 )
 from dynid.model.terms import Place, chosen, coupling_matrix, fill_entries
-from dynid.regression.fold import Layout
+from dynid.regression.equations import Layout
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 

@@ -13,7 +13,7 @@ from numpy.polynomial import legendre
 from scipy.optimize import brentq
 from scipy.signal import butter, oaconvolve, sosfiltfilt
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Ints, like
 
 Segments = Ints
 
@@ -108,7 +108,7 @@ def _gain(window: int, degree: int, f: float) -> float:
 
 
 def _by_column(x: Array, segments: Segments, change: Callable[[Array], Array]) -> Array:
-    out = np.zeros(x.shape)  # rows outside all segments stay zero
+    out = like(x)  # rows outside all segments stay zero
     for start, stop in segments:
         for j in range(x.shape[1]):
             out[start:stop, j] = change(np.ascontiguousarray(x[start:stop, j]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -69,48 +68,20 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
-def prepare_pieces(pieces: Iterable[Recording], settings: Preparation | None = None, **overrides: Any
-                   ) -> Iterator[Samples]:
-    """Samples of a log that comes in pieces (`stream`), all prepared alike.
-
-    What is left to choose is chosen from the first piece in which the robot moves and holds for all that
-    follow; pieces at rest before it are left out, and the next samples say so.
-    """
-    chosen = settings or Preparation()
-    if overrides:
-        chosen = chosen.with_changes(**overrides)
-    resting, moved, source = 0, False, "the log"
-    for piece in pieces:
-        source = piece.source
-        if not moved and not np.any(selection.moving_joints(piece.q)):
-            resting += 1
-            continue
-        samples = prepare(piece, chosen)
-        if not moved and resting:
-            said = f"{resting} pieces at rest before this one were left out"
-            samples = replace(samples, steps=(said, *samples.steps))
-        moved, chosen = True, Preparation.of(samples.settings)
-        yield samples
-    if not moved:
-        raise NotPossibleError(f"{source}: no joint moves in any piece of the log; a robot at rest identifies nothing")
-
-
 def _usable(recording: Recording) -> tuple[Mask, list[str]]:
-    """Which joints move (joints,), and what else strikes one before anything is done.
-
-    A piece of a longer log may well be at rest; a whole log may not.
-    """
+    """Which joints move (joints,), and what else strikes one before anything is done."""
     source = recording.source
     if len(recording) < _FEWEST:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {_FEWEST} are "
                                f"needed; record some seconds of motion")
     moving = selection.moving_joints(recording.q)
-    if not np.any(moving) and recording.rows is None:
+    if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves, the widest range is {np.ptp(recording.q[:, widest]):.3g} "
                                f"(rad or m) of {recording.joints[widest]}; a robot at rest identifies nothing")
-    top = np.max(np.abs(recording.tau), axis=0)
-    if not np.any(top > 0.0) and recording.rows is None:
+    low, high = recording.tau.min(axis=0), recording.tau.max(axis=0)
+    top = np.maximum(high, -low)
+    if not np.any(top > 0.0):
         raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; "
                                f"check which columns are named as torque")
     remarks = []
@@ -119,7 +90,7 @@ def _usable(recording: Recording) -> tuple[Mask, list[str]]:
             remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it")
         if top[j] == 0.0:
             remarks.append(f"the torque of {name} is zero throughout")
-        elif np.ptp(recording.tau[:, j]) == 0.0:
+        elif low[j] == high[j]:
             remarks.append(f"the torque of {name} never changes")
     return moving, remarks
 
@@ -160,8 +131,6 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
         return None, None, chosen.with_changes(velocity="differentiate"), []
     if chosen.velocity == "differentiate":
         return None, None, chosen, ["the measured velocity is not used, as asked"]
-    if not np.any(moving):  # a piece at rest
-        return grid.dq, np.ones(recording.dof), chosen.with_changes(velocity="measured"), []
     found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, recording.joints)
     if chosen.velocity == "auto" and not found.good:
         return (None, None, chosen.with_changes(velocity="differentiate"),
@@ -236,13 +205,8 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
             else _per_joint(chosen.slow, dof, "slow", source))
     steps += selection.drop_slow(keep, dq, slow, recording.joints)
 
-    if recording.overlap != (0, 0):
-        before, after = recording.overlap
-        own = (grid.t >= recording.t[before]) & (grid.t < (recording.t[-after] if after else np.inf))
-        keep &= own[:, None]
-        steps.append(f"{int(np.sum(~own))} rows that belong to the neighbouring pieces of the log are not used here")
     counts = keep.sum(axis=0)
-    if not np.any(counts) and recording.rows is None:
+    if not np.any(counts):
         raise NotPossibleError(f"{source}: no row is left after dropping borders, slow and saturated samples; "
                                f"record longer, or lower 'slow' and 'border'")
     steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero(counts == 0)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import cleaned
@@ -23,35 +23,64 @@ ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "
 
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,
-         **overrides: Any) -> Recording:
+         *, at_once: int | None = None, **overrides: Any) -> Recording:
     """One log as a Recording: joint side, SI units, the robot's joint order.
 
     path: a file, a folder (a ROS 2 bag, or files that the mapping names), or several files of one log
     that follow each other in time. mapping: a `Mapping`, its settings, or a TOML file with a [log]
     table; what it leaves out is guessed from the names of the columns. overrides: settings of the
     mapping given one by one. Everything that was guessed, left out or looks wrong is in `notes`.
+
+    at_once: for a log larger than memory, so many rows are read at a time and the recording lies in temporary files
+    (in the folder that TMPDIR names); all that is made of it does as well, and every number is the same. Rows of CSV,
+    Parquet, HDF5, MATLAB 7.3, bags and uncompressed NPZ and NPY come from the file piece by piece; other formats are
+    loaded whole first.
     """
+    if at_once is not None and at_once < 1:
+        raise RecordingError(f"a log is read at least one row at a time, got at_once = {at_once}")
     paths, rules = paths_of(path), mapping_of(mapping, overrides)
-    parts = list(cleaned(paths, rules, robot, None))
-    t = np.concatenate([part.t for part in parts])
-    if not len(t):
+    collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
+    time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
+    extremes: Extremes | None = None
+    for part in cleaned(paths, rules, robot, at_once):
+        time.append(part.t)
+        for name, array in part.signals.items():
+            signals.setdefault(name, collect()).append(array)
+        notes += part.notes
+        if len(part.t):
+            new = Extremes.of(part.signals["position"], part.signals["torque"])
+            extremes = new if extremes is None else extremes | new
+            if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
+                unit_notes(extremes, robot, part.unit_said, str(paths[0]))
+    if extremes is None:
         raise RecordingError(f"{paths[0]}: holds no row that can be used")
-    signals = {name: np.concatenate([part.signals[name] for part in parts]) for name in parts[0].signals}
-    extremes = Extremes.of(signals["position"], signals["torque"])
-    notes = [note for part in parts for note in part.notes]
-    notes += timing_notes(t, signals["position"])
-    notes += content_notes(extremes, parts[0].joints)
+    t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
+    notes += timing_notes(t, arrays["position"])
+    notes += content_notes(extremes, part.joints)
     if robot is not None:
-        notes += unit_notes(extremes, robot, parts[0].unit_said, str(paths[0]))
-    return recording_of(t, signals, parts[0].joints, paths, notes)
+        notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
+    return recording_of(t, arrays, part.joints, paths, notes)
+
+
+class _Collected:
+    """Parts of an array in memory, as `Spool` has them in a file."""
+
+    def __init__(self) -> None:
+        self._parts: list[Array] = []
+
+    def append(self, part: Array) -> None:
+        self._parts.append(part)
+
+    def array(self) -> Array:
+        return np.concatenate(self._parts)
 
 
 def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
-                 notes: Sequence[str], **rest: Any) -> Recording:
+                 notes: Sequence[str]) -> Recording:
     """Signals by their names in the mapping (samples, dof) as a Recording."""
     arrays: dict[str, Any] = {ATTRIBUTES[name]: np.ascontiguousarray(array) for name, array in signals.items()}
     return Recording(t=t, joints=tuple(joints), source=", ".join(map(str, paths)),
-                     notes=tuple(dict.fromkeys(notes)), **arrays, **rest)
+                     notes=tuple(dict.fromkeys(notes)), **arrays)
 
 
 def paths_of(path: Paths) -> list[Path]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
 _SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
@@ -20,8 +20,6 @@ class Recording:
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
     source: the file. notes: what reading it did and found, one sentence each.
-    rows, overlap: of a piece of a longer log (`stream`): rows is the half-open range of the log's samples
-    this piece answers for, and so many before and after them, given by overlap, belong to its neighbours.
     """
 
     t: Array
@@ -34,8 +32,6 @@ class Recording:
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
-    rows: tuple[int, int] | None = None
-    overlap: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         n = len(self.t)
@@ -50,10 +46,10 @@ class Recording:
             if signal.shape != self.q.shape or len(signal) != n:
                 raise RecordingError(f"{self.source}: {name} has shape {signal.shape}, "
                                      f"expected {(n, self.q.shape[1])} as time and positions have")
-            rows, columns = np.nonzero(~np.isfinite(signal))
-            if len(rows):
-                joint = self.joints[columns[0]] if self.joints else columns[0] + 1
-                raise RecordingError(f"{self.source}: {name} of joint {joint} is not a finite number in row {rows[0]}")
+            wrong = first_not_finite(signal)
+            if wrong is not None:
+                joint = self.joints[wrong[1]] if self.joints else wrong[1] + 1
+                raise RecordingError(f"{self.source}: {name} of joint {joint} is not a finite number in row {wrong[0]}")
         if not np.all(np.isfinite(self.t)):
             raise RecordingError(f"{self.source}: time is not a finite number in row {np.argmin(np.isfinite(self.t))}")
         if n > 1 and np.any(np.diff(self.t) <= 0):
@@ -84,5 +80,5 @@ class Recording:
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
                                  f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
         cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench") if (signal := getattr(self, name)) is not None}
-        return replace(self, **cut, rows=None, overlap=(0, 0),
+        return replace(self, **cut,
                        notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))

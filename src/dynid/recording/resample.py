@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.filters import Segments
 from dynid.recording.recording import Recording
@@ -68,8 +68,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
             signal = getattr(recording, name)
             if signal is not None:
                 fresh[name] &= ~stale_rows(recording.q, repeated_rows(signal, likely=name != "q"))
-        frozen = np.zeros(recording.q.shape, dtype=bool)
-        frozen[fresh["q"]] = frozen_positions(recording.q[fresh["q"]])
+        frozen = frozen_positions(recording.q, fresh["q"])
         steps += repeated_sentences(recording, fresh, frozen)
         fresh["q"] &= ~np.any(frozen, axis=1)
 
@@ -162,28 +161,31 @@ def advancing(q: Array, same: Rows) -> Rows:
     return out
 
 
-def frozen_positions(q: Array) -> Rows:
-    """(samples, joints) rows where one joint's position hangs: three rows or more equal, then a jump.
+def frozen_positions(q: Array, rows: Rows) -> Rows:
+    """(samples, joints) of some rows (samples,) those where one joint's position hangs: three or more equal, then a
+    jump.
 
     A jump is five encoder counts or more, at least twice the largest step of the five rows before and after,
     and at least half of what the joint's speed around would have made of the time it hung.
     """
     frozen = np.zeros(q.shape, dtype=bool)
     for j in range(q.shape[1]):
-        step = np.diff(q[:, j])
+        column, hangs = q[rows, j], np.zeros(int(rows.sum()), dtype=bool)
+        step = np.diff(column)
         size = np.abs(step)
         count = _count(size)
         still = np.concatenate([[False], step == 0.0, [False]])  # still[k]: row k equals row k - 1
         starts = np.flatnonzero(~still[:-1] & still[1:])
         stops = np.flatnonzero(still[:-1] & ~still[1:]) + 1  # one past the run's last row
-        long = (stops - starts >= 3) & (stops < len(q))
+        long = (stops - starts >= 3) & (stops < len(column))
         starts, stops = starts[long], stops[long]
         jumps = size[stops - 1] >= 5.0 * count
         for start, stop in zip(starts[jumps], stops[jumps], strict=True):
             around = np.concatenate([size[max(start - 5, 0):start], size[stop:stop + 5]])
             if len(around) and np.any(around > 0.0) and size[stop - 1] > max(2.0 * around.max(),
                                                                              0.5 * around.mean() * (stop - start)):
-                frozen[start + 1:stop, j] = True
+                hangs[start + 1:stop] = True
+        frozen[rows, j] = hangs
     return frozen
 
 
@@ -246,7 +248,7 @@ def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]
 
 def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments, rows: Segments) -> Array:
     """x (samples, joints) at the good rows, by a cubic spline a segment and joint, at the grid's stamps."""
-    out = np.empty((len(grid), x.shape[1]))
+    out = like(x, (len(grid), x.shape[1]))
     filled = 0
     for start, stop in segments:
         if filled == len(rows) or t[start] != grid[rows[filled, 0]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools, Ints, first_not_finite
 from dynid.errors import RecordingError
 
 
@@ -74,10 +74,10 @@ class Samples:
             if array.shape != shape:
                 raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {shape}")
         for name in ("q", "dq", "ddq", "tau"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                row, joint = np.argwhere(~np.isfinite(getattr(self, name)))[0]
-                who = self.joints[joint] if self.joints else joint + 1
-                raise RecordingError(f"{self.source}: {name} of joint {who} is not finite in row {row}")
+            wrong = first_not_finite(getattr(self, name))
+            if wrong is not None:
+                who = self.joints[wrong[1]] if self.joints else wrong[1] + 1
+                raise RecordingError(f"{self.source}: {name} of joint {who} is not finite in row {wrong[0]}")
         if self.t.shape != shape[:1]:
             raise RecordingError(f"{self.source}: t has shape {self.t.shape}, expected one entry for each of "
                                  f"the {shape[0]} rows")

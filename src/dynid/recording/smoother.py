@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dynid.arrays import Array
+from dynid.arrays import Array, like
 from dynid.recording.filters import Segments
 
 EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain
@@ -33,7 +33,7 @@ def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array |
 
     velocity_noise: (joints,) variance of dq (per s^2) over the variance of q; needed with dq.
     """
-    out = np.zeros(q.shape), np.zeros(q.shape), np.zeros(q.shape)  # rows outside all segments stay zero
+    out = like(q), like(q), like(q)  # rows outside all segments stay zero
     w = 2.0 * np.pi * cutoff
     for j in range(q.shape[1]):
         ratio = np.inf if dq is None or velocity_noise is None else float(velocity_noise[j]) / w**2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, like
 from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass
 
 _ROWS = 200_000  # of the longest segment that are looked at
@@ -106,7 +106,7 @@ def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:
     """
     if abs(delay) * rate < _NO_SHIFT:
         return x
-    out = np.zeros(x.shape)  # rows outside all segments stay zero
+    out = like(x)  # rows outside all segments stay zero
     for start, stop in segments:
         rows = np.arange(stop - start, dtype=float)
         at = np.clip(rows + delay * rate, 0.0, rows[-1])

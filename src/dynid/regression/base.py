@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +23,14 @@ class BaseParameters:
     """beta = matrix @ theta, and Y theta = Y[:, independent] beta for every motion.
 
     independent (base,): the columns kept. matrix (base, parameters): 1 at the column kept, and the coefficients of
-    those grouped onto it.
+    those grouped onto it. known: standard parameters whose values are given; they are in no combination, and their
+    torque comes on top: Y theta = Y[:, independent] beta + Y theta_known.
     """
 
     parameters: Parameters
     independent: Ints
     matrix: Array
+    known: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.independent)
@@ -67,13 +69,37 @@ class BaseParameters:
         return self.matrix @ self.parameters.vector(theta)
 
     def expand(self, beta: ArrayLike) -> Array:
-        """The full vector (parameters,) with these base values and zero for all that is grouped: same torques."""
+        """The full vector (parameters,) with these base values, what is known, and zero for all that is grouped: same
+        torques."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape != (len(self),):
             raise ModelError(f"there are {len(self)} base parameters, got values of shape {beta.shape}")
-        theta = np.zeros(len(self.parameters))
+        theta = self.known_vector
         theta[self.independent] = beta
         return theta
+
+    @property
+    def known_vector(self) -> Array:
+        """Known values in a full vector (parameters,), zero for all others."""
+        theta = np.zeros(len(self.parameters))
+        for name, value in self.known.items():
+            theta[self.parameters.index(name)] = value
+        return theta
+
+    def given(self, known: Mapping[str, float]) -> tuple[BaseParameters, Array, Array]:
+        """Base parameters gamma of the others when some standard parameters are known, and how these depend on them:
+        beta = matrix (base, others) gamma + shift (base,)."""
+        if not known:
+            return self, np.eye(len(self)), np.zeros(len(self))
+        places = [self.parameters.index(name) for name in known]
+        shift = self.matrix[:, places] @ np.array(list(known.values()))
+        free = self.matrix.copy()
+        free[:, places] = 0.0
+        # What led a combination leads it still, unless it is known.
+        order = [*self.independent, *np.setdiff1d(np.arange(len(self.parameters)), self.independent)]
+        found = reduce_columns(free, self.parameters, [c for c in order if c not in places])
+        base = replace(found, known={**self.known, **known})
+        return base, self.matrix[:, base.independent], shift
 
 
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,

@@ -40,7 +40,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
-        estimates.append(identify(problem, name, settings.options if name == settings.method else {}))
+        estimates.append(identify(problem, method=name, **(settings.options if name == settings.method else {})))
         seconds.append(time.perf_counter() - start)
     run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)

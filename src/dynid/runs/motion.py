@@ -131,7 +131,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
         noise = spread * np.sqrt(rate / own)
     factors = tuple(replace(factor, r=factor.r * ratio)
                     for factor, ratio in zip(fold.factors, noise / spread, strict=True))
-    known = replace(fold, factors=factors, blocks=(factors,))
+    known = replace(fold, factors=factors, blocks=())
     robot = estimate.model.robot if isinstance(estimate.model, Model) else None
     scale = magnitudes(fold.base, robot)
     units = np.array(fold.base.units)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dynid.errors import DynidError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_whole
 from dynid.report import ReportData, write_report
@@ -19,13 +16,13 @@ from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
 from dynid.version import __version__
 
-PARAMETERS, REGRESSION, REPORT, SETTINGS = "parameters.toml", "regression.npz", "report.html", "run.toml"
-ROBOT = "robot.urdf"
+PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
+REPORT, SETTINGS, ROBOT = "report.html", "run.toml", "robot.urdf"
 
 
 def facts(run: Run) -> dict[str, Any]:
     """What `dynid identify --json` says of a run; numbers that are not finite are None."""
-    estimate = run.estimate
+    estimate, fit = run.estimate, run.estimate.diagnostics
     return {
         "method": estimate.method, "robot": run.robot.name,
         "parameters": {name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(relative),
@@ -35,10 +32,11 @@ def facts(run: Run) -> dict[str, Any]:
                            estimate.base.expressions, estimate.identified, strict=True)},
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
-        "relative_error": _finite(estimate.diagnostics["relative_error"]),
-        "relative_error_per_joint": [_finite(x) for x in estimate.diagnostics["relative_error_per_joint"]],
-        "rank": estimate.diagnostics.get("rank"), "condition": _finite(estimate.diagnostics.get("condition", math.nan)),
-        "deviation_inflation": _finite(estimate.diagnostics.get("deviation_inflation", math.nan)),
+        "known": estimate.known,
+        "relative_error": _finite(fit.relative_error),
+        "relative_error_per_joint": [_finite(x) for x in fit.relative_error_per_joint],
+        "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
+        "deviation_inflation": _finite(fit.deviation_inflation),
         "shape": estimate.diagnostics.get("shape"),
         "consistent": estimate.diagnostics.get("consistent"),
         "validation": [one.to_dict() for one in run.validations],
@@ -50,8 +48,8 @@ def facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _finite(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
+def _finite(x: float | None) -> float | None:
+    return float(x) if x is not None and math.isfinite(x) else None
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
@@ -63,9 +61,11 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
     settings = run.settings.model_copy(update={"prepare": dict(run.samples[0].settings)})
     text = settings.moved(Path(), folder).as_toml(f"Repeat with: dynid identify {SETTINGS} -o FOLDER")
-    written = {"parameters": folder / PARAMETERS, "regression": folder / REGRESSION, "settings": folder / SETTINGS}
+    written = {"parameters": folder / PARAMETERS, "estimate": folder / ESTIMATE, "regression": folder / REGRESSION,
+               "settings": folder / SETTINGS}
     with write_whole(written["parameters"]) as file:
         file.write(parameters_text(run))
+    run.estimate.save(written["estimate"])
     run.problem.regression.save(written["regression"])
     with write_whole(written["settings"]) as file:
         file.write(text)
@@ -103,6 +103,8 @@ def parameters_text(run: Run) -> str:
         "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
                    "relative_error": said["relative_error"] or 0.0, "rank": said["rank"] or 0},
         "base": base}
+    if said["known"]:
+        values["known"] = said["known"]
     if said["standard_parameters"] is not None:
         values["standard"] = said["standard_parameters"]
     if said["shape"]:
@@ -119,28 +121,14 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
 
 
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
-    """An earlier result from its folder: the estimate and the settings that made it."""
-    from dynid.regression import base_parameters
-
+    """An earlier result from its folder: the estimate with its covariance, and the settings that made it."""
     folder = Path(folder)
-    for name in (PARAMETERS, SETTINGS):
+    for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
             raise DynidError(f"{folder} holds no result: {name} is not there")
     settings = RunSettings.load(folder / SETTINGS)
-    model = make_model(settings)
     try:
-        values = tomllib.loads((folder / PARAMETERS).read_text(encoding="utf-8"))
-        stored, method = values["base"], values["result"]["method"]
-        if "shape" in values:
-            model = model.with_shape([values["shape"][name]["value"] for name in model.shape_names])
-        base = base_parameters(model)
-        beta = np.array([stored[name]["value"] for name in base.names])
-        known = np.array([stored[name]["identified"] for name in base.names])
-        std = np.array([stored[name].get("std", 0.0) for name in base.names])
-        theta = values.get("standard")
-    except (tomllib.TOMLDecodeError, KeyError, TypeError):
-        raise DynidError(f"{folder / PARAMETERS} does not fit the robot and terms of {folder / SETTINGS}") from None
-    return Estimate(method, model, base, beta, np.diag(std ** 2), known,
-                    theta=None if theta is None else model.parameters.vector(theta),
-                    diagnostics={name: values["result"][name] for name in ("relative_error", "rank")},
-                    provenance={"folder": str(folder)}), settings
+        estimate = Estimate.load(folder / ESTIMATE, make_model(settings))
+    except ModelError:
+        raise DynidError(f"{folder / ESTIMATE} does not fit the robot and terms of {folder / SETTINGS}") from None
+    return estimate.with_provenance(folder=str(folder)), settings

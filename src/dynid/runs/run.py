@@ -12,11 +12,8 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare, prepare_pieces
+from dynid.recording.prepare import prepare
 from dynid.recording.read import read
-from dynid.recording.stream import stream
-from dynid.regression import base_parameters, fold
-from dynid.regression.fold import UNIT
 from dynid.robot import Robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
@@ -34,8 +31,6 @@ from dynid.validate import (
 _PATIENCE = 20.0  # s, for cross-validation
 
 Tell = Callable[[str], None]  # says in a few words what is going on now
-
-_REMEMBERED_ROWS = 16 * UNIT  # of a streamed log: enough to learn how residuals correlate, and to draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +56,7 @@ class Run:
 
     @property
     def samples(self) -> tuple[Samples, ...]:
-        return self.problem.samples
+        return self.problem.data
 
 
 def make_model(settings: RunSettings) -> Model:
@@ -85,7 +80,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     problem, recordings = load_problem(settings, model, tell)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
-    estimate = identify(problem, settings.method, settings.options)
+    estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
     result = judge(problem, estimate, settings, tell, seconds=time.perf_counter() - begun)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
@@ -101,20 +96,19 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
     """
     if not isinstance(problem.model, Model):
         raise DynidError("a run is of a robot; identify a model of your own through dynid.identify")
-    own = reconstruct(estimate, problem.samples)
+    own = reconstruct(estimate, problem.data)
     others, recordings = [], []
-    chosen = Preparation.of(dict(problem.samples[0].settings)).elsewhere()
-    for log in settings.validate_on:
-        tell(f"validating on {_name(log)}")
-        recordings.append(read_log(log, settings, problem.model.robot))
-        others.append(reconstruct(estimate, prepare(recordings[-1], chosen)))
+    chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
+    for recording, samples in prepared(settings.validate_on, settings, problem.model.robot, chosen, tell):
+        recordings.append(recording)
+        others.append(reconstruct(estimate, samples))
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
                             or own_logs(problem), tell)
     cross, notes = None, []
     if len(problem.regression.blocks) > 2 and seconds * len(problem.regression.blocks) < _PATIENCE:
         tell("cross-validating over blocks of time")
         try:
-            cross = cross_validate(problem, settings.method, settings.options, estimate=estimate)
+            cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
@@ -136,53 +130,32 @@ def _controller(settings: RunSettings) -> Controller | None:
 
 
 def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
-    """The logs of a problem: the samples of each, several where it was read in pieces, and its recording."""
-    if problem.recordings:
-        return [((samples,), log) for samples, log in zip(problem.samples, problem.recordings, strict=True)]
-    sources = dict.fromkeys(samples.source for samples in problem.samples)
-    return [([samples for samples in problem.samples if samples.source == source], None) for source in sources]
+    """The logs of a problem: the samples of each and its recording."""
+    recordings = problem.recordings or (None,) * len(problem.data)
+    return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
 
 
 def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
                  ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem. Of streamed logs, folded whole, as much is kept as plots and residuals need."""
-    chosen = Preparation.of(settings.prepare, "[prepare]")
-    controller = _controller(settings)
-    if settings.stream_rows is None:
-        samples, recordings = [], []
-        for log in settings.logs:
-            tell(f"reading {_name(log)}")
-            recordings.append(read_log(log, settings, model.robot))
-            tell(f"preparing {_name(log)}")
-            samples.append(prepare(recordings[-1], chosen))
-            # One preparation for all logs: what the first one's data chose holds for the others.
-            chosen = Preparation.of(dict(samples[0].settings)).elsewhere()
-        tell("folding")
-        problem = Problem.of(model, samples, blocks=settings.blocks, recordings=recordings, controller=controller)
-        return problem, recordings
-    seen: list[Recording] = []
-    kept: list[Samples] = []
-
-    def parts() -> Iterator[Samples]:
-        for log in settings.logs:
-            for piece in prepare_pieces(_remember(log, settings, model.robot, seen), chosen):
-                if sum(map(len, kept)) < _REMEMBERED_ROWS:
-                    kept.append(piece)
-                tell(f"folding {_name(log)}, {piece.t[-1]:.0f} s")
-                yield piece
-
-    regression = fold(model, parts(), base=base_parameters(model), blocks=settings.blocks)
-    return Problem(model, regression, tuple(kept), model.parameters.nominal, controller=controller), seen
+    """Logs to a folded problem; each is read and prepared once."""
+    logs = list(prepared(settings.logs, settings, model.robot, Preparation.of(settings.prepare, "[prepare]"), tell))
+    recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
+    tell("folding")
+    problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
+                         controller=_controller(settings))
+    return problem, recordings
 
 
-def _remember(log: str | tuple[str, ...], settings: RunSettings, robot: Robot,
-              seen: list[Recording]) -> Iterator[Recording]:
-    assert settings.stream_rows is not None
-    paths = log if isinstance(log, str) else list(log)
-    for piece in stream(paths, dict(settings.log), robot, rows=settings.stream_rows):
-        if not seen:
-            seen.append(piece)
-        yield piece
+def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
+             tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
+    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others."""
+    for log in logs:
+        tell(f"reading {_name(log)}")
+        recording = read_log(log, settings, robot)
+        tell(f"preparing {_name(log)}")
+        samples = prepare(recording, chosen)
+        chosen = Preparation.of(dict(samples.settings)).elsewhere()
+        yield recording, samples
 
 
 def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:
@@ -191,7 +164,7 @@ def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> R
     for path in paths:
         if not Path(path).exists():
             raise RecordingError(f"there is no log {path}")
-    return read(paths if len(paths) > 1 else paths[0], dict(settings.log), robot)
+    return read(paths if len(paths) > 1 else paths[0], dict(settings.log), robot, at_once=settings.stream_rows)
 
 
 def _name(log: str | Sequence[str]) -> str:

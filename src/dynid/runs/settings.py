@@ -76,8 +76,9 @@ class RunSettings(BaseModel):
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
     simulation: the [simulation] table, validation by simulation. gravity: in the base frame, m/s^2, instead of the
-    robot's own. blocks: stretches of time for cross-validation. stream_rows: read the logs in pieces of so many rows,
-    for logs larger than memory.
+    robot's own. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
+    its deviation. blocks: stretches of time for cross-validation. stream_rows: read the logs so many rows at a time and
+    keep them in temporary files, for logs larger than memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,8 +94,9 @@ class RunSettings(BaseModel):
     controller: dict[str, Any] | None = None
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     gravity: tuple[float, float, float] | None = None
+    known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
     blocks: int = Field(default=10, ge=1, le=1000)
-    stream_rows: int | None = Field(default=None, ge=1000)
+    stream_rows: int | None = Field(default=None, ge=1)
 
     @staticmethod
     def of(values: Mapping[str, Any], source: str = "run") -> RunSettings:

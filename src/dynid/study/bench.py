@@ -13,7 +13,7 @@ from dynid.excitation import FourierSeries, excite
 from dynid.model import Model, make_terms
 from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
-from dynid.regression.fold import triangular
+from dynid.regression.factor import triangular
 from dynid.robot import Robot
 from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study

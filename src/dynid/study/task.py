@@ -83,7 +83,7 @@ def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[P
         elif entry.start is not None:
             options["start"] = entry.start
         begun = time.perf_counter()
-        estimate = identify(problem, entry.method, options)
+        estimate = identify(problem, method=entry.method, **options)
         seconds = spent + time.perf_counter() - begun
     except NotPossibleError as error:
         return str(error)

@@ -12,8 +12,9 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
-from dynid.regression.fold import Layout, piece_entries, pieces
-from dynid.regression.residuals import PIECE, Residuals, autocovariance
+from dynid.regression.correlation import autocovariance
+from dynid.regression.equations import TorqueEquations
+from dynid.regression.residuals import PIECE, Residuals
 from dynid.validate.words import joint_label, plain
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
@@ -72,7 +73,7 @@ class Rows:
 
 def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
     """At most about `most` rows, evenly spread over the rows that regression uses."""
-    layout = Layout.of(estimate.model, estimate.base)
+    equations = TorqueEquations.of(estimate.model, samples, estimate.base)
     at = (decimated_rows(samples.segments, samples.decimation) if samples.decimation is not None
           else np.concatenate([np.arange(start, stop) for start, stop in samples.segments]))
     step = max(1, len(at) // most)
@@ -80,15 +81,15 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
     if samples.decimation is None:
         chosen = at[::step]
         thin = Samples.of(samples.q[chosen], samples.dq[chosen], samples.ddq[chosen], samples.tau[chosen])
-        entries = layout.entries(thin, slice(None))
+        entries = equations.layout.entries(thin, slice(None))
         q, dq, ddq, signs = thin.q, thin.dq, thin.ddq, np.sign(thin.dq)
     else:
         motion = np.concatenate([samples.q, samples.dq, samples.ddq, np.sign(samples.dq)], axis=1)
         parts = decimate_columns(motion, samples.decimation, samples.segments)[::step]
         q, dq, ddq, signs = (np.ascontiguousarray(x) for x in np.split(parts, 4, axis=1))
-        entries = np.concatenate([piece_entries(layout, samples, piece)[0] for piece in pieces(samples, unit=PIECE)],
+        entries = np.concatenate([equations.rows(piece).entries for piece in equations.pieces(unit=PIECE)],
                                  axis=1)[:, ::step]
-    columns = tuple(np.ascontiguousarray(entries[layout.joint(j)][:-1].T) for j in range(samples.dof))
+    columns = tuple(np.ascontiguousarray(entries[equations.layout.joint(j)][:-1].T) for j in range(samples.dof))
     return Rows(q, dq, ddq, signs, rate[::step], columns, series.residual[::step], series.predicted[::step],
                 series.keep[::step])
 

@@ -1,42 +1,59 @@
 """Cross-validation over the fold's blocks of time: fit without one, test on it, for each in turn.
 
 The estimates without one block also say how far parameters move when the data change: the jackknife over blocks gives
-a deviation of every parameter that knows nothing of noise models, to hold the stated ones against.
+a deviation of every parameter that knows nothing of noise models, to hold the stated ones against. With several logs
+each is also predicted from the others: a robot that changed from one day to the next is predicted worse so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
-from dynid.errors import ModelError, NotPossibleError
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.problem import find_method
 from dynid.recording import Samples
-from dynid.regression import Regression
+from dynid.regression import Block
 from dynid.threads import side_by_side
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.words import plain
+
+
+@dataclass(frozen=True)
+class LogError:
+    """One of several logs: predicted from the others, and its own blocks from all other blocks; relative errors,
+    percent."""
+
+    source: str
+    from_others: float
+    from_blocks: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """How an estimate fares on the blocks it has not seen.
 
-    blocks: which of the fold's blocks (from 0) were tested; errors (blocks,): relative error on each, percent, and
-    errors_per_joint (blocks, dof), nan where a joint has no torque there. fit_errors (blocks,): on the data it was
-    fitted to. mean, spread: of errors, spread the deviation between blocks. values (blocks, base): estimates without
-    each block, nan where not identified. jackknife (base,): deviation from their spread; stated (base,): of the
-    estimate from all data; ratio: jackknife over stated, in the median over the parameters, None where undefined.
+    blocks: which of the fold's blocks (from 0) were tested, where: the stretches of logs they are; errors (blocks,):
+    relative error on each, percent, and errors_per_joint (blocks, dof), nan where a joint has no torque there.
+    fit_errors (blocks,): on the data it was fitted to. mean, spread: of errors, spread the deviation between blocks.
+    values (blocks, base): estimates without each block, nan where not identified. jackknife (base,): deviation from
+    their spread; stated (base,): of the estimate from all data; ratio: jackknife over stated, in the median over the
+    parameters, None where undefined. logs: each log predicted from the others, where there are several.
     """
 
     method: str
     names: tuple[str, ...]
     joints: tuple[str, ...]
     blocks: tuple[int, ...]
+    where: tuple[str, ...]
     errors: Array
     errors_per_joint: Array
     fit_errors: Array
@@ -46,9 +63,11 @@ class CrossValidation:
     jackknife: Array
     stated: Array | None
     ratio: float | None
+    logs: tuple[LogError, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return plain({key: value for key, value in vars(self).items() if key != "values"} | {"worst": self.worst})
+        facts = {key: value for key, value in vars(self).items() if key not in ("values", "logs")}
+        return plain(facts | {"worst": self.worst}) | {"logs": [one.to_dict() for one in self.logs]}
 
     @property
     def worst(self) -> int:
@@ -56,32 +75,51 @@ class CrossValidation:
         return self.blocks[int(np.nanargmax(self.errors))]
 
 
-def cross_validate(problem: Problem, name: str = "wls", options: Mapping[str, Any] | None = None, *,
-                   estimate: Estimate | None = None) -> CrossValidation:
+def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate | None = None,
+                   options: Mapping[str, Any] | None = None) -> CrossValidation:
     """Fit without each block and test on it.
 
-    A method that works on the factors alone is given no samples and is fast. One that looks at the samples again
-    gets them with the block's rows left out, where the samples at hand are those that were folded.
-    estimate: from all data, whose deviations are compared with the spread; it is computed when not given.
+    A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
+    data again is given them without the block's rows. estimate: from all data, whose deviations are compared with the
+    spread; it is computed when not given.
     """
-    regression = problem.regression
-    tested = [k for k, block in enumerate(regression.blocks) if any(factor.rows for factor in block)]
+    regression, chosen = problem.regression, dict(options or {})
+    tested = [k for k, block in enumerate(regression.blocks) if block.rows]
     if len(tested) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
-    fits = side_by_side(lambda k: _without(problem, k, name, options), tested, threads=1)
+    fits = side_by_side(lambda k: _without(problem, k, method, chosen), tested, threads=1)
     found = [_errors(problem, fit, k) for k, fit in zip(tested, fits, strict=True)]
     errors, joints = np.array([total for total, _ in found]), np.array([each for _, each in found])
-    own = np.array([float(fit.diagnostics.get("relative_error", np.nan)) for fit in fits])
+    own = np.array([fit.diagnostics.relative_error for fit in fits])
     if estimate is None:
-        estimate = identify(problem, name, options)
+        estimate = identify(problem, method=method, **chosen)
     values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in fits])
     jackknife, stated, ratio = _spread(values, estimate)
     known = errors[np.isfinite(errors)]
     if not len(known):
         raise NotPossibleError("no block of time has a torque to test on: all are zero")
-    return CrossValidation(name, fits[0].names, regression.joints, tuple(tested), errors, joints, own,
-                           float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0, values, jackknife,
-                           stated, ratio)
+    return CrossValidation(method, fits[0].names, regression.joints, tuple(tested),
+                           tuple(str(regression.blocks[k]) for k in tested), errors, joints, own, float(known.mean()),
+                           float(known.std(ddof=1)) if len(known) > 1 else 0.0, values, jackknife, stated, ratio,
+                           _logs(problem, method, chosen, dict(zip(tested, errors, strict=True))))
+
+
+def _logs(problem: Problem, method: str, options: Mapping[str, Any],
+          errors: Mapping[int, float]) -> tuple[LogError, ...]:
+    """Each log from the others, where there are several and the others determine the parameters."""
+    whole = replace(problem, regression=problem.regression.by_log())
+    blocks = whole.regression.blocks
+    if len(blocks) < 2 or any(len(block.spans) > 1 for block in blocks):
+        return ()
+    found = []
+    for k, block in enumerate(blocks):
+        own = [error for b, error in errors.items() if problem.regression.blocks[b].spans[0].log == block.spans[0].log]
+        try:
+            fit = _without(whole, k, method, options)
+        except NotPossibleError:
+            return ()  # one log alone does not determine the parameters
+        found.append(LogError(block.spans[0].source, _errors(whole, fit, k)[0], float(np.nanmean(own))))
+    return tuple(found)
 
 
 def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, float | None]:
@@ -96,15 +134,13 @@ def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, flo
     return jackknife, stated, float(np.median(jackknife[both] / stated[both])) if both.any() else None
 
 
-def _without(problem: Problem, k: int, name: str, options: Mapping[str, Any] | None) -> Estimate:
-    fewer = problem.regression.without(k)
-    try:
-        return identify(replace(problem, regression=fewer, samples=(), progress=None), name, options)
-    except ModelError:
-        rest = _masked(problem, k, inside=False)
-        if rest is None:
-            raise
-        return identify(replace(problem, regression=fewer, samples=rest, progress=None), name, options)
+def _without(problem: Problem, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
+    fewer, needs = problem.regression.without(k), find_method(method).needs
+    if "data" in needs:
+        less = replace(problem, regression=fewer, data=_masked(problem, problem.regression.blocks[k], inside=False))
+    else:  # one block: how sure the values are is not asked
+        less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
+    return identify(replace(less, progress=None), method=method, **options)
 
 
 def _errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
@@ -114,43 +150,18 @@ def _errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]
         power = [factor.power > 0 for factor in block.factors]
         each = np.where(power, block.relative_errors(fit.values), np.nan)
         return block.relative_error(fit.values) if any(power) else np.nan, each.tolist()
-    # A method may change the model's shape (separable least squares): then only the samples can tell.
-    own = _masked(problem, k, inside=True)
-    if own is None:
-        raise NotPossibleError(f"method '{fit.method}' changes the model, so cross-validation needs the samples of "
-                               "the fold, and only a part of them is at hand")
-    found = reconstruct(fit, own)
+    # A method may change the model's shape (separable least squares): then only the data can tell.
+    found = reconstruct(fit, _masked(problem, problem.regression.blocks[k], inside=True))
     return found.relative_error, list(found.relative_error_per_joint)
 
 
-def _masked(problem: Problem, k: int, inside: bool) -> tuple[Samples, ...] | None:
-    """The samples with only block k's rows kept, or all but those; None where they are not what was folded."""
-    count = len(problem.regression.blocks)
-    parts = tuple(replace(part, keep=part.keep & (_block(part, k, count) == inside)[:, None])
-                  for part in problem.samples)
-    wanted = problem.regression.only(k) if inside else problem.regression.without(k)
-    return parts if parts and _rows(parts) == sum(wanted.rows) else None
-
-
-def _block(samples: Samples, k: int, count: int) -> Bools:
-    """Which rows (samples,) lie in block k, as `dynid.regression.fold.pieces` cuts them."""
-    n = len(samples)
-    row = np.arange(n)
-    return (row >= n * k // count) & (row < n * (k + 1) // count)
-
-
-def _rows(parts: Sequence[Samples]) -> int:
-    """Equations that a fold of these samples would count."""
-    total = 0
-    for part in parts:
-        step = 1 if part.decimation is None else part.decimation.total
-        total += sum(int(part.keep[start:stop:step].sum()) for start, stop in part.segments)
-    return total
-
-
-def block_times(samples: Sequence[Samples], regression: Regression, k: int) -> tuple[float, float] | None:
-    """From when to when (s) block k reaches, where one log was folded."""
-    if len(samples) != 1:
-        return None
-    rows = np.flatnonzero(_block(samples[0], k, len(regression.blocks)))
-    return (float(samples[0].t[rows[0]]), float(samples[0].t[rows[-1]])) if len(rows) else None
+def _masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
+    """The data with only a block's rows kept, or all but those."""
+    parts = []
+    for log, part in enumerate(problem.data):
+        rows = np.zeros(len(part), dtype=bool)
+        for span in block.spans:
+            if span.log == log:
+                rows |= (part.t >= span.start) & (part.t <= span.stop)
+        parts.append(replace(part, keep=part.keep & (rows == inside)[:, None]))
+    return tuple(parts)

@@ -16,9 +16,10 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.least_squares import joint_weights
+from dynid.estimate.linear import joint_weights
 from dynid.recording import Samples
-from dynid.regression.fold import Layout, triangular
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 from dynid.validate.motion import JointMotion, joint_motions
 from dynid.validate.words import finite, joint_label, listed, plain, sentence
@@ -120,9 +121,9 @@ def excitation(problem: Problem, estimate: Estimate) -> Excitation:
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * felt, np.nan)
     weak = known & (std > _WEAK * size) & (doubt > _FELT)
-    motions = joint_motions(problem.model, problem.samples, regression.joints)
+    motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
-    remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.samples else {}
+    remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
     confounded = estimate.diagnostics.get("confounded", {})
     found = []
     for i, name in enumerate(names):
@@ -170,7 +171,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
               wanted: Ints, size: Array) -> dict[int, Remedy]:
     """The motion that helps each wanted parameter most; nothing for one that no motion helps."""
     layout = Layout.of(problem.model, problem.base)
-    q, dq, ddq = _recorded(problem.samples)
+    q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
 

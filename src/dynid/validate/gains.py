@@ -18,9 +18,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.least_squares import joint_weights
-from dynid.regression import Regression
-from dynid.regression.fold import triangular
+from dynid.estimate.linear import joint_weights
+from dynid.regression import Factor, Regression, TorqueEquations, fold
+from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 from dynid.validate.words import plain
 
@@ -77,17 +77,24 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
 
 
 def corrected(problem: Problem, j: int, gain: float) -> Problem:
-    """The problem with joint j's torque divided by a gain; its samples are left out."""
-    def scale(factors: Any) -> Any:
+    """The problem with joint j's torque divided by a gain; its data are left out."""
+    known = problem.base.known_vector
+
+    def scale(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
         changed = list(factors)
         r = changed[j].r.copy()
         r[:, -1] /= gain
-        changed[j] = replace(changed[j], r=r)
+        changed[j] = replace(changed[j], r=r, power=changed[j].power / gain ** 2)
         return tuple(changed)
 
-    regression = replace(problem.regression, factors=scale(problem.regression.factors),
-                         blocks=tuple(scale(block) for block in problem.regression.blocks))
-    return replace(problem, regression=regression, samples=())
+    if np.any(known):  # their torque is not divided: from the data, with the torque set right
+        torque = np.where(np.arange(problem.model.dof) == j, 1.0 / gain, 1.0)
+        data = tuple(replace(part, tau=part.tau * torque) for part in problem.data)
+        anew = fold(TorqueEquations.of(problem.model, data, problem.base), threads=problem.threads)
+        return replace(problem, regression=replace(anew, prior=problem.regression.prior), data=())
+    blocks = tuple(replace(block, factors=scale(block.factors)) for block in problem.regression.blocks)
+    regression = replace(problem.regression, factors=scale(problem.regression.factors), blocks=blocks)
+    return replace(problem, regression=regression, data=())
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:
@@ -161,10 +168,10 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
     model, unknown = problem.model, (None, None, None)
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     free = np.array([value is None or p.body is None for value, p in zip(values, model.parameters, strict=True)])
-    if not problem.samples or free.all():
+    if not problem.data or free.all():
         return [unknown] * model.dof
     bodies = np.array([0.0 if out else value for value, out in zip(values, free, strict=True)], dtype=float)
-    part = max(problem.samples, key=len)
+    part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
     q, still = part.q[rows], np.zeros((len(rows), model.dof))
     y = model.regressor(q, part.dq[rows], part.ddq[rows])

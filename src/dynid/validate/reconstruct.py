@@ -12,8 +12,8 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.recording import Samples
-from dynid.regression.residuals import Residuals, residuals
-from dynid.threads import side_by_side
+from dynid.regression.residuals import Residuals, torque_sums
+from dynid.threads import one_blas_thread
 from dynid.validate.words import finite, plain
 
 _CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
@@ -91,9 +91,9 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples]) -> Rec
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
         raise NotPossibleError("there is not a single sample to hold the estimate against")
-    series = tuple(side_by_side(lambda part: residuals(estimate.model, part, estimate.base, estimate.values), parts,
-                                threads=1))
-    sums = np.sum([_sums(part) for part in series], axis=0)  # (dof, 6)
+    with one_blas_thread():
+        series = estimate.residuals(parts)
+    sums = np.sum([torque_sums(part) for part in series], axis=0)  # (dof, 6)
     names = joint_names(estimate, parts)
     fits = tuple(_fit(name, own, own[0] - _square(own[1], own[5])) for name, own in zip(names, sums, strict=True))
     # Over all joints the variation is that of each about its own mean.
@@ -107,13 +107,6 @@ def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ..
         if part.joints:
             return part.joints
     return tuple(estimate.diagnostics.get("joints", ())) or tuple(f"joint{j + 1}" for j in range(estimate.model.dof))
-
-
-def _sums(part: Residuals) -> Array:
-    """(dof, 6): sums of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and rows over the rows kept."""
-    tau, hat = np.where(part.keep, part.measured, 0.0), np.where(part.keep, part.predicted, 0.0)
-    return np.stack([(tau ** 2).sum(axis=0), tau.sum(axis=0), ((tau - hat) ** 2).sum(axis=0), (tau * hat).sum(axis=0),
-                     (hat ** 2).sum(axis=0), part.keep.sum(axis=0).astype(float)], axis=1)
 
 
 def _square(total: float, rows: float) -> float:

@@ -17,7 +17,8 @@ from scipy.stats import chi2
 
 from dynid.arrays import Array
 from dynid.recording import Samples
-from dynid.regression.residuals import Residuals, autocovariance
+from dynid.regression.correlation import autocovariance
+from dynid.regression.residuals import Residuals
 from dynid.threads import side_by_side
 from dynid.validate.candidates import Follows, follow, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.estimate import Estimate, Problem
 from dynid.model import Model
-from dynid.validate.cross_validation import CrossValidation, block_times
+from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.gains import Gain
 from dynid.validate.motion import JointMotion
 from dynid.validate.reconstruct import Reconstruction
@@ -63,7 +63,7 @@ def still_or_silent(problem: Problem, motions: Sequence[JointMotion]) -> Iterato
             width = f"{motion.range:.1g} {motion.unit}".strip()
             yield suspect(who, f"{who} never moved (range {width}), so the data say nothing of its own inertia and "
                                "friction", "no motion")
-        torques = [part.tau[:, j] for part in problem.samples]
+        torques = [part.tau[:, j] for part in problem.data]
         if not any(np.any(tau) for tau in torques):
             yield suspect(who, f"the torque of {who} is zero throughout: check its column", "no torque")
         elif max(float(np.ptp(tau)) for tau in torques) == 0.0:
@@ -149,10 +149,10 @@ def below_zero(problem: Problem, estimate: Estimate) -> Iterator[Finding]:
 def not_positive_definite(problem: Problem, estimate: Estimate) -> Iterator[Finding]:
     """The inertia matrix at recorded postures: with a negative eigenvalue no simulation is possible."""
     model = estimate.model
-    if not isinstance(model, Model) or not problem.samples or not estimate.identified.all():
+    if not isinstance(model, Model) or not problem.data or not estimate.identified.all():
         return
     q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(200, len(part))).astype(int)]
-                        for part in problem.samples])
+                        for part in problem.data])
     values, vectors = np.linalg.eigh(model.inertia_matrix(estimate.full, q))
     negative = values[:, 0] < -1e-9 * np.abs(values[:, -1])
     if not negative.any():
@@ -320,9 +320,7 @@ def changes_in_time(problem: Problem, cross: CrossValidation | None) -> Iterator
     known = cross.errors[np.isfinite(cross.errors)]
     typical = float(np.median(known))
     if len(known) > 3 and float(known.max()) > 3.0 * typical and float(known.max()) > typical + 2.0:
-        times = block_times(problem.samples, problem.regression, cross.worst)
-        when = f" ({times[0]:.3g} to {times[1]:.3g} s)" if times else ""
-        which = f"block {cross.worst + 1}"
+        which, when = f"block {cross.worst + 1}", f" ({problem.regression.blocks[cross.worst]})"
         yield suspect(which, f"{which} of {len(problem.regression.blocks)}{when} is predicted to {known.max():.1f} % "
                              f"by the others, {known.max() / typical:.1f} times the usual: its motion is found nowhere "
                              "else, or there was a contact or disturbance", "odd block of time")

@@ -103,8 +103,8 @@ def _set_right(problem: Problem, reconstruction: Reconstruction, j: int, gain: f
     scale[j] = 1.0 / gain
     samples = tuple(replace(part, tau=part.tau * scale) for part in reconstruction.samples)
     changed = corrected(problem, j, gain)
-    estimate = identify(changed, "wls")
-    return replace(changed, samples=samples), estimate, reconstruct(estimate, samples)
+    estimate = identify(changed, method="wls")
+    return replace(changed, data=samples), estimate, reconstruct(estimate, samples)
 
 
 def _missing(excited: Excitation) -> Iterator[Finding]:

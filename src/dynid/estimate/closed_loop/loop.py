@@ -173,7 +173,7 @@ class Loop:
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
     """The loop of a problem: references of its logs, or computed from the positions where a log has none."""
-    parts, dof = problem.need_samples(method), problem.model.dof
+    parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
     law = control_law(given or assumed)

@@ -16,7 +16,7 @@ from dynid.estimate.problem import Problem
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Stacked
-from dynid.regression.fold import Layout
+from dynid.regression.equations import Layout
 from dynid.simulation import Simulation, simulate, simulate_many
 
 _SHRINK = (1.0, 0.1, 0.01)  # of the step of a parameter, tried in turn until its robot can be simulated

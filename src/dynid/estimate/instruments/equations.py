@@ -13,7 +13,8 @@ from dynid.estimate.instruments.measured import Measured
 from dynid.estimate.instruments.windows import hann, smooth
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_piece, reach
-from dynid.regression.fold import Layout, Piece, pieces, triangular
+from dynid.regression.equations import Layout, Piece, log_pieces
+from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 
 _CHUNK = 8192  # rows worked on at once
@@ -43,7 +44,7 @@ class Instrumented:
 
     def cut(self, decimation: Decimation | None) -> list[Piece]:
         """The rows of all equations in pieces, after decimation."""
-        return pieces(replace(self.measured.samples, decimation=decimation), unit=_CHUNK)
+        return log_pieces(replace(self.measured.samples, decimation=decimation), unit=_CHUNK)
 
     def at(self, piece: Piece, decimation: Decimation | None, *kinds: Callable[[int, int], Array]) -> list[Array]:
         """Entries (layout.rows, m) of a piece, of each kind: a function of the first row and that behind the last;

@@ -11,7 +11,7 @@ from dynid.estimate.instruments.windows import smoothed_velocity
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression.base import BaseParameters
-from dynid.regression.fold import Layout
+from dynid.regression.equations import Layout
 
 _MEMORY = 400_000_000  # bytes of measured entries kept between iterations
 

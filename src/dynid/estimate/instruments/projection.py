@@ -11,7 +11,8 @@ from dynid.arrays import Array, Ints
 from dynid.errors import NotPossibleError
 from dynid.regression import Stacked
 from dynid.regression.base import reduce_columns
-from dynid.regression.fold import Layout, triangular
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
 
 _NOT_EXCITED = 1e-8  # share of an instrument column that the others do not explain, below which it is left out
 _LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the largest, at which it can be solved

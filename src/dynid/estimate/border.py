@@ -1,0 +1,71 @@
+"""Covariance of an estimate that conditions hold back: it may only move along the border of the set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import Consistency, Fit
+from dynid.consistency.blocks import smat, svec
+from dynid.estimate.problem import Problem
+from dynid.regression import Stacked
+
+_DOUBT = 2.0  # deviations by which the unconstrained estimate must break a condition before it pins anything
+_SINGULAR = 1e-4  # eigenvalue, in kilograms and decimetres, below which an active body stands on the border
+
+
+def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, stacked: Stacked,
+                         free: Array, covariance: Array) -> Array:
+    """Covariance of the estimate when it may only move along the conditions that hold it back.
+
+    To first order a body on the border keeps its null vectors: v_a' dP v_b = 0. What is left of the unconstrained
+    estimate's errors is their projection on these moves, in the metric of the fit. A condition that the unconstrained
+    estimate (base,) `free` breaks by no more than its own doubt pins nothing: the truth may well lie inside.
+    """
+    rows = [row for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active
+            for row in _pinned(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
+                               len(best.theta)) if not _doubtful(problem, row, free, covariance)]
+    if not rows:
+        return covariance
+    scale = np.linalg.norm(np.array(rows), axis=1)
+    pinned = np.array(rows) / np.where(scale > 0, scale, 1.0)[:, None]
+    _, values, right = np.linalg.svd(pinned)
+    rank = int(np.sum(values > 1e-9 * values[0]))
+    moves = problem.base.matrix @ right[rank:].T
+    u, sizes, _ = np.linalg.svd(stacked.r @ moves, full_matrices=False)
+    u = u[:, sizes > 1e-10 * sizes[0]]
+    keep = np.linalg.lstsq(stacked.r, u @ (u.T @ stacked.r), rcond=1e-12)[0]
+    return keep @ covariance @ keep.T
+
+
+def _doubtful(problem: Problem, row: Array, free: Array, covariance: Array) -> bool:
+    """Whether the unconstrained estimate sees a condition row.theta >= 0, and breaks it by no more than noise would."""
+    seen, *_ = np.linalg.lstsq(problem.base.matrix.T, row, rcond=None)
+    if np.linalg.norm(problem.base.matrix.T @ seen - row) > 1e-9 * np.linalg.norm(row):
+        return False  # not a function of the base parameters: the data alone say nothing of it
+    return bool(abs(seen @ free) < _DOUBT * np.sqrt(max(float(seen @ covariance @ seen), 0.0)))
+
+
+def _pinned(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any, width: int) -> list[Array]:
+    """Rows (width,) of the linear conditions that an active cone puts on moves of theta."""
+    found = []
+    if cone == "psd":
+        matrix = smat(value * balance)
+        values, vectors = np.linalg.eigh(matrix)
+        null = vectors[:, values < max(_SINGULAR * np.trace(matrix), values[0] * (1 + 1e-9))]
+        for a in range(null.shape[1]):
+            for b in range(a, null.shape[1]):
+                pair = np.outer(null[:, a], null[:, b])
+                found.append((svec(pair + pair.T) * balance) @ rows)
+    elif cone == "soc":
+        found.append(z @ rows)
+    else:
+        found += [row for row, multiplier in zip(rows, z, strict=True) if abs(multiplier) > 1e-6 * np.abs(z).max()]
+    full = []
+    for row in found:
+        wide = np.zeros(width)
+        wide[columns] = row
+        full.append(wide)
+    return full

@@ -1,0 +1,111 @@
+"""Other ways to parameters that can exist, for comparison: points, SQP, squared and log-Cholesky coordinates, boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import Consistency, Fit
+from dynid.consistency.others import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
+from dynid.estimate.consistent import consistency_of, prior_rows
+from dynid.estimate.covariance import diagnostics, noise
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.problem import Problem, method
+from dynid.regression import BaseParameters, Stacked
+
+_FIRMLY = 1e4  # how many times the size of a known value's torque its own row weighs in a search without equalities
+
+_OTHERS: dict[str, tuple[Callable[..., Fit], str]] = {
+    "pc-points": (fit_points, "point masses in a box by quadratic programming"),
+    "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
+    "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
+    "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
+    "pc-reduce": (fit_reduced, "parameters left out until least squares is possible"),
+    "pc-box": (fit_box, "limits on each parameter alone"),
+}
+
+
+def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
+    """Another way behind the same call, with the weights of wls; its covariance is the unconstrained one."""
+    weights = joint_weights(problem.regression)
+    stacked = stack_enough(problem.regression, weights)
+    solution = solve(problem.regression, stacked)
+    consistency = consistency_of(problem)
+    if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
+        options = {"begin": _inside(consistency, problem.nominal), **options}
+    best = _OTHERS[name][0](consistency, *_with_known(problem, weights), **options)
+    theta = consistency.with_known(best.theta)
+    found = noise(problem, solution, weights)
+    covariance, beta = found.covariance(solution), problem.base.matrix @ theta
+    wrong = consistency.violations(theta, 1e-6)
+    facts = diagnostics(problem, replace(solution, beta=beta), weights, covariance, found, consistent=not wrong,
+                        violations=[violation.message for violation in wrong],
+                        smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
+                        deviation="of the unconstrained estimate")
+    return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, diagnostics=facts,
+                    uncertainty=found.uncertainty, freedom=found.freedom)
+
+
+def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
+    """Base parameters and equations with a row more for everything that is known: these ways know no equalities."""
+    base, stacked = problem.base, problem.regression.stack(weights, prior=False)
+    rows, values = prior_rows(problem, weights) or (np.empty((0, len(base.parameters))), np.empty(0))
+    size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
+    for name, value in base.known.items():
+        row = np.zeros((1, len(base.parameters)))
+        row[0, base.parameters.index(name)] = _FIRMLY * size / max(abs(value), 1e-3)
+        rows, values = np.vstack([rows, row]), np.append(values, row[0, base.parameters.index(name)] * value)
+    if not len(values):
+        return base, stacked
+    count, more = len(base), len(values)
+    r = np.zeros((count + more, count + more))
+    r[:count, :count], r[count:, count:] = stacked.r, np.eye(more)
+    wider = replace(base, matrix=np.vstack([base.matrix, rows]))
+    return wider, Stacked(r, np.concatenate([stacked.rho, values]), stacked.rest, stacked.rows)
+
+
+def _inside(consistency: Consistency, values: Array) -> Array | None:
+    """Nominal values as the start of a search, where they are strictly possible."""
+    return values if consistency.slack(values) > 0 else None
+
+
+@method("pc-points", _OTHERS["pc-points"][1], gives={"theta"})
+def points(problem: Problem, *, count: int = 3) -> Estimate:
+    """Sousa, eq. 2.74-2.76. count: points along each edge of a link's box."""
+    return _other("pc-points", problem, {"count": count})
+
+
+@method("pc-sqp", _OTHERS["pc-sqp"][1], gives={"theta"})
+def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
+               iterations: int = 300) -> Estimate:
+    """Mata et al. 2005 (Sousa, eq. 2.69)."""
+    return _other("pc-sqp", problem, {"constraint": constraint, "iterations": iterations})
+
+
+@method("pc-virtual", _OTHERS["pc-virtual"][1], gives={"theta"})
+def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
+    """Ting et al. 2006 (Sousa, eq. 2.70-2.73)."""
+    return _other("pc-virtual", problem, {"iterations": iterations})
+
+
+@method("pc-logchol", _OTHERS["pc-logchol"][1], gives={"theta"})
+def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
+    """Rucker and Wensing 2022."""
+    return _other("pc-logchol", problem, {"iterations": iterations})
+
+
+@method("pc-reduce", _OTHERS["pc-reduce"][1], gives={"theta"})
+def reduced(problem: Problem, *, every: int = 1) -> Estimate:
+    """Diaz-Rodriguez et al. 2010 (Sousa, s. 6.4). every: possible is asked after each so many removals."""
+    return _other("pc-reduce", problem, {"every": every})
+
+
+@method("pc-box", _OTHERS["pc-box"][1], gives={"theta"})
+def boxed(problem: Problem) -> Estimate:
+    """Lomakin and Deutscher, s. VI: masses, diagonal inertias and friction not negative."""
+    return _other("pc-box", problem, {})

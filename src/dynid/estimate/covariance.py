@@ -1,0 +1,153 @@
+"""How sure an estimate is: covariances that count what rows are worth, in the way that the data at hand allow.
+
+- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`).
+- "blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
+  the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
+  with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them.
+- "independent": from a fold of too few blocks, as if every row were news. How much that understates is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Uncertainty
+from dynid.estimate.linear import Solution
+from dynid.estimate.problem import Problem
+from dynid.regression import Equations, Factor, Regression
+from dynid.regression.correlation import Correlation, correlation
+
+FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
+_LEFT = 1e-9  # share of what is known of a direction that must be left without a block
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What the noise does to the weighted equations: middle (base, base) with covariance H^-1 middle H^-1.
+
+    uncertainty: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
+    correlation: of the residuals, where they were looked at.
+    """
+
+    middle: Array
+    uncertainty: Uncertainty
+    freedom: float = np.inf
+    correlation: Correlation | None = None
+
+    def covariance(self, solution: Solution) -> Array:
+        """(base, base)."""
+        return solution.inverse @ self.middle @ solution.inverse
+
+
+def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
+          regression: Regression | None = None, influence: Callable[[Array], Array] | None = None) -> Noise:
+    """The noise of a weighted estimate, in the best way the problem allows.
+
+    weights (dof,): of the joints, None for none. equations, regression: those that were solved, the problem's own by
+    default. influence: as `correlation` takes it. What is known with a deviation has the noise it states.
+    """
+    regression = problem.regression if regression is None else regression
+    scale = np.ones(regression.dof) if weights is None else weights
+    if problem.data:
+        rows = problem.equations if equations is None else equations
+        seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
+                           threads=problem.threads)
+        found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
+    elif sum(block.rows > 0 for block in regression.blocks) >= FEWEST_BLOCKS:
+        found = block_noise(regression, solution, scale)
+    else:
+        found = Noise(naive_noise_matrix(regression, solution, scale), "independent")
+    if regression.prior is None:
+        return found
+    prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
+    return replace(found, middle=found.middle + prior.T @ prior)
+
+
+def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
+    """sum_j w_j^4 X_j' C_j X_j (base, base), C_j from residuals correlated in time."""
+    middle = np.zeros((len(regression.base), len(regression.base)))
+    for j, factor in enumerate(regression.factors):
+        columns = found.columns[j]
+        more = factor.rows / max(found.rows[j], 1.0)  # of very long data only some stretches are looked at
+        middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
+    return middle
+
+
+def block_noise(regression: Regression, solution: Solution, weights: Array) -> Noise:
+    """The same from the blocks of a fold: how far the estimate moves when each is left out."""
+    kept = [block for block in regression.blocks if block.rows]
+    moves = np.array([_move(block.factors, solution, weights) for block in kept])
+    n = len(moves)
+    covariance = (n - 1) / n * moves.T @ moves
+    h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
+    return Noise(h @ covariance @ h, "blocks", float(n - 1))
+
+
+def _move(factors: Sequence[Factor], solution: Solution, weights: Array) -> Array:
+    """beta - beta_(-b) = (H - H_b)^-1 s_b (base,) = (I - H^-1 H_b)^-1 H^-1 s_b, H^-1 as the estimate has it."""
+    size = len(solution.beta)
+    share, score = np.zeros((size, size)), np.zeros(size)
+    for weight, factor in zip(weights, factors, strict=True):
+        own = weight * factor.r[:, :-1]
+        share[np.ix_(factor.columns, factor.columns)] += own.T @ own
+        score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
+    known = solution.identified
+    inverse = solution.inverse[np.ix_(known, known)]
+    # Symmetric form: with H^-1 = L L', (H - H_b)^-1 = L (I - L' H_b L)^-1 L', whose eigenvalues are what is left.
+    values, vectors = np.linalg.eigh(inverse)
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    gone, turn = np.linalg.eigh(half.T @ share[np.ix_(known, known)] @ half)
+    left = np.maximum(1.0 - gone, _LEFT)
+    move = np.zeros(size)
+    move[known] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
+    return move
+
+
+def naive_noise_matrix(regression: Regression, solution: Solution, weights: Array,
+                       variances: Sequence[float] | None = None) -> Array:
+    """sum_j w_j^4 c_j X_j' X_j (base, base): rows independent, c_j the variance of joint j's residuals or as given."""
+    middle = np.zeros_like(solution.inverse)
+    for j, factor in enumerate(regression.factors):
+        variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1) if variances is None \
+            else variances[j]
+        own = factor.r[:, :-1]
+        middle[np.ix_(factor.columns, factor.columns)] += weights[j] ** 4 * variance * (own.T @ own)
+    return middle
+
+
+def naive_covariance(regression: Regression, solution: Solution, weights: Array,
+                     variances: Sequence[float] | None = None) -> Array:
+    """Covariance as if every row were independent (Janot, Vandanjon, Gautier, eq. 16-18, each joint its own noise)."""
+    return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
+
+
+def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
+    """How many times too small deviations from the naive covariance are, in the median over the parameters."""
+    honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
+    known = identified & (simple > 0)
+    return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
+
+
+def diagnostics(problem: Problem, solution: Solution, weights: Array | None, covariance: Array, found: Noise,
+                naive: Array | None = None, **more: Any) -> Diagnostics:
+    """Numbers every linear method reports, and `more` of its own. naive (base, base): covariance of independent rows
+    to compare with, if not the weighted one."""
+    regression = problem.regression
+    weights = np.ones(regression.dof) if weights is None else weights
+    naive = naive_covariance(regression, solution, weights) if naive is None else naive
+    facts: dict[str, Any] = {"condition": solution.condition, "weights": weights.tolist(),
+                             "confounded": {k: list(v) for k, v in solution.confounded.items()}}
+    if found.uncertainty != "independent":
+        facts["deviation_inflation"] = inflation(covariance, naive, solution.identified)
+    seen = found.correlation
+    if seen is not None:
+        rows = np.array(regression.rows, dtype=float)
+        facts |= {"effective_rows_per_joint": (seen.effective / np.maximum(seen.rows, 1.0) * rows).tolist(),
+                  "autocovariance": [c[:200].tolist() for c in seen.autocovariance], "autocovariance_rate": seen.rate}
+    return Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts, **more)

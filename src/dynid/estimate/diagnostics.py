@@ -1,0 +1,80 @@
+"""Diagnostics: the numbers of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.regression import Regression
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics(Mapping[str, Any]):
+    """What every method reports of its fit, and in `more` what is a method's own; all of it also reads as one mapping.
+
+    relative_error: 100 |tau - tau_hat| / |tau| over all joints and relative_error_per_joint (dof,), percent.
+    residual_deviation_per_joint (dof,): N m or N. rank: parameters the data excite. rows_per_joint (dof,): equations.
+    joints: their names. condition: of the weighted and scaled regressor, weights (dof,): of the joints; None where a
+    method has none.
+    confounded: for each base parameter that is not excited those it cannot be told from. deviation_inflation: how many
+    times larger the stated deviations are than those of independent rows, in the median; None where that is not known.
+    effective_rows_per_joint (dof,): how many independent rows the data are worth; autocovariance of the residuals, one
+    list a joint, at autocovariance_rate, Hz; None where residuals were not looked at.
+    """
+
+    relative_error: float
+    relative_error_per_joint: list[float]
+    residual_deviation_per_joint: list[float]
+    rank: int
+    rows_per_joint: list[int]
+    joints: list[str]
+    condition: float | None = None
+    weights: list[float] | None = None
+    confounded: dict[str, list[str]] = field(default_factory=dict)
+    deviation_inflation: float | None = None
+    effective_rows_per_joint: list[float] | None = None
+    autocovariance: list[list[float]] | None = None
+    autocovariance_rate: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
+        """Of base values beta (base,) on folded data; further facts by name, a method's own among them."""
+        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
+        return Diagnostics.of({
+            "relative_error": regression.relative_error(beta),
+            "relative_error_per_joint": regression.relative_errors(beta).tolist(),
+            "residual_deviation_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
+            "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Diagnostics:
+        """From a mapping, such as this one read from a file."""
+        core = {name: value for name, value in facts.items() if name in _CORE}
+        return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
+
+    def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
+        """The same with further facts, or other values of those there are."""
+        return Diagnostics.of({**self, **facts})
+
+    # -- as a mapping: what is there, by name ------------------------------------------------------
+    def __getitem__(self, name: str) -> Any:
+        if name in self.more:
+            return self.more[name]
+        if name in _CORE and getattr(self, name) is not None:
+            return getattr(self, name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in _CORE if getattr(self, name) is not None and name not in self.more)
+        yield from self.more
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_CORE = tuple(one.name for one in fields(Diagnostics) if one.name != "more")

@@ -1,0 +1,84 @@
+"""What all linear methods share: solving folded equations, and the weights of the joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError
+from dynid.regression import Regression, Stacked
+from dynid.regression.base import reduce_columns
+
+_NOT_EXCITED = 1e-9  # share of a column that is news, below which the data do not tell it from the others
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not identified."""
+
+    beta: Array
+    inverse: Array
+    identified: Bools
+    confounded: dict[str, tuple[str, ...]]
+    condition: float
+
+    @property
+    def rank(self) -> int:
+        return int(self.identified.sum())
+
+
+def solve(regression: Regression, stacked: Stacked) -> Solution:
+    """Least squares with whatever the data excite; the rest is set to zero and named."""
+    b = len(regression.base)
+    norms = np.linalg.norm(stacked.r, axis=0)
+    if not np.any(norms > 0):
+        raise NotPossibleError("the motion excites no parameter at all: nothing moves")
+    excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
+    kept = np.sort(excited.independent)
+    identified = np.zeros(b, dtype=bool)
+    identified[kept] = True
+    matrix, scale = stacked.r[:, kept], norms[kept]
+    q, r = np.linalg.qr(matrix / scale)
+    beta, inverse = np.zeros(b), np.zeros((b, b))
+    beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
+    half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
+    inverse[np.ix_(kept, kept)] = half @ half.T
+    names = regression.base.names
+    confounded = {names[c]: tuple(names[excited.independent[k]] for k in np.flatnonzero(excited.matrix[:, c]))
+                  for c in range(b) if not identified[c]}
+    singular = np.linalg.svd(r, compute_uv=False)
+    return Solution(beta, inverse, identified, confounded, float(singular[0] / singular[-1]))
+
+
+def joint_weights(regression: Regression) -> Array:
+    """1 / deviation of each joint's own least-squares residual (Janot, Vandanjon, Gautier, eq. 20)."""
+    deviations, unsure = np.zeros(regression.dof), []
+    for j, factor in enumerate(regression.factors):
+        free = factor.rows - len(factor.columns)
+        # With hardly more rows than columns a joint fits itself whatever its noise.
+        if 2 * free >= factor.rows and free > 0:
+            deviations[j] = abs(factor.r[-1, -1]) / np.sqrt(free)
+        else:
+            unsure.append(j)
+    if unsure:
+        shared = solve(regression, regression.stack()).beta
+        for j in unsure:
+            factor = regression.factors[j]
+            deviations[j] = np.sqrt(factor.misfit(shared) / max(factor.rows, 1))
+    if not np.any(deviations > 0):
+        return np.ones(regression.dof)  # noise-free data: all joints alike
+    # A joint that fits to rounding must not drown the others.
+    deviations = np.maximum(deviations, 1e-9 * deviations.max())
+    return 1.0 / deviations
+
+
+def stack_enough(regression: Regression, weights: Array | None) -> Stacked:
+    """All joints' equations, weighted; refused when there are not more of them than base parameters."""
+    stacked = regression.stack(weights)
+    if stacked.rows <= len(regression.base):
+        raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(regression.base)} base parameters; "
+                               "record a longer motion")
+    return stacked

@@ -1,0 +1,59 @@
+"""An estimate in a file: values with their whole covariance, and how they were found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import ModelError
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Estimate
+from dynid.files import write_whole
+from dynid.model import LinearModel
+from dynid.regression import BaseParameters
+
+
+def save(estimate: Estimate, path: str | Path) -> None:
+    """To an .npz file, whole or not at all."""
+    facts = {"method": estimate.method, "uncertainty": estimate.uncertainty, "known": dict(estimate.base.known),
+             "diagnostics": dict(estimate.diagnostics), "provenance": dict(estimate.provenance),
+             "shape": {name: float(value) for name, value in zip(getattr(estimate.model, "shape_names", ()),
+                                                                 getattr(estimate.model, "shape", ()), strict=True)}}
+    arrays: dict[str, Any] = {
+        "names": np.array(estimate.base.parameters.names), "independent": estimate.base.independent,
+        "matrix": estimate.base.matrix, "values": estimate.values, "covariance": estimate.covariance,
+        "identified": estimate.identified, "freedom": np.array(estimate.freedom),
+        "facts": np.array(json.dumps(facts, default=_plain))}
+    if estimate.theta is not None:
+        arrays["theta"] = estimate.theta
+    with write_whole(Path(path), "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path: str | Path, model: LinearModel) -> Estimate:
+    """From an .npz file, for the model it is of; a shape that was found is put into the model."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
+        diagnostics = Diagnostics.of(facts["diagnostics"])
+    except (OSError, KeyError, ValueError, EOFError, TypeError):
+        raise ModelError(f"{path} is not a saved estimate") from None
+    if names != model.parameters.names:
+        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
+                         f"{len(model.parameters)}")
+    shaped: Any = model
+    if facts["shape"]:
+        shaped = shaped.with_shape(np.array(list(facts["shape"].values())))
+    base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
+    return Estimate(facts["method"], shaped, base, arrays["values"], arrays["covariance"], arrays["identified"],
+                    arrays.get("theta"), diagnostics=diagnostics, uncertainty=facts["uncertainty"],
+                    freedom=float(arrays["freedom"]), provenance=facts["provenance"])
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as plain ones."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -1,0 +1,188 @@
+"""How residuals correlate in time, and what that does to the covariance of an estimate.
+
+Least squares takes every row for independent news. Filtered torques are not: neighbours share the same noise. With
+residual autocovariance c_j(k) of joint j, the honest covariance of the weighted estimate is
+
+    H^-1 (sum_j w_j^4 X_j' C_j X_j) H^-1,   H = sum_j w_j^2 X_j' X_j,   (C_j)_st = c_j(s - t),
+
+and X_j' C_j X_j is X_j' times X_j convolved with c_j, one more pass over the data.
+
+Residuals are smaller than the noise, and most of all at the slow rhythms of the motion, where the parameters have
+absorbed it and where it hurts them most. With q_i the columns of w_j X_j made orthonormal in H, the share of the noise
+that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.regression.equations import Equations, Piece
+from dynid.regression.residuals import PIECE, log_residuals
+from dynid.threads import side_by_side
+
+_ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
+_MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
+_REACH = 3  # how much longer autocovariances get when what was absorbed is put back
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """How the residuals of each joint hang together in time.
+
+    autocovariance: c_j(k), k = 0, 1, .., one array a joint (lags,), smoothly cut. noise: X_j' C_j X_j among the joint's
+    own columns, one a joint. rows: equations of each joint. effective: how many independent ones they are worth.
+    rate: of the rows, Hz.
+    """
+
+    autocovariance: tuple[Array, ...]
+    noise: tuple[Array, ...]
+    columns: tuple[Ints, ...]
+    rows: Array
+    effective: Array
+    rate: float
+
+
+def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
+    """c(k) (lags,) of one joint's residuals (m,), rows not kept being gaps, smoothly cut to zero.
+
+    The lags reach ten times the time the correlation lasts. A Parzen window ends them: its transform is positive, so
+    no variance computed from c can come out negative. absorbed (m,): sum over t of P[t, t + k] of the projection P onto
+    what was estimated; what it took from the noise is put back.
+    """
+    x = np.where(keep, residual, 0.0)
+    count = int(keep.sum())
+    if count < 2:
+        return np.zeros(1)
+    size = next_fast_len(2 * len(x))
+    product = irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)]
+    # The biased estimate, over all rows whatever the lag: gaps thin it out no more than they thin the data.
+    raw = product / count
+    limit = max(1, len(x) // 5)
+    if raw[0] <= 0:
+        return np.zeros(1)
+    # Sokal's rule: the integrated correlation time, summed up to the first lag beyond six times itself.
+    time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
+    lags = np.arange(1, len(time) + 1)
+    beyond = np.flatnonzero(lags >= 6.0 * np.maximum(time, 1.0))
+    last = int(lags[beyond[0]]) if len(beyond) else limit
+    last = int(np.clip(2 * last, 8, limit))
+    u = np.arange(last) / last
+    parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
+    shape = raw[:last] * parzen
+    if absorbed is None:
+        return shape
+    reach = min(last, len(absorbed))
+    return _put_back(shape, absorbed[:reach] * parzen[:reach] / count)
+
+
+def _put_back(shape: Array, absorbed: Array) -> Array:
+    """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it."""
+    reach = _REACH * len(shape)
+    size = next_fast_len(2 * reach)
+    left = 1.0 - np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
+    return irfft(_spectrum(shape, size) / left, size)[:reach]
+
+
+def _spectrum(shape: Array, size: int) -> Array:
+    """Spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
+    kernel = np.zeros(size)
+    kernel[:len(shape)] = shape
+    if len(shape) > 1:
+        kernel[-(len(shape) - 1):] = shape[:0:-1]
+    return rfft(kernel).real
+
+
+def correlation(equations: Equations, beta: Array, *, inverse: Array | None = None, weights: Array | None = None,
+                influence: Callable[[Array], Array] | None = None, threads: int | None = None) -> Correlation:
+    """How the residuals of an estimate correlate in time, and what that does to its covariance.
+
+    inverse (base, base) and weights (equations,): H^-1 and w of the estimate, to put back the noise it absorbed;
+    without them residuals are taken for the noise. influence: of residuals (m, equations), what a robust estimate
+    feels of them (m, equations). Of very long data some whole stretches all along are enough; `Correlation.rows` says
+    how many rows were looked at.
+    """
+    count, work = len(equations.joints), _enough(equations)
+    logs = sorted({piece.log for piece in work})
+    rows, power = np.zeros((2, len(logs), count))
+    # The shape in time from the longest log, the size from all of them.
+    lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
+    most = int(np.argmax(lengths))
+    for k, log in enumerate(logs):
+        r = log_residuals(equations, log, [piece for piece in work if piece.log == log], beta, threads)
+        felt = r.residual if influence is None else influence(r.residual)
+        rows[k] = r.keep.sum(axis=0)
+        power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(count)]
+        if k == most:
+            longest, keep, rate = felt, r.keep, r.rate
+        del r, felt  # as large as the log itself
+    total = rows.sum(axis=0)
+    absorbed: Sequence[Array | None] = [None] * count
+    if inverse is not None:
+        own = [piece for piece in work if piece.log == logs[most]]
+        absorbed = _absorbed(equations, own, inverse, weights, threads)
+    shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(count)]
+    size, first = power.sum(axis=0) / np.maximum(total, 1.0), power[most] / np.maximum(rows[most], 1.0)
+    shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
+    noise = _over(equations, work, lambda j, columns, keep: _noise(columns, keep, shapes[j]), threads)
+    effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
+                          for n, c in zip(total, shapes, strict=True)])
+    return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
+                       rate)
+
+
+def _enough(equations: Equations) -> list[Piece]:
+    """All pieces, or of more than enough rows one piece in so many of each log."""
+    work = equations.pieces(unit=PIECE)
+    every = max(1, sum(len(piece.rows) for piece in work) // _ENOUGH_ROWS)
+    return [piece for k in range(len(equations.logs))
+            for piece in [piece for piece in work if piece.log == k][::every]]
+
+
+def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
+          threads: int | None) -> list[Array]:
+    """Sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
+    count = len(equations.joints)
+
+    def sums(piece: Piece) -> list[Array]:
+        rows = equations.rows(piece)
+        return [one(j, rows.joint(j)[:-1], rows.keep[:, j]) for j in range(count)]
+
+    results = side_by_side(sums, work, threads)
+    return [np.sum([found[j] for found in results], axis=0) for j in range(count)]
+
+
+def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weights: Array | None,
+              threads: int | None) -> list[Array]:
+    """For each equation the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
+    lags = min(PIECE, max(1, len(equations.logs[work[0].log]) // 5))  # as far as `autocovariance` looks
+    weights = np.ones(len(equations.joints)) if weights is None else weights
+    halves = []
+    for weight, own in zip(weights, equations.layout.columns, strict=True):
+        values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
+        halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+
+    def one(j: int, columns: Array, keep: Bools) -> Array:
+        q = halves[j] @ np.where(keep, columns, 0.0)
+        size = next_fast_len(2 * q.shape[1])
+        power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
+        found = irfft(power, size)[:min(lags, q.shape[1])]
+        return np.pad(found, (0, lags - len(found)))
+
+    return _over(equations, work, one, threads)
+
+
+def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
+    """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
+    x = np.where(keep, columns, 0.0)
+    if len(shape) == 1:
+        return shape[0] * (x @ x.T)
+    shape = shape[:x.shape[1]]
+    size = next_fast_len(x.shape[1] + len(shape))
+    smooth = irfft(rfft(x, size) * _spectrum(shape, size), size)[:, :x.shape[1]]
+    product = x @ smooth.T
+    return 0.5 * (product + product.T)

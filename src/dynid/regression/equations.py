@@ -1,0 +1,321 @@
+"""Equations: the rows of a regression in pieces, each with its columns, what to keep of it, and where it is from.
+
+However rows are made (torques as they are, decimated, summed over joints, weighted, with instruments), they come as
+an `Equations`, and one `fold` takes any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.recording.decimate import decimate_piece, reach
+from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.regression import Span
+
+UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of one log: range(start, stop, step) of its samples, all in one segment without a gap, all in one of
+    the log's stretches of time."""
+
+    log: int
+    segment: tuple[int, int]
+    rows: range
+    stretch: int = 0
+
+    def parts(self, size: int) -> list[Piece]:
+        """The same rows, at most `size` at a time."""
+        return [replace(self, rows=self.rows[k:k + size]) for k in range(0, len(self.rows), size)]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the wanted entries of the regressor go: joint after joint, its columns and then its torque, a row each.
+
+    columns: of each joint, among the base parameters. first: row of each joint's first column. place (dof,
+    parameters): the row of each entry, -1 for none, as `Model.fill` wants it. rows: in all.
+    """
+
+    model: LinearModel
+    base: BaseParameters
+    columns: tuple[Ints, ...]
+    first: tuple[int, ...]
+    place: Ints
+    rows: int
+
+    @staticmethod
+    def of(model: LinearModel, base: BaseParameters) -> Layout:
+        structure = getattr(model, "structure", None)
+        if structure is None:
+            structure = np.ones((model.dof, len(model.parameters)), dtype=bool)
+        columns = tuple(np.flatnonzero(structure[j, base.independent]) for j in range(model.dof))
+        place, (first, rows) = np.full((model.dof, len(model.parameters)), -1, dtype=np.int64), _first(columns)
+        for j, own in enumerate(columns):
+            place[j, base.independent[own]] = np.arange(first[j], first[j] + len(own))
+        return Layout(model, base, columns, first, place, rows)
+
+    def with_columns(self, columns: Sequence[Ints]) -> Layout:
+        """The same with other columns for each joint, of which no regressor is asked."""
+        first, rows = _first(columns)
+        return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
+
+    def joint(self, j: int) -> slice:
+        """Rows of joint j: its columns and its torque."""
+        return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
+
+    def entries(self, samples: Samples, rows: slice) -> Array:
+        """(self.rows, samples): columns and torques at full rate, each contiguous in time."""
+        q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
+        out = np.empty((self.rows, len(q)))
+        fill_columns(self.model, q, dq, ddq, self.place, out)
+        for j in range(self.model.dof):
+            out[self.joint(j).stop - 1] = samples.tau[rows, j]
+        return out
+
+
+def _first(columns: Sequence[Ints]) -> tuple[tuple[int, ...], int]:
+    """Row at which each joint starts when its columns and its torque take one each, and how many there are."""
+    ends = np.cumsum([len(own) + 1 for own in columns])
+    return (0, *(int(end) for end in ends[:-1])), int(ends[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of all joints in a piece, each entry contiguous in time.
+
+    entries (layout.rows, m): columns and torques, the torque of known parameters taken off. keep (m, dof): which
+    count. known (dof, m): the torque that was taken off, None where nothing is known.
+    """
+
+    layout: Layout
+    entries: Array
+    keep: Bools
+    known: Array | None = None
+
+    def joint(self, j: int) -> Array:
+        """[Y_j tau_j]' (columns + 1, m)."""
+        return self.entries[self.layout.joint(j)]
+
+
+class Equations(Protocol):
+    """Rows of a regression on base parameters. joints: a name for each equation. logs: where the rows are from."""
+
+    @property
+    def base(self) -> BaseParameters: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def joints(self) -> tuple[str, ...]: ...
+
+    @property
+    def logs(self) -> tuple[Samples, ...]: ...
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        """All rows, log by log, each log cut into so many equal stretches of time, in pieces of `unit` rows at full
+        rate."""
+        ...
+
+    def rows(self, piece: Piece) -> Rows: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueEquations:
+    """tau = Y(q, dq, ddq) beta, an equation a joint, decimated where the samples say so."""
+
+    model: LinearModel
+    logs: tuple[Samples, ...]
+    base: BaseParameters
+
+    @staticmethod
+    def of(model: LinearModel, samples: Samples | Sequence[Samples],
+           base: BaseParameters | None = None) -> TorqueEquations:
+        """Of one log or several; base: `base_parameters(model)` unless given."""
+        logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
+        for log in logs:
+            if log.dof != model.dof:
+                raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}")
+        return TorqueEquations(model, logs, base_parameters(model) if base is None else base)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout.of(self.model, self.base)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        named = next((log.joints for log in self.logs if log.joints), ())
+        return named or tuple(f"joint{j + 1}" for j in range(self.model.dof))
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return [piece for k, log in enumerate(self.logs) for piece in log_pieces(log, k, stretches, unit)]
+
+    def rows(self, piece: Piece) -> Rows:
+        samples, rows = self.logs[piece.log], piece.rows
+        keep = samples.keep[rows.start:rows.stop:rows.step]
+        if samples.decimation is None:
+            entries = self.entries(samples, slice(rows.start, rows.stop))
+        else:
+            margin = reach(samples.decimation)
+            low, high = max(rows[0] - margin, piece.segment[0]), min(rows[-1] + margin + 1, piece.segment[1])
+            full = self.entries(samples, slice(low, high))
+            thin = decimate_piece(full.T, samples.decimation, np.array(rows), low, piece.segment)
+            entries = np.ascontiguousarray(thin.T)
+        if not self.base.known:
+            return Rows(self.layout, entries, keep)
+        entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
+        for j in range(self.model.dof):
+            entries[self.layout.joint(j).stop - 1] -= known[j]
+        return Rows(self.layout, entries, keep, known)
+
+    def entries(self, samples: Samples, rows: slice) -> Array:
+        """(layout.rows, samples) at full rate, and below them the torque of known parameters (dof more rows)."""
+        entries = self.layout.entries(samples, rows)
+        if not self.base.known:
+            return entries
+        known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows])
+        return np.concatenate([entries, known.T])
+
+
+def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array) -> Array:
+    """Torque (samples, dof) of the parameters whose values are known."""
+    places = [base.parameters.index(name) for name in base.known]
+    out = np.zeros((model.dof * len(places), len(q)))
+    place = np.full((model.dof, len(base.parameters)), -1, dtype=np.int64)
+    place[:, places] = np.arange(len(out)).reshape(model.dof, len(places))
+    structure = getattr(model, "structure", None)
+    if structure is not None:
+        place[~structure] = -1
+    fill_columns(model, q, dq, ddq, place, out)
+    values = np.array(list(base.known.values()))
+    return np.einsum("jkm,k->mj", out.reshape(model.dof, len(places), len(q)), values)
+
+
+def fill_columns(model: LinearModel, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+    """Chosen entries of any model's regressor into rows of out (rows, samples), by its own `fill` if it has one."""
+    fill = getattr(model, "fill", None)
+    if fill is not None:
+        fill(q, dq, ddq, place, out)
+        return
+    y = model.regressor(q, dq, ddq)
+    for j, c in np.argwhere(place >= 0):
+        out[place[j, c]] = y[:, j, c]
+
+
+def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+    """All rows that regression uses, cut at the borders of segments and of equal stretches of time."""
+    step = 1 if samples.decimation is None else samples.decimation.total
+    size = max(1, unit // step)
+    cuts = [len(samples) * k // stretches for k in range(stretches + 1)]
+    found = []
+    for start, stop in samples.segments:
+        grid = range(int(start), int(stop), step)
+        # The first of the grid at or behind each cut.
+        at = [max(-(-(cut - grid.start) // step), 0) for cut in cuts]
+        for k in range(stretches):
+            found += Piece(log, (int(start), int(stop)), grid[at[k]:at[k + 1]], k).parts(size)
+    return found
+
+
+def span_of(equations: Equations, piece: Piece) -> Span:
+    """The stretch of its log that a piece covers."""
+    samples = equations.logs[piece.log]
+    return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
+    kept."""
+
+    equations: Equations
+    matrix: Array
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.equations.base
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.equations.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.equations.logs
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Each sum sees what any of its summands sees."""
+        plain = self.equations.layout
+        return plain.with_columns([np.unique(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
+                                   for row in self.matrix])
+
+    @cached_property
+    def _mixing(self) -> csr_array:
+        """(rows, plain rows): makes the entries from those of the plain equations."""
+        plain, own = self.equations.layout, self.layout
+        to, take, value = [], [], []
+        for i, j in np.argwhere(self.matrix):
+            place = np.append(np.searchsorted(own.columns[i], plain.columns[j]), len(own.columns[i]))
+            to.append(own.first[i] + place)
+            take.append(np.arange(plain.joint(j).start, plain.joint(j).stop))
+            value.append(np.full(len(place), self.matrix[i, j]))
+        return csr_array((np.concatenate(value), (np.concatenate(to), np.concatenate(take))), (own.rows, plain.rows))
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.equations.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        plain = self.equations.rows(piece)
+        keep = np.repeat(np.all(plain.keep, axis=1, keepdims=True), len(self.matrix), axis=1)
+        known = None if plain.known is None else self.matrix @ plain.known
+        return Rows(self.layout, self._mixing @ plain.entries, keep, known)
+
+
+Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (columns + 1, m) -> weight of each (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Equations whose rows are multiplied one by one: weight(j, rows of equation j) gives the factor of each."""
+
+    equations: Equations
+    weight: Weight
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.equations.base
+
+    @property
+    def layout(self) -> Layout:
+        return self.equations.layout
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.equations.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.equations.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.equations.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        plain = self.equations.rows(piece)
+        factors = [self.weight(j, plain.joint(j)) for j in range(len(self.joints))]
+        entries = np.concatenate([plain.joint(j) * factor for j, factor in enumerate(factors)])
+        known = None if plain.known is None else plain.known * np.array(factors)
+        return replace(plain, entries=entries, known=known)

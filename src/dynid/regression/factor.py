@@ -1,0 +1,98 @@
+"""Triangular factors: all that least squares can learn from rows, in a matrix no larger than its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dgeqrf
+
+from dynid.arrays import Array, Ints
+from dynid.errors import NotPossibleError
+
+
+def triangular(matrix: Array) -> Array:
+    """R (columns, columns) of a matrix's QR with a diagonal that is not negative, rows of zeros where it is short."""
+    width = matrix.shape[1]
+    tall = np.zeros((max(len(matrix), width), width), order="F")
+    tall[:len(matrix)] = matrix
+    packed, _, _, info = dgeqrf(tall, lwork=64 * width, overwrite_a=1)
+    if info != 0:
+        raise NotPossibleError("the triangular factor of the data could not be computed")
+    return signed(np.triu(packed[:width]))
+
+
+def signed(r: Array) -> Array:
+    """The same factor with rows turned so that its diagonal is not negative."""
+    return np.ascontiguousarray(r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """All that one joint's rows say. columns (k,): which base parameters they can see. r (k+1, k+1): triangular factor
+    of [Y_j tau_j]. rows: how many went in. power: sum of their squared torques, those that known parameters explain
+    included."""
+
+    columns: Ints
+    r: Array
+    rows: int
+    power: float
+
+    def __add__(self, other: Factor) -> Factor:
+        return Factor(self.columns, triangular(np.vstack([self.r, other.r])), self.rows + other.rows,
+                      self.power + other.power)
+
+    def select(self, kept: Ints) -> Factor:
+        """The same rows with only some of the base parameters, kept (ascending), which are renumbered."""
+        own = np.flatnonzero(np.isin(self.columns, kept))
+        r = triangular(self.r[:, np.append(own, len(self.columns))])
+        return Factor(np.searchsorted(kept, self.columns[own]), r, self.rows, self.power)
+
+    def substituted(self, matrix: Array, shift: Array) -> Factor:
+        """The same rows on other base parameters gamma, where beta = matrix gamma + shift."""
+        own = matrix[self.columns]
+        columns = np.flatnonzero(np.any(own != 0.0, axis=0))
+        y, tau = self.r[:, :-1] @ own[:, columns], self.r[:, -1] - self.r[:, :-1] @ shift[self.columns]
+        return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
+
+    def misfit(self, beta: Array) -> float:
+        """Sum of squared residuals for base values beta (base,)."""
+        return float(np.sum((self.r[:, -1] - self.r[:, :-1] @ beta[self.columns]) ** 2))
+
+
+def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
+    """The factors of all rows together, joint by joint."""
+    return reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """All joints as one weighted least-squares problem: minimise |r beta - rho|^2 + rest.
+
+    r (base, base) upper triangular, rho (base,), rest: what no beta can explain, rows: equations that went in.
+    """
+
+    r: Array
+    rho: Array
+    rest: float
+    rows: int
+
+    @staticmethod
+    def of(matrix: Array, rows: int) -> Stacked:
+        """From equations [X y] (any number of rows, base + 1), of which `rows` were measured."""
+        r = triangular(matrix)
+        return Stacked(r[:-1, :-1], r[:-1, -1], float(r[-1, -1] ** 2), rows)
+
+    def select(self, kept: ArrayLike) -> Stacked:
+        """The same equations with only some of the base parameters, given by their indices in order."""
+        b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
+        tall = np.zeros((b + 1, len(columns) + 1))
+        tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
+        return Stacked.of(tall, self.rows)
+
+    def misfit(self, beta: Array) -> float:
+        """Weighted sum of squared residuals for base values beta."""
+        return float(np.sum((self.rho - self.r @ beta) ** 2) + self.rest)

@@ -1,0 +1,80 @@
+"""Known parameters: what a scale, a data sheet or an earlier run says, with or without a deviation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import null_space
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.regression.base import BaseParameters
+
+
+@dataclass(frozen=True)
+class Known:
+    """The value of a standard parameter in its own unit, and its deviation (one sigma), 0 for exact."""
+
+    value: float
+    std: float = 0.0
+
+
+def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[float, float]]) -> dict[str, Known]:
+    """What is known, by name of a standard parameter; unknown names and impossible numbers are refused."""
+    found = {}
+    for name, given in known.items():
+        one = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
+        if name not in base.parameters.names:
+            raise ModelError(f"there is no parameter '{name}' to be known; there are "
+                             f"{', '.join(base.parameters.names[:12])}, ...")
+        if name in base.known:
+            raise ModelError(f"parameter '{name}' is known already: {base.known[name]:g}")
+        if not (math.isfinite(one.value) and math.isfinite(one.std) and one.std >= 0.0):
+            raise ModelError(f"known parameter '{name}' needs a finite value and a deviation not below zero, got "
+                             f"{one.value} and {one.std}")
+        found[name] = Known(float(one.value), float(one.std))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Rows beside the data, matrix (k, base) beta = values (k,), each with deviation one; and the standard parameters
+    they come from, for methods that look for all of them."""
+
+    matrix: Array
+    values: Array
+    known: Mapping[str, Known]
+
+    @staticmethod
+    def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
+        """What values with deviations say of base parameters; None where nothing is known so.
+
+        A combination a.beta is known when it is made of known parameters alone: a' matrix is zero in all others.
+        """
+        if not known:
+            return None
+        places = np.array([base.parameters.index(name) for name in known])
+        values, stds = (np.array([getattr(one, which) for one in known.values()]) for which in ("value", "std"))
+        others = np.delete(base.matrix, places, axis=1)
+        combinations = null_space(others.T).T if others.shape[1] else np.eye(len(base))
+        on_known = combinations @ base.matrix[:, places]
+        # Errors of the combinations are the deviations seen through them: rows in units of these.
+        left, size, _ = np.linalg.svd(on_known * stds, full_matrices=False)
+        kept = size > 1e-12 * max(size.max(initial=0.0), 1e-300)
+        whiten = (left[:, kept] / size[kept]).T
+        return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
+
+    def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
+        """The same of standard parameters: matrix (n, parameters) theta = values (n,), each with deviation one."""
+        matrix = np.zeros((len(self.known), len(base.parameters)))
+        for row, (name, one) in zip(matrix, self.known.items(), strict=True):
+            row[base.parameters.index(name)] = 1.0 / one.std
+        return matrix, np.array([one.value / one.std for one in self.known.values()])
+
+
+def known_of(prior: Prior | None) -> dict[str, Known]:
+    """The standard parameters behind a prior, none where there is none."""
+    return {} if prior is None else dict(prior.known)

@@ -1,0 +1,251 @@
+"""Regression: the fold of some data, which adds up, can be left out block by block, and can be told what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, RecordingError
+from dynid.files import write_whole
+from dynid.model import LinearModel
+from dynid.regression.base import BaseParameters
+from dynid.regression.factor import Factor, Stacked, sum_factors
+from dynid.regression.known import Known, Prior, check_known, known_of
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one log: its source, from when to when (s), and the log's number among those folded."""
+
+    source: str
+    start: float
+    stop: float
+    log: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}, {self.start:.4g} to {self.stop:.4g} s"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Data of a stretch of time, or of several that were joined: where they are from, and the factor of each joint."""
+
+    spans: tuple[Span, ...]
+    factors: tuple[Factor, ...]
+
+    def __add__(self, other: Block) -> Block:
+        """Both together; stretches of one log that follow each other become one."""
+        last, first = self.spans[-1], other.spans[0]
+        spans = (*self.spans, *other.spans)
+        if last.log == first.log:
+            spans = (*self.spans[:-1], replace(last, stop=first.stop), *other.spans[1:])
+        return Block(spans, sum_factors([self.factors, other.factors]))
+
+    @property
+    def rows(self) -> int:
+        """Equations of all joints."""
+        return sum(factor.rows for factor in self.factors)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.spans))
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """The fold of some data on a model's base parameters. Regressions of the same model add up.
+
+    factors: one a joint. blocks: the same for each of several stretches of time, in the order of the data, whose sum
+    is `factors`; leaving one out is adding up the others. joints: names for messages. sources: the logs. prior: what
+    else is known of base parameters, with its deviation.
+    """
+
+    base: BaseParameters
+    factors: tuple[Factor, ...]
+    blocks: tuple[Block, ...]
+    joints: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    prior: Prior | None = None
+
+    @staticmethod
+    def of(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
+           sources: tuple[str, ...] = ()) -> Regression:
+        """From blocks in the order of the data."""
+        return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
+
+    def __add__(self, other: Regression) -> Regression:
+        """Both data: blocks stand one after the other."""
+        if self.base.expressions != other.base.expressions or self.joints != other.joints:
+            raise ModelError("these regressions are of different models and cannot be added")
+        if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
+            raise ModelError("these regressions were told different known parameters; add them first, then use given()")
+        first = 1 + max(span.log for block in self.blocks for span in block.spans)
+        later = tuple(replace(block, spans=tuple(replace(span, log=span.log + first) for span in block.spans))
+                      for block in other.blocks)
+        return replace(self, factors=sum_factors([self.factors, other.factors]), blocks=self.blocks + later,
+                       sources=tuple(dict.fromkeys(self.sources + other.sources)))
+
+    def joined(self, most: int) -> Regression:
+        """The same data in at most so many blocks: neighbours are joined, the smallest first, of one log if it has
+        any."""
+        if most < 1:
+            raise ModelError(f"data have at least one block, got {most}")
+        blocks = list(self.blocks)
+        while len(blocks) > most:
+            def size(k: int) -> tuple[bool, int]:
+                apart = blocks[k].spans[-1].log != blocks[k + 1].spans[0].log
+                return apart, blocks[k].rows + blocks[k + 1].rows
+            k = min(range(len(blocks) - 1), key=size)
+            blocks[k:k + 2] = [blocks[k] + blocks[k + 1]]
+        return replace(self, blocks=tuple(blocks))
+
+    def by_log(self) -> Regression:
+        """The same data in one block a log."""
+        blocks: list[Block] = []
+        for block in self.blocks:
+            if blocks and blocks[-1].spans[-1].log == block.spans[0].log:
+                blocks[-1] = blocks[-1] + block
+            else:
+                blocks.append(block)
+        return replace(self, blocks=tuple(blocks))
+
+    @property
+    def dof(self) -> int:
+        return len(self.factors)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Equations of each joint."""
+        return tuple(factor.rows for factor in self.factors)
+
+    def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
+        """All joints in one triangular factor, joint j's equations multiplied by weights[j].
+
+        prior: with what else is known as further rows, see `prior_weight`.
+        """
+        b, known = len(self.base), self.prior if prior else None
+        scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
+        tall = np.zeros((sum(len(f.r) for f in self.factors) + (0 if known is None else len(known.values)), b + 1))
+        at = 0
+        for weight, factor in zip(scale, self.factors, strict=True):
+            rows = slice(at, at + len(factor.r))
+            tall[rows, factor.columns] = weight * factor.r[:, :-1]
+            tall[rows, b] = weight * factor.r[:, -1]
+            at = rows.stop
+        if known is not None:
+            tall[at:] = self.prior_weight(weights) * np.column_stack([known.matrix, known.values])
+        return Stacked.of(tall, sum(self.rows))
+
+    def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
+        """What a prior row, which is in units of its deviation, is multiplied by beside weighted equations: one, as
+        they are in units of their noise; without weights the noise that all joints share."""
+        if weights is not None:
+            return 1.0
+        return float(np.sqrt(self.stack(prior=False).rest / max(sum(self.rows) - len(self.base), 1)))
+
+    def misfits(self, beta: Array) -> Array:
+        """Sum of squared residuals of each joint (dof,)."""
+        return np.array([factor.misfit(beta) for factor in self.factors])
+
+    def relative_errors(self, beta: Array) -> Array:
+        """100 |tau - tau_hat| / |tau| of each joint (dof,), percent; 0 for a joint without torque."""
+        power = np.array([factor.power for factor in self.factors])
+        return 100.0 * np.sqrt(np.where(power > 0, self.misfits(beta) / np.where(power > 0, power, 1.0), 0.0))
+
+    def relative_error(self, beta: Array) -> float:
+        """100 |tau - tau_hat| / |tau| over all joints, percent."""
+        power = sum(factor.power for factor in self.factors)
+        return float(100.0 * np.sqrt(self.misfits(beta).sum() / power)) if power > 0 else 0.0
+
+    def without(self, block: int) -> Regression:
+        """All data but one block."""
+        kept = [one for k, one in enumerate(self.blocks) if k != block]
+        if not kept:
+            raise ModelError("a regression of one block has nothing left without it")
+        return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
+
+    def only(self, block: int) -> Regression:
+        """The data of one block."""
+        return replace(self, factors=self.blocks[block].factors, blocks=(self.blocks[block],))
+
+    def select(self, kept: ArrayLike) -> Regression:
+        """The same data on a model that lacks some base parameters: kept are the indices of those it has."""
+        kept = np.unique(np.asarray(kept, dtype=np.int64))
+        base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
+        prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
+        return replace(self, base=base, prior=prior, factors=tuple(factor.select(kept) for factor in self.factors),
+                       blocks=tuple(replace(block, factors=tuple(factor.select(kept) for factor in block.factors))
+                                    for block in self.blocks))
+
+    def given(self, known: Mapping[str, Known | float | tuple[float, float]]) -> Regression:
+        """The same data when some standard parameters are known: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
+
+        A value alone is taken as exact: the parameter is no longer looked for, its torque is taken off, and base
+        parameters are combinations of the others. A value with a deviation becomes a row beside the data, where
+        torques can show the parameter at all; consistent methods use it in any case.
+        """
+        facts = check_known(self.base, known)
+        exact = {name: one.value for name, one in facts.items() if one.std == 0.0}
+        base, matrix, shift = self.base.given(exact)
+        blocks = tuple(replace(block, factors=tuple(factor.substituted(matrix, shift) for factor in block.factors))
+                       for block in self.blocks)
+        factors = tuple(factor.substituted(matrix, shift) for factor in self.factors)
+        doubtful = {name: one for name, one in facts.items() if one.std > 0.0}
+        return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.of(base, doubtful))
+
+    def save(self, path: str | Path) -> None:
+        """To an .npz file, whole or not at all."""
+        arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
+                                  "known_names": np.array(list(self.base.known), dtype=str),
+                                  "known_values": np.array(list(self.base.known.values())),
+                                  "names": np.array(self.base.parameters.names), "joints": np.array(self.joints),
+                                  "sources": np.array(self.sources)}
+        if self.prior is not None:
+            arrays["prior_names"] = np.array(list(self.prior.known))
+            arrays["prior"] = np.array([(one.value, one.std) for one in self.prior.known.values()])
+        each = [block.factors for block in self.blocks]
+        arrays["rows"] = np.array([[factor.rows for factor in factors] for factors in each])
+        arrays["power"] = np.array([[factor.power for factor in factors] for factors in each])
+        spans = [(k, span) for k, block in enumerate(self.blocks) for span in block.spans]
+        arrays["span_block"] = np.array([k for k, _ in spans])
+        arrays["span_source"] = np.array([span.source for _, span in spans])
+        arrays["span_times"] = np.array([(span.start, span.stop) for _, span in spans])
+        arrays["span_log"] = np.array([span.log for _, span in spans])
+        for j in range(self.dof):
+            arrays[f"columns{j}"] = self.factors[j].columns
+            arrays[f"r{j}"] = np.array([factors[j].r for factors in each])
+        with write_whole(Path(path), "wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> Regression:
+        """From an .npz file, for the model it was folded with."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
+            known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
+            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], known)
+            blocks = [Block(_spans(arrays, k), tuple(
+                Factor(arrays[f"columns{j}"], arrays[f"r{j}"][k], int(rows[j]), float(arrays["power"][k, j]))
+                for j in range(len(joints)))) for k, rows in enumerate(arrays["rows"])]
+            doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
+                        in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
+        except (OSError, KeyError, ValueError, EOFError, IndexError):
+            raise RecordingError(f"{path} is not a saved regression") from None
+        if names != model.parameters.names:
+            raise ModelError(f"{path} was folded with another model: it has {len(names)} parameters, "
+                             f"this one {len(model.parameters)}")
+        found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
+        return replace(found, prior=Prior.of(base, doubtful))
+
+
+def _spans(arrays: Mapping[str, Any], block: int) -> tuple[Span, ...]:
+    return tuple(Span(str(arrays["span_source"][k]), float(arrays["span_times"][k, 0]),
+                      float(arrays["span_times"][k, 1]), int(arrays["span_log"][k]))
+                 for k in np.flatnonzero(arrays["span_block"] == block))
