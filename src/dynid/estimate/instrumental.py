@@ -33,10 +33,10 @@ from dynid.estimate.instruments import (
     LowRate,
     Measured,
     Projected,
-    dry_columns,
+    at_low_rate,
     filtered_references,
-    fold_instruments,
     low_rate,
+    low_rate_scale,
     plain_references,
     project,
     soften,
@@ -46,7 +46,7 @@ from dynid.estimate.instruments import (
 from dynid.estimate.iteration import Past, Solved, Values, iterate
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.regression.equations import Layout
+from dynid.regression import fold
 from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
@@ -97,7 +97,7 @@ class State:
     before the first estimate. moving: how much each equation counts (samples, dof), one a log. notes: for the user.
     """
 
-    motions: Sequence[Samples]
+    motions: tuple[Samples, ...]
     run: Run | None
     theta: Array | None = None
     weights: Array | None = None
@@ -117,7 +117,11 @@ class Detail:
 
 @dataclass(frozen=True, eq=False)
 class Instrumental:
-    """The steps of `iv` and `pc-iv` for the iteration. measured, tapers: one a log."""
+    """The steps of `iv` and `pc-iv` for the iteration.
+
+    measured, low: the equations of all logs as the fold takes them, and at the low rate where residuals are judged.
+    tapers: how much each equation counts whatever the simulation does (samples, dof), one a log.
+    """
 
     name: str
     problem: Problem
@@ -125,8 +129,8 @@ class Instrumental:
     loop: Loop
     options: LoopOptions
     solver: Solver
-    layout: Layout
-    measured: tuple[Measured, ...]
+    measured: Measured
+    low: Measured
     tapers: tuple[Array, ...]
     advice: str = "check the controller, whose simulated loop may be far from the machine's, or give more iterations"
 
@@ -134,10 +138,10 @@ class Instrumental:
     def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
         """The steps with all that stays the same over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
-        layout, dry = Layout.of(problem.model, problem.base), dry_columns(problem.model, problem.base)
         dropped = options.dropped(loop.settling)
-        return Instrumental(name, problem, source, loop, options, solver, layout,
-                            tuple(Measured(layout, log.samples, dry) for log in loop.logs),
+        return Instrumental(name, problem, source, loop, options, solver,
+                            Measured(problem.model, problem.base, problem.data),
+                            Measured(problem.model, problem.base, at_low_rate(problem.data)),
                             tuple(taper(log.samples, dropped) for log in loop.logs))
 
     @property
@@ -147,27 +151,28 @@ class Instrumental:
 
     def start(self) -> State:
         if self.source == "transfer":
-            return State(filtered_references(self.loop.logs), None)
+            return State(tuple(filtered_references(self.loop.logs)), None)
         if self.source == "reference":
-            return State(plain_references(self.loop.logs), None)
+            return State(tuple(plain_references(self.loop.logs)), None)
         run = first_run(self.problem, self.loop, self.options.start)
         return State(self._motions(run), run)
 
     def solve(self, state: State, past: Past) -> Solved[Detail]:
         moving = self._moving(state) if past.may_select_rows else state.moving
-        logs = [Instrumented(data, motion, ends * rows) for data, motion, ends, rows
-                in zip(self.measured, state.motions, self.tapers, moving, strict=True)]
-        factors, rows = fold_instruments(logs, self.problem.threads), sum(self.problem.regression.rows)
-        weights = state.weights
+        tapers = tuple(ends * rows for ends, rows in zip(self.tapers, moving, strict=True))
+        regression = fold(Instrumented(self.measured, state.motions, tapers), blocks=1, threads=self.problem.threads)
+        left = partial(low_rate, Instrumented(self.low, state.motions, tapers),
+                       scale=low_rate_scale(self.problem.data))
+        weights, rows = state.weights, sum(self.problem.regression.rows)
         if weights is None:  # the first weights need a first estimate
-            plain = project(self.layout, factors, np.ones(self.layout.model.dof), rows)
-            weights = low_rate(logs, self.solver(plain).beta).weights()
-        projected = project(self.layout, factors, weights, rows)
+            plain = project(regression, np.ones(regression.dof), rows)
+            weights = left(self.solver(plain).beta).weights()
+        projected = project(regression, weights, rows)
         found, change, move = self.solver(projected), np.inf, np.zeros(len(self.problem.base))
         if past.last is not None:
             change, move = projected.change(found.beta, past.last.beta), found.beta - past.last.beta
             found = past.damped(found, change)
-        low = low_rate(logs, found.beta)
+        low = left(found.beta)
         covariance = spectral_covariance(projected, low, weights) if change <= self.tolerance else None
         facts = {"simulated_relative_error": low.relative_error,
                  "tracking_error": None if state.run is None else tracking(self.loop.logs, state.run.motions)}
@@ -178,8 +183,8 @@ class Instrumental:
         return State(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
                      tuple(dict.fromkeys((*state.notes, *notes))))
 
-    def _motions(self, run: Run) -> list[Samples]:
-        return [at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True)]
+    def _motions(self, run: Run) -> tuple[Samples, ...]:
+        return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
     def _moving(self, state: State) -> list[Array]:
         """How much each equation counts where dry friction loses its sign (samples, dof), one a log.
@@ -190,8 +195,8 @@ class Instrumental:
         true one; over half the window, for the slow rows beside it tell dry from viscous friction.
         """
         out = []
-        for log, data, motion in zip(self.loop.logs, self.measured, state.motions, strict=True):
-            unclear = self.loop.friction_sign_unclear(log, state.theta, [motion.dq, data.steady.dq])
+        for log, steady, motion in zip(self.loop.logs, self.measured.steady, state.motions, strict=True):
+            unclear = self.loop.friction_sign_unclear(log, state.theta, [motion.dq, steady.dq])
             out.append(soften(~unclear, motion, 0.5 * WINDOW))
         return out
 

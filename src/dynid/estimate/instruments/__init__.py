@@ -14,13 +14,13 @@ Z is the regressor along a motion without noise. Two columns of care, both neede
 """
 
 from dynid.estimate.instruments.covariance import spectral_covariance
-from dynid.estimate.instruments.equations import Instrumented, fold_instruments
+from dynid.estimate.instruments.equations import Instrumented
 from dynid.estimate.instruments.measured import Measured, dry_columns
 from dynid.estimate.instruments.projection import Projected, project
-from dynid.estimate.instruments.residuals import LowRate, low_decimation, low_rate
+from dynid.estimate.instruments.residuals import LowRate, at_low_rate, low_decimation, low_rate, low_rate_scale
 from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
 
-__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "dry_columns", "filtered_references",
-           "fold_instruments", "low_decimation", "low_rate", "plain_references", "project", "smoothed_velocity",
-           "soften", "spectral_covariance", "taper"]
+__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "dry_columns",
+           "filtered_references", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
+           "smoothed_velocity", "soften", "spectral_covariance", "taper"]

@@ -1,74 +1,84 @@
-"""Measured equations beside their instruments, in pieces, and the fold of [Z Y tau]."""
+"""[Z Y tau]: measured equations beside their instruments, as equations that `fold` takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.instruments.measured import Measured
 from dynid.estimate.instruments.windows import hann, smooth
-from dynid.recording import Decimation, Samples
-from dynid.recording.decimate import decimate_piece, reach
-from dynid.regression.equations import Layout, Piece, log_pieces
-from dynid.regression.factor import triangular
-from dynid.threads import side_by_side
-
-_CHUNK = 8192  # rows worked on at once
+from dynid.recording import Samples
+from dynid.regression import BaseParameters
+from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
 
 @dataclass(frozen=True, eq=False)
 class Instrumented:
-    """The measured equations of one log beside a motion without noise at the same rows, whose regressor gives the
-    instruments Z, and how much of Z each equation keeps: taper (samples, dof) between 0 and 1."""
+    """Measured equations and, in front of their columns, the instruments Z: the regressor along motions without noise.
+
+    motions: one a log, at the rows of its samples. tapers: how much of Z each equation keeps (samples, dof), between 0
+    and 1. A row without instruments stays: it counts for nothing, since only sums over Z do.
+    """
 
     measured: Measured
-    motion: Samples
-    taper: Array
+    motions: tuple[Samples, ...]
+    tapers: tuple[Array, ...]
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """The base parameters twice: columns of the instruments, then those of the regressor."""
+        base = self.measured.base
+        return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
+
+    @cached_property
+    def layout(self) -> Layout:
+        plain, behind = self.measured.layout, len(self.measured.base)
+        return plain.with_columns([np.concatenate([own, behind + own]) for own in plain.columns])
 
     @property
-    def layout(self) -> Layout:
-        return self.measured.layout
+    def joints(self) -> tuple[str, ...]:
+        return self.measured.joints
 
-    def instruments(self, low: int, high: int) -> Array:
-        """Z (layout.rows, high - low): entries along the motion, dry columns smoothed, tapered."""
-        z, window = self.layout.entries(self.motion, slice(low, high)), hann(self.motion.rate)
-        for r in self.measured.dry_rows:
-            z[r] = smooth(z[r], window)
-        for j in range(self.layout.model.dof):
-            z[self.layout.joint(j)] *= self.taper[low:high, j]
-        return z
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.measured.logs
 
-    def cut(self, decimation: Decimation | None) -> list[Piece]:
-        """The rows of all equations in pieces, after decimation."""
-        return log_pieces(replace(self.measured.samples, decimation=decimation), unit=_CHUNK)
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.measured.pieces(stretches, unit)
 
-    def at(self, piece: Piece, decimation: Decimation | None, *kinds: Callable[[int, int], Array]) -> list[Array]:
-        """Entries (layout.rows, m) of a piece, of each kind: a function of the first row and that behind the last;
-        decimated in parallel if asked."""
-        rows, segment = piece.rows, piece.segment
-        margin = len(hann(self.motion.rate)) // 2 + (reach(decimation) if decimation else 0)
-        low, high = max(rows[0] - margin, segment[0]), min(rows[-1] + margin + 1, segment[1])
-        full = [entries(low, high) for entries in kinds]
-        if decimation is None:
-            return [x[:, rows[0] - low:rows[-1] + 1 - low] for x in full]
-        return [decimate_piece(np.ascontiguousarray(x.T), decimation, np.array(rows), low, segment).T for x in full]
+    def rows(self, piece: Piece) -> Rows:
+        measured, z, plain = self.measured.rows(piece), self.instruments(piece), self.measured.layout
+        entries = np.vstack([part for j in range(len(self.joints))
+                             for part in (z[plain.joint(j)][:-1], measured.joint(j))])
+        return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
+    def instruments(self, piece: Piece) -> Array:
+        """Z (rows of the measured layout, m) of a piece: dry columns smoothed, tapered. Torques are those of the
+        motion and mean nothing."""
+        motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.measured.layout
+        window = hann(motion.rate)
+        half = len(window) // 2
 
-def fold_instruments(logs: Sequence[Instrumented], threads: int | None = None) -> list[Array]:
-    """Triangular factor of [Z_j Y_j tau_j] for each joint, (2 columns + 1) square, over all logs."""
-    work = [(log, piece) for log in logs for piece in log.cut(log.measured.samples.decimation)]
+        def full(rows: slice) -> Array:
+            low, high = max(rows.start - half, piece.segment[0]), min(rows.stop + half, piece.segment[1])
+            z = layout.entries(motion, slice(low, high))
+            for r in self.measured.dry_rows:
+                z[r] = smooth(z[r], window)
+            z = z[:, rows.start - low:rows.stop - low]
+            for j in range(len(self.joints)):
+                z[layout.joint(j)] *= taper[rows, j]
+            return z
 
-    def one(item: tuple[Instrumented, Piece]) -> list[Array]:
-        log, piece = item
-        z, y = log.at(piece, log.measured.samples.decimation, log.instruments, log.measured.entries)
-        joints = [log.layout.joint(j) for j in range(log.layout.model.dof)]
-        return [triangular(np.vstack([z[own][:-1], y[own]]).T) for own in joints]
+        return piece_entries(self.logs[piece.log], piece, full)
 
-    def add(total: list[Array], more: list[Array]) -> list[Array]:
-        return [triangular(np.vstack(both)) for both in zip(total, more, strict=True)]
+    def along_motion(self, piece: Piece) -> Array:
+        """The regressor along the motion as it stands (rows of the measured layout, m), of a piece."""
+        motion = self.motions[piece.log]
+        return piece_entries(self.logs[piece.log], piece, lambda rows: self.measured.layout.entries(motion, rows))
 
-    return reduce(add, side_by_side(one, work, threads))
+    def taper(self, piece: Piece) -> Array:
+        """How much of its instruments each row of a piece keeps (m, dof)."""
+        return self.tapers[piece.log][piece.rows.start:piece.rows.stop:piece.rows.step]

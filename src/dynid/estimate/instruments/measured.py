@@ -1,7 +1,8 @@
-"""Measured: the equations of a log as measured, dry columns from the smoothed velocity."""
+"""Measured: the equations of logs as measured, dry columns from the smoothed velocity."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,8 @@ from dynid.arrays import Array, Bools
 from dynid.estimate.instruments.windows import smoothed_velocity
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.regression.base import BaseParameters
-from dynid.regression.equations import Layout
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
 _MEMORY = 400_000_000  # bytes of measured entries kept between iterations
 
@@ -28,28 +29,55 @@ def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
 
 
 class Measured:
-    """The entries of measured samples, dry columns (base,) from the smoothed velocity; kept where memory allows, as
-    every iteration asks for them again. steady: the samples with that velocity."""
+    """Torque equations whose dry columns are taken at the smoothed velocity; kept where memory allows, as every
+    iteration asks for them again.
 
-    def __init__(self, layout: Layout, samples: Samples, dry: Bools) -> None:
-        self.layout, self.samples, self.dry = layout, samples, dry
+    steady: the logs with that velocity. dry_rows: where the entries of dry columns stand in the layout.
+    """
+
+    def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
+        self.torques = TorqueEquations.of(model, logs, base)
+        self.steady = tuple(replace(log, dq=smoothed_velocity(log)) for log in logs)
+        layout = self.torques.layout
         place = np.full_like(layout.place, -1)
-        columns = layout.base.independent[dry]
+        columns = base.independent[dry_columns(model, base)]
         place[:, columns] = layout.place[:, columns]
         self.dry_rows = place[place >= 0]
-        self.steady = replace(samples, dq=smoothed_velocity(samples))
         self._only_dry = replace(layout, place=place)
-        self._kept: dict[tuple[int, int], Array] = {}
+        self._kept: dict[Piece, Rows] = {}
         self._room = _MEMORY
 
-    def entries(self, low: int, high: int) -> Array:
-        """(layout.rows, high - low), as `Layout.entries`."""
-        if (low, high) in self._kept:
-            return self._kept[low, high]
-        out = self.layout.entries(self.samples, slice(low, high))
+    @property
+    def base(self) -> BaseParameters:
+        return self.torques.base
+
+    @property
+    def layout(self) -> Layout:
+        return self.torques.layout
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.torques.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.torques.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.torques.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        if piece in self._kept:
+            return self._kept[piece]
+        found = self.torques.rows(piece)
         if len(self.dry_rows):
-            out[self.dry_rows] = self._only_dry.entries(self.steady, slice(low, high))[self.dry_rows]
-        if out.nbytes <= self._room:
-            self._kept[low, high] = out
-            self._room -= out.nbytes
-        return out
+            found.entries[self.dry_rows] = self._dry_entries(piece)
+        if found.entries.nbytes <= self._room:
+            self._kept[piece] = found
+            self._room -= found.entries.nbytes
+        return found
+
+    def _dry_entries(self, piece: Piece) -> Array:
+        """(dry rows, m) of a piece at the smoothed velocity."""
+        steady = self.steady[piece.log]
+        return piece_entries(steady, piece, lambda rows: self._only_dry.entries(steady, rows)[self.dry_rows])

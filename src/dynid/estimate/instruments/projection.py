@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import NotPossibleError
-from dynid.regression import Stacked
+from dynid.regression import Regression, Stacked
 from dynid.regression.base import reduce_columns
-from dynid.regression.equations import Layout
-from dynid.regression.factor import triangular
 
 _NOT_EXCITED = 1e-8  # share of an instrument column that the others do not explain, below which it is left out
 _LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the largest, at which it can be solved
@@ -64,39 +61,26 @@ class Projected:
         return float(np.linalg.norm(step)) / max(float(np.linalg.norm(size)), 1e-300)
 
 
-def project(layout: Layout, factors: Sequence[Array], weights: Array, rows: int) -> Projected:
-    """The projection from each joint's factor of [Z_j Y_j tau_j], weighted; rows: equations behind them.
+def project(regression: Regression, weights: Array, rows: int) -> Projected:
+    """The projection from the fold of `Instrumented` equations, weighted by joint (dof,); rows: equations that count.
 
     Two QR factorisations in one: R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
     """
-    b = len(layout.base)
-    tall = _tall(layout, factors, weights)
-    instruments = triangular(tall[:, :b])
+    stacked, base = regression.stack(weights), regression.base
+    b = len(base) // 2
+    instruments = stacked.r[:b, :b]
     if not np.any(np.abs(instruments) > 0):
         raise NotPossibleError("no equation is left once the start of the simulation is dropped; record longer or give "
                                "a faster controller")
-    excited = reduce_columns(instruments, layout.base.parameters, range(b), tolerance=_NOT_EXCITED)
-    kept = np.sort(excited.independent)
-    k = len(kept)
-    r = triangular(tall[:, np.concatenate([kept, b + kept, [2 * b]])])
-    found = Projected(r[:k, k:2 * k], r[:k, -1], r[:k, :k], kept, float(np.sum(r[k:, -1] ** 2)), b, rows)
+    kept = np.sort(reduce_columns(instruments, base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
+    k, chosen = len(kept), stacked.select(np.concatenate([kept, b + kept]))
+    rest = float(np.sum(chosen.rho[k:] ** 2)) + chosen.rest
+    found = Projected(chosen.r[:k, k:], chosen.rho[:k], chosen.r[:k, :k], kept, rest, b, rows)
     singular = _singular_values(found.r)
     if singular[-1] < _LOST_RANK * singular[0]:
         raise NotPossibleError("the instruments lost rank against the data, the simulated motion is not the measured "
                                "one; check the controller's gains and the reference, or use start = 'wls'")
     return found
-
-
-def _tall(layout: Layout, factors: Sequence[Array], weights: Array) -> Array:
-    """[Z Y tau] of all joints in one, weighted (rows, 2 base + 1)."""
-    b, parts = len(layout.base), []
-    for weight, factor, columns in zip(weights, factors, layout.columns, strict=True):
-        part, c = np.zeros((len(factor), 2 * b + 1)), len(columns)
-        part[:, columns] = weight * factor[:, :c]
-        part[:, b + columns] = weight * factor[:, c:2 * c]
-        part[:, -1] = weight * factor[:, -1]
-        parts.append(part)
-    return np.vstack(parts)
 
 
 def _singular_values(r: Array) -> Array:

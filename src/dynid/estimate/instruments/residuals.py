@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,53 +48,39 @@ class LowRate:
         return 1.0 / np.maximum(self.deviation, 1e-9 * self.deviation.max())
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One joint in one piece: z (columns, rows), residual, misfit along the motion, torque and kept (rows,)."""
-
-    z: Array
-    residual: Array
-    misfit: Array
-    torque: Array
-    kept: Array
+def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
+    """The same samples, to be decimated to the low rate."""
+    return tuple(replace(log, decimation=low_decimation(log)) for log in logs)
 
 
-def low_rate(logs: Sequence[Instrumented], beta: Array) -> LowRate:
-    """The equations of all logs at the low rate, with base values beta (base,)."""
-    layout, scale = logs[0].layout, 1.0
-    joints: list[list[_Part]] = [[] for _ in range(layout.model.dof)]
-    for log in logs:
-        samples = log.measured.samples
-        decimation = low_decimation(samples)
-        if samples.decimation is None and decimation is not None:
-            scale = float(decimation.total)
-        for parts in _parts(log, decimation, beta):
-            for own, part in zip(joints, parts, strict=True):
-                own.append(part)
-    residual, misfit, torque, kept = (np.column_stack([np.concatenate([getattr(part, name) for part in own])
-                                                       for own in joints])
-                                      for name in ("residual", "misfit", "torque", "kept"))
+def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
+    """What equations of logs at the low rate (`at_low_rate`) leave with base values beta (base,); scale: as `LowRate`
+    has it."""
+    layout, pieces = equations.measured.layout, equations.pieces()
+    columns, joints = layout.columns, range(len(layout.columns))
+    z: list[list[Array]] = [[] for _ in joints]
+    series: list[Array] = []
+    for piece in pieces:
+        instruments, motion = equations.instruments(piece), equations.along_motion(piece)
+        measured, values = equations.measured.rows(piece), [beta[own] for own in columns]
+        torque = np.array([measured.joint(j)[-1] for j in joints])
+        residual = torque - [values[j] @ measured.joint(j)[:-1] for j in joints]
+        misfit = torque - [values[j] @ motion[layout.joint(j)][:-1] for j in joints]
+        whole = torque if measured.known is None else torque + measured.known
+        series.append(np.array([residual, misfit, whole, equations.taper(piece).T]))
+        for j in joints:
+            z[j].append(instruments[layout.joint(j)][:-1])
+    residual, misfit, torque, kept = np.concatenate(series, axis=2).transpose(0, 2, 1)
     counts = kept > 0.0
     residual = np.where(counts, residual, 0.0)
     deviation = np.sqrt((residual ** 2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1))
     size = max(float(np.sum(torque[counts] ** 2)), 1e-300)
-    return LowRate([np.concatenate([part.z for part in own], axis=1) for own in joints], residual, kept, layout.columns,
-                   scale, deviation, 100.0 * float(np.sqrt(np.sum(misfit[counts] ** 2) / size)),
+    return LowRate([np.concatenate(parts, axis=1) for parts in z], residual, kept, columns, scale, deviation,
+                   100.0 * float(np.sqrt(np.sum(misfit[counts] ** 2) / size)),
                    float(np.sqrt(np.sum(residual ** 2) / size)))
 
 
-def _parts(log: Instrumented, decimation: Decimation | None, beta: Array) -> list[list[_Part]]:
-    """All pieces of a log, each a list with one part a joint."""
-    layout, out = log.layout, []
-    for piece in log.cut(decimation):
-        z, y, clean = log.at(piece, decimation, log.instruments, log.measured.entries,
-                             lambda low, high: layout.entries(log.motion, slice(low, high)))
-        kept = log.taper[piece.rows.start:piece.rows.stop:piece.rows.step]
-        parts = []
-        for j, columns in enumerate(layout.columns):
-            own = layout.joint(j)
-            torque, values = y[own][-1], beta[columns]
-            parts.append(_Part(z[own][:-1], torque - values @ y[own][:-1], torque - values @ clean[own][:-1], torque,
-                               kept[:, j]))
-        out.append(parts)
-    return out
+def low_rate_scale(logs: Sequence[Samples]) -> float:
+    """What one row at the low rate stands for in rows of the fold."""
+    found = [low_decimation(log) for log in logs if log.decimation is None]
+    return float(max((one.total for one in found if one is not None), default=1))
