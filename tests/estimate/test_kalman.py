@@ -46,6 +46,21 @@ def test_inertias_are_found_from_parameters_a_third_too_small(method: str) -> No
     assert np.linalg.eigvalsh(estimate.covariance).min() > 0.0
 
 
+@pytest.mark.parametrize("method", ["ekf", "ukf"])
+def test_known_parameters_keep_their_values_and_their_torque(method: str) -> None:
+    """Half of the truth is known: the other half comes out as from all of it, and what is known stays."""
+    exact = {name: float(THETA[MODEL.parameters.index(name)]) for name in ("Fv1", "Fc1", "Fv2", "Fc2")}
+    whole = problem()
+    known = Problem.of(MODEL, whole.data, base=BASE, known=exact, nominal=0.7 * THETA)
+    estimate = identify(known, method=method, start="nominal", position_noise=2e-5, torque_noise=0.05)
+    assert {name: estimate.full[MODEL.parameters.index(name)] for name in exact} == exact
+    truth = known.base.reduce(THETA)
+    big = np.abs(truth) > 0.02 * np.abs(truth).max()
+    assert np.all(np.abs(estimate.values / truth - 1.0)[big] < 0.05)
+    with pytest.raises(DynidError, match="exact"):
+        identify(Problem.of(MODEL, whole.data, base=BASE, known={"Fv1": (0.1, 0.01)}), method=method)
+
+
 @cache
 def coarse() -> tuple[Problem, np.ndarray]:
     """An arm with a light wrist, encoder counts and a filter that smooths them, and its true base values."""

@@ -55,7 +55,7 @@ _INSIDE = 0.003  # share of the squares that noise is worth which may be spent o
 _NEAREST = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
 
 
-@method("iv", "instrumental variables from the simulated closed loop", needs={"data"})
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact"})
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
@@ -72,7 +72,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
 
 
-@method("pc-iv", "instrumental variables among physically consistent robots", needs={"data"}, gives={"theta"})
+@method("pc-iv", "instrumental variables among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,

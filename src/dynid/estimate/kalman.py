@@ -36,7 +36,7 @@ _BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is b
 _CAUTION = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too far for the slopes of a light arm
 
 
-@method("ekf", "extended Kalman filter on state and parameters", needs={"data"})
+@method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
@@ -49,7 +49,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
     return _estimate(problem, "ekf", _extended_step, options)
 
 
-@method("ukf", "unscented Kalman filter on state and parameters", needs={"data"})
+@method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
@@ -101,11 +101,13 @@ class Dynamics:
 
     def __init__(self, problem: Problem, top_speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
+        self.known = problem.base.known_vector
         self.blunt = _BLUNT * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Of many states, from one call: regressors without acceleration (points, n, base), and what a unit
-        acceleration of joint k adds to them (points, k, n, base).
+        """Of many states, from one call: regressors without acceleration (points, n, columns), and what a unit
+        acceleration of joint k adds to them (points, k, n, columns); columns: those of the base parameters and, where
+        parameters are known, one with their torque (`with_known`).
 
         The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
@@ -115,14 +117,20 @@ class Dynamics:
         every = self.model.regressor(
             np.vstack([q, q, np.repeat(q, n + 1, axis=0)]),
             np.vstack([dq - self.blunt, dq + self.blunt, np.tile(still, (points, 1))]),
-            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))[:, :, self.columns]
+            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))
+        every = np.concatenate([every[:, :, self.columns], (every @ self.known)[:, :, None]], axis=2) \
+            if self.known.any() else every[:, :, self.columns]
         resting = every[2 * points:].reshape(points, n + 1, n, -1)
         return 0.5 * (every[:points] + every[points:2 * points]), resting[:, 1:] - resting[:, :1]
 
     def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
         """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""
-        without, units = self.regressors(q, dq)
-        return np.einsum("pkjb,pb->pjk", units, beta), np.einsum("pjb,pb->pj", without, beta)
+        (without, units), values = self.regressors(q, dq), self.with_known(beta)
+        return np.einsum("pkjb,pb->pjk", units, values), np.einsum("pjb,pb->pj", without, values)
+
+    def with_known(self, beta: Array) -> Array:
+        """Values of all columns of the regressors (.., columns) from base values (.., base)."""
+        return np.append(beta, np.ones((*beta.shape[:-1], 1)), axis=-1) if self.known.any() else beta
 
 
 Step = Callable[[Dynamics, Belief, Tick, Noise], tuple[Belief, Array]]
@@ -135,12 +143,13 @@ def _extended_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise)
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
     moved[1:] += _MOVE * np.eye(2 * n)
     without, units = dynamics.regressors(moved[:, :n], moved[:, n:])
-    matrix = np.swapaxes(units @ beta, 1, 2)
-    ddq = np.linalg.solve(matrix, (tick.torque - without @ beta)[:, :, None])[:, :, 0]
+    values = dynamics.with_known(beta)
+    matrix = np.swapaxes(units @ values, 1, 2)
+    ddq = np.linalg.solve(matrix, (tick.torque - without @ values)[:, :, None])[:, :, 0]
     inverse = np.linalg.inv(matrix[0])
     slope = np.zeros((n, m))
     slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
-    slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))
+    slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))[:, :len(beta)]
     jacobian = np.eye(m)
     jacobian[n:2 * n] += h * slope
     jacobian[:n, n:2 * n] += h * np.eye(n)

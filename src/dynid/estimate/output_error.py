@@ -10,7 +10,7 @@ from scipy.signal import oaconvolve
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop import Log, Loop, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
@@ -29,19 +29,7 @@ _STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitiv
 _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
-@dataclass(frozen=True, eq=False)
-class Options:
-    """Options of `cloe` and `clie`, as the methods describe them."""
-
-    start: Start
-    tolerance: float
-    max_iterations: int
-    step: float | None
-    controller: Controller | None
-    transient: float | None
-
-
-@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data"})
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data", "exact"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -49,16 +37,16 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
 
     start: an estimate by this method, or "nominal". Other options as those of `iv`.
     """
-    options = Options(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _gauss_newton(problem, "cloe", "position", options)
 
 
-@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data"})
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data", "exact"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
     """Gauss-Newton on the torques of the simulated loop, the way of its motion included (unlike didim)."""
-    options = Options(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _gauss_newton(problem, "clie", "torque", options)
 
 
@@ -146,11 +134,10 @@ class Fitted:
         return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
 
 
-def _gauss_newton(problem: Problem, name: str, output: Output, options: Options) -> Estimate:
+def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
     beta = _first(problem, options)
     loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
-    dropped = loop.settling if options.transient is None else options.transient
-    fitting = Fitting(problem, loop, output, dropped, _scales(problem, beta))
+    fitting = Fitting(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
     history: list[dict[str, Any]] = []
     change, damping = np.inf, 0.0
     for iteration in range(1, options.max_iterations + 1):
@@ -186,7 +173,7 @@ def _step(fitting: Fitting, beta: Array, here: Fitted, damping: float) -> tuple[
     return shift, change, damping / 10.0
 
 
-def _first(problem: Problem, options: Options) -> Array:
+def _first(problem: Problem, options: LoopOptions) -> Array:
     """Base values (base,) to start from."""
     start = options.start
     if start == "iv":

@@ -12,12 +12,12 @@ Start = Literal["regular", "nominal", "wls"]
 
 @dataclass(frozen=True, eq=False)
 class LoopOptions:
-    """start: what is simulated first. tolerance: change of the torques between two iterations, a share of them, at
-    which they may stop. step: of the simulation, s, default one a tick. controller: the law, default the problem's.
-    transient: s dropped at the start, default what the loop needs to forget it.
+    """start: what is simulated first, as the method names it. tolerance: change of the torques between two iterations,
+    a share of them, at which they may stop. step: of the simulation, s, default one a tick. controller: the law,
+    default the problem's. transient: s dropped at the start, default what the loop needs to forget it.
     """
 
-    start: Start
+    start: str
     tolerance: float
     max_iterations: int
     step: float | None

@@ -9,14 +9,13 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.closed_loop.loop import Loop, Run
-from dynid.estimate.closed_loop.options import Start
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
 from dynid.simulation import ControlLaw, simulate
 
 
-def first_run(problem: Problem, loop: Loop, start: Start) -> Run:
+def first_run(problem: Problem, loop: Loop, start: str) -> Run:
     """The simulations that the first iteration takes its motion from."""
     if start == "regular":
         return run_unit_inertias(loop)
