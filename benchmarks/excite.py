@@ -12,9 +12,9 @@ from _peers import best, robots
 from scipy.optimize import minimize
 
 from dynid.arrays import Array
-from dynid.excitation import Criterion, FourierSeries, Limits, excite
-from dynid.excitation.design import Design, design
-from dynid.excitation.starts import random_motion, safe_posture, worst
+from dynid.excitation import Criterion, Fourier, FourierSeries, Limits, Measurement, PriorKnowledge, Search, excite
+from dynid.excitation.search import ExperimentDesign, design_experiment
+from dynid.excitation.search.starts import Anchor, random_motion, safe_posture
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 from dynid.threads import side_by_side
@@ -59,8 +59,8 @@ def wam(progress: Callable[[str], None]) -> dict[str, Any]:
     found = []
     for seed in SEEDS:
         progress(f"WAM, seed {seed}")
-        found.append(excite(of("barrett-wam"), limits, duration=12.5, harmonics=6, rest=False, seed=seed,
-                            budget=WAM_BUDGET, rate=32.0))
+        found.append(excite(of("barrett-wam"), limits, family=Fourier(12.5, 6, rest=False),
+                            measurement=Measurement(rate=32.0), search=Search(WAM_BUDGET, seed=seed)))
         assert found[-1].report.ok
     to_70 = [next((seconds for seconds, value in one.history if value <= 70.0), np.inf) for one in found]
     return {"wam_condition_median": float(np.median([one.condition for one in found])),
@@ -74,8 +74,9 @@ def gradient(progress: Callable[[str], None]) -> dict[str, Any]:
     """Seven joints, 500 samples, 11 coefficients a joint."""
     progress("gradient")
     limits = Limits.of(Robot.builtin("barrett-wam"), velocity=2.0, acceleration=5.0, torque=np.inf)
-    problem = design(of("barrett-wam"), limits, duration=12.5, harmonics=5, rest=False).problem
-    problem = replace(problem, t=np.linspace(0, 12.5, 500), criterion=Criterion("condition"))
+    problem = design_experiment(of("barrett-wam"), limits, Fourier(12.5, rest=False), Criterion("condition"),
+                                Measurement(), PriorKnowledge()).problem
+    problem = replace(problem, t=np.linspace(0, 12.5, 500))
     z = 0.3 * np.random.default_rng(0).normal(size=(7, 11))
     problem.value_and_gradient(z)
 
@@ -97,15 +98,15 @@ def other_searches(name: str, progress: Callable[[str], None]) -> dict[str, Any]
     """Largest expected deviation (noise 30 dB below the torques) after the same time, and of random motions."""
     progress(f"{name}, random motions")
     model = of(name)
-    options: dict[str, Any] = {"duration": 20.0, "harmonics": 10, "criterion": "largest"}
+    family = Fourier(20.0, 10)
     rng = np.random.default_rng(7)
-    plain = design(model, **options)
+    plain = design_experiment(model, None, family, "largest", Measurement(), PriorKnowledge())
     theta = np.array([0.0 if p.nominal is None else p.nominal for p in model.parameters])
     safe = safe_posture(plain.problem, 0)
-    torques = [model.inverse_dynamics(theta, *plain.log(plain.problem.family.trajectory(
+    torques = [model.inverse_dynamics(theta, *plain.samples(plain.problem.family.trajectory(
         random_series(plain, rng, safe, True)))) for _ in range(20)]
-    options["noise"] = np.sqrt(np.mean(np.square(torques), axis=(0, 1))) * 10 ** (-30 / 20)
-    wanted = design(model, **options)
+    measurement = Measurement(noise=np.sqrt(np.mean(np.square(torques), axis=(0, 1))) * 10 ** (-30 / 20))
+    wanted = design_experiment(model, None, family, "largest", measurement, PriorKnowledge())
     result: dict[str, Any] = {"robot": name}
     for key, full in (("random_median", False), ("random_at_limits_median", True)):
         values = [wanted.value(wanted.problem.family.trajectory(random_series(wanted, rng, safe, full)))
@@ -115,45 +116,47 @@ def other_searches(name: str, progress: Callable[[str], None]) -> dict[str, Any]
         progress(f"{name}, {peer}")
         result[peer] = feasible(wanted, search(wanted, safe, rng), safe)
     progress(f"{name}, ours")
-    ours = excite(model, budget=ROBOT_BUDGET, seed=0, **options)
+    ours = excite(model, family=family, criterion="largest", measurement=measurement, search=Search(ROBOT_BUDGET))
     assert ours.report.ok
     return result | {"ours": ours.value, "gain_over_random": result["random_median"] / ours.value}
 
 
-def random_series(wanted: Design, rng: np.random.Generator, safe: Array, full: bool) -> Array:
+def random_series(wanted: ExperimentDesign, rng: np.random.Generator, safe: Array, full: bool) -> Array:
     """A random series with rest at both ends and all velocity coefficients alike (Simionato, eq. 5.1), anywhere in the
     range. full: joint by joint as large as the limits allow, else any size below; smaller where torques need it."""
     problem, family = wanted.problem, wanted.problem.family
     low, high = problem.bounds
     while True:
-        z = family.free(family.fixed + rng.uniform(-0.5, 0.5, family.fixed.shape) * (family.centre == 0))
+        z = family.free(family.fixed + rng.uniform(-0.5, 0.5, family.fixed.shape) * (family.family.constant == 0))
         moved = problem.functions @ z.T
         size = np.min([high[s] / np.abs(moved[s]).max(axis=0) for s in (1, 2, 3)], axis=0)
         z *= 0.999 * np.minimum(size, (high[0] - low[0]) / np.ptp(moved[0], axis=0))[:, None]
         z *= 1.0 if full else rng.uniform(0.0, 1.0, (family.dof, 1))
         moved = problem.functions[0] @ z.T
-        z += rng.uniform(low[0] - moved.min(axis=0), high[0] - moved.max(axis=0))[:, None] * family.free(
-            np.outer(np.ones(family.dof), family.centre))
-        still = family.free(np.outer(safe, family.centre))
+        z += rng.uniform(low[0] - moved.min(axis=0), high[0] - moved.max(axis=0))[:, None] * family.constant_motion(
+            np.ones(family.dof))
+        resting = family.constant_motion(safe)
         for share in (1.0, 0.8, 0.6, 0.4):
-            if worst(problem, still + share * (z - still)) <= 0:
-                return still + share * (z - still)
+            if problem.nonlinear_excess(resting + share * (z - resting)) <= 0:
+                return resting + share * (z - resting)
 
 
-def penalised(wanted: Design, z: Array) -> float:
+def penalised(wanted: ExperimentDesign, z: Array) -> float:
     """As the thesis does: the criterion and a penalty on what is overstepped."""
     problem = wanted.problem
-    return problem.value(z) + 10.0 * max(0.0, problem.excess(problem.signals(z))) + 10.0 * max(0.0, worst(problem, z))
+    excess = max(0.0, problem.excess(problem.signals(z))) + max(0.0, problem.nonlinear_excess(z))
+    return problem.value(z) + 10.0 * excess
 
 
 class _TimeIsOver(Exception):
     pass
 
 
-def cobyla(wanted: Design, safe: Array, rng: np.random.Generator) -> Array:
+def cobyla(wanted: ExperimentDesign, safe: Array, rng: np.random.Generator) -> Array:
     """COBYLA with a penalty (Sousa, s. 4.3.2), from the best of 30 random motions."""
     problem, began = wanted.problem, time.monotonic()
-    z = min((random_motion(problem, rng, safe, None) for _ in range(30)), key=lambda one: penalised(wanted, one))
+    anchor = Anchor(problem, safe, None)
+    z = min((random_motion(anchor, rng) for _ in range(30)), key=lambda one: penalised(wanted, one))
     found = [(penalised(wanted, z), z)]
 
     def target(x: Array) -> float:
@@ -172,32 +175,33 @@ def cobyla(wanted: Design, safe: Array, rng: np.random.Generator) -> Array:
     return found[0][1]
 
 
-def genetic(wanted: Design, safe: Array, rng: np.random.Generator) -> Array:
+def genetic(wanted: ExperimentDesign, safe: Array, rng: np.random.Generator) -> Array:
     """A genetic algorithm with real numbers: tournaments, blends of two parents, mutation, the best two survive."""
     problem, began, size = wanted.problem, time.monotonic(), 40
-    herd = [random_motion(problem, rng, safe, None) for _ in range(size)]
-    scores = np.array([penalised(wanted, z) for z in herd])
+    anchor = Anchor(problem, safe, None)
+    population = [random_motion(anchor, rng) for _ in range(size)]
+    scores = np.array([penalised(wanted, z) for z in population])
     while time.monotonic() - began < ROBOT_BUDGET:
         order = np.argsort(scores)
-        young = [herd[order[0]], herd[order[1]]]
+        young = [population[order[0]], population[order[1]]]
         while len(young) < size:
             pairs = rng.integers(size, size=(2, 3))
-            mother, father = (herd[row[np.argmin(scores[row])]] for row in pairs)
+            mother, father = (population[row[np.argmin(scores[row])]] for row in pairs)
             share = rng.uniform(-0.2, 1.2, mother.shape)
             child = share * mother + (1 - share) * father
             mutate = rng.random(child.shape) < 0.05
             young.append(child + mutate * rng.normal(size=child.shape) * 0.1 * problem.unit)
-        herd = young
-        scores = np.array([penalised(wanted, z) for z in herd])
-    return herd[int(np.argmin(scores))]
+        population = young
+        scores = np.array([penalised(wanted, z) for z in population])
+    return population[int(np.argmin(scores))]
 
 
-def feasible(wanted: Design, z: Array, safe: Array) -> float:
+def feasible(wanted: ExperimentDesign, z: Array, safe: Array) -> float:
     """The value of a motion drawn towards rest until it respects every limit."""
     family = wanted.problem.family
-    still = family.free(np.outer(safe, family.centre))
+    resting = family.constant_motion(safe)
     for share in np.linspace(1.0, 0.02, 50):
-        trajectory = family.trajectory(still + share * (z - still))
+        trajectory = family.trajectory(resting + share * (z - resting))
         if wanted.check(trajectory).ok:
             return wanted.value(trajectory)
     return float("inf")

@@ -40,7 +40,10 @@ def piece(n):
 fold(TorqueEquations.of(model, piece(20_000), base))
 parts = [piece(count)] if way == "held" else (piece(50_000) for _ in range(count // 50_000))
 start = time.perf_counter()
-regression = fold(TorqueEquations.of(model, parts, base))
+regression = None
+for part in parts:
+    one = fold(TorqueEquations.of(model, part, base))
+    regression = one if regression is None else (regression + one).joined(10)
 rows, seconds = regression.rows[0], time.perf_counter() - start
 identify(Problem(model, regression, tuple(parts) if way == "held" else ()), method="wls")
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)) / 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.version import __version__ as __version__
 
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
-# type checkers. Functions called like their room (`excite`, `run`, `simulate`) are left out: the name is the room's.
+# type checkers. Functions called like their room (`run`, `simulate`) are left out: the name is the room's.
 _MODULES = {
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
@@ -48,8 +48,15 @@ _MODULES = {
     "identify": "dynid.estimate",
     "methods": "dynid.estimate",
     "essential": "dynid.estimate.essential",
+    "Fourier": "dynid.excitation",
+    "FourierPlusQuintic": "dynid.excitation",
     "FourierSeries": "dynid.excitation",
     "Limits": "dynid.excitation",
+    "Measurement": "dynid.excitation",
+    "PriorKnowledge": "dynid.excitation",
+    "Search": "dynid.excitation",
+    "Splines": "dynid.excitation",
+    "excite": "dynid.excitation.excite",
     "cross_validate": "dynid.validate",
     "compare": "dynid.validate.compare",
     "reconstruct": "dynid.validate.reconstruct",
@@ -76,8 +83,15 @@ if TYPE_CHECKING:
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.essential import essential as essential
+    from dynid.excitation import Fourier as Fourier
+    from dynid.excitation import FourierPlusQuintic as FourierPlusQuintic
     from dynid.excitation import FourierSeries as FourierSeries
     from dynid.excitation import Limits as Limits
+    from dynid.excitation import Measurement as Measurement
+    from dynid.excitation import PriorKnowledge as PriorKnowledge
+    from dynid.excitation import Search as Search
+    from dynid.excitation import Splines as Splines
+    from dynid.excitation.excite import excite as excite
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
     from dynid.model import Coulomb as Coulomb

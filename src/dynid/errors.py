@@ -2,24 +2,42 @@
 
 
 class DynidError(Exception):
-    """The call was wrong: a file, an argument, a name. Exit code 2 at the command line."""
+    """The call was wrong: a file, an argument, a name. Exit code 2 at the command line.
+
+    reason: what stands in the way; advice: what to do, the end of the sentence. code: of the reason, in kebab-case,
+    for callers that go on without what was not possible; by default that of the class.
+    """
 
     exit_code = 2
+    code = "bad-call"
+
+    def __init__(self, reason: str, advice: str = "", code: str | None = None) -> None:
+        super().__init__(f"{reason}; {advice}" if advice else reason)
+        self.reason, self.advice = reason, advice
+        if code is not None:
+            self.code = code
 
 
 class RobotError(DynidError):
     """A robot description that cannot be used; names the file and the link, joint or row."""
 
+    code = "bad-robot"
+
 
 class ModelError(DynidError):
     """A model, term, parameter or array that does not fit; names what and where."""
 
+    code = "bad-model"
+
 
 class RecordingError(DynidError):
     """A log or mapping that cannot be read; names the file and the row, column or joint."""
+
+    code = "bad-recording"
 
 
 class NotPossibleError(DynidError):
     """The call was right but the data or the model do not allow it. Exit code 1."""
 
     exit_code = 1
+    code = "not-possible"

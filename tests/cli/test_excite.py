@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.excitation import optimise, read_limits, read_trajectory
+from dynid.excitation import read_limits, read_trajectory
+from dynid.excitation.search import MultiStart
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
-from dynid.runs.motion import earlier
+from dynid.runs.design_motion import earlier
 
 FRICTION = "viscous,coulomb,offset"
 QUICK = ("--rounds", "1", "--duration", "6", "--harmonics", "4")
@@ -147,14 +148,14 @@ def test_rounds_and_a_seed_repeat_a_motion(dynid):
 
 
 def test_an_interrupted_search_keeps_the_best_motion(dynid, monkeypatch):
-    whole = optimise._Search._round
+    whole = MultiStart._round
 
     def interrupted(self, number, *rest):
         if number == 1:
             raise KeyboardInterrupt
         whole(self, number, *rest)
 
-    monkeypatch.setattr(optimise._Search, "_round", interrupted)
+    monkeypatch.setattr(MultiStart, "_round", interrupted)
     shown = dynid("excite", "arm3r", "-o", "m.csv", "--rounds", "3", "--duration", "6")
     assert shown.code == 0 and "Interrupted: this is the best motion so far" in shown.out and Path("m.csv").is_file()
 

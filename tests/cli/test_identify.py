@@ -40,6 +40,8 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
     said = json.loads(shown.out)
     assert said["rank"] == 24 and said["relative_error"] < 2 and said["validation"][0]["relative_error"] < 2
     assert said["parameters"]["Fc1"]["value"] == pytest.approx(0.245, abs=5 * said["parameters"]["Fc1"]["std"])
+    codes = [one["code"] for one in said["verdict"]["findings"]]
+    assert codes[0] == "identified" and "validation-error" in codes and said["verdict"]["refit"] is None
     assert set(said["outputs"]) >= {"parameters", "regression", "report", "settings"}
     assert all(Path(path).is_file() for path in said["outputs"].values())
 

@@ -17,6 +17,7 @@ from robots import random_inertia
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.model import Model, Payload, Scara, Stribeck, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
@@ -36,7 +37,8 @@ def mujoco_torques(model: Any, q: Array, dq: Array, ddq: Array) -> Array:
 def estimate_of(model: Any, theta: Array | None, method: str = "pc-wls") -> Estimate:
     base = base_parameters(model)
     beta = np.zeros(len(base)) if theta is None else base.reduce(theta)
-    return Estimate(method, model, base, beta, np.eye(len(base)), np.ones(len(base), bool), theta)
+    facts = Diagnostics(0.0, [], [], len(base), [], [])
+    return Estimate(method, model, base, beta, np.eye(len(base)), np.ones(len(base), bool), theta, diagnostics=facts)
 
 
 def random_theta(model: Model, seed: int = 0) -> Array:

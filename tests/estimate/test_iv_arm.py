@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
@@ -73,4 +74,5 @@ def test_a_real_arm_whose_law_nobody_told(data: Callable[..., Path]) -> None:
     for name, cost in (("iv", 0.1), ("pc-iv", 0.2)):
         found = identify(problem, method=name).diagnostics
         assert found["relative_error"] < least + cost
-        assert "no controller was given: a loop with both poles at 150 rad/s is simulated" in found["notes"]
+        [assumed] = [note for note in found["notes"] if note.code == "controller-assumed"]
+        assert assumed.evidence["poles"] == pytest.approx(150.0)

@@ -53,7 +53,8 @@ def test_filtered(emps: tuple[Recording, Cascade], method: str, settings: dict[s
     assert off(estimate, "M1") < 0.5
     assert off(estimate, "Fc1") < 3.0
     assert off(estimate, "Fv1") < 4.0
-    assert "speed is 1 ticks old" in estimate.diagnostics["notes"][0]  # the log's own torques show it
+    late = estimate.diagnostics["notes"][0]
+    assert late.code == "controller-speed-late" and late.evidence == {"ticks": 1.0}  # the log's own torques show it
     assert 0.05 < estimate.std[0] < 1.0
 
 

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from robots import random_robot
 
 from dynid.errors import DynidError
-from dynid.excitation import HalfSpace, Limits, Space, excite
+from dynid.excitation import (
+    Fourier,
+    FourierPlusQuintic,
+    HalfSpace,
+    Limits,
+    PriorKnowledge,
+    Search,
+    Splines,
+    Workspace,
+    excite,
+)
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.robot import Robot
 
@@ -32,21 +42,21 @@ def cases(draw: Any) -> tuple[Robot, dict[str, Any], dict[str, Any]]:
         limits["jerk"] = rng.uniform(5.0, 80.0, n)
     if draw(st.booleans()):
         limits["torque"] = rng.uniform(5.0, 400.0, n)
-    options: dict[str, Any] = {"kind": draw(st.sampled_from(["fourier", "fourier+quintic", "bspline"])),
-                               "duration": draw(st.sampled_from([1.0, 4.0, 10.0])),
-                               "harmonics": draw(st.integers(2, 5)),
-                               "rest": draw(st.booleans()),
+    maker = draw(st.sampled_from([Fourier, FourierPlusQuintic, Splines]))
+    duration, harmonics, rest = draw(st.sampled_from([1.0, 4.0, 10.0])), draw(st.integers(2, 5)), draw(st.booleans())
+    shape = {} if maker is Splines else {"harmonics": harmonics}
+    options: dict[str, Any] = {"family": maker(duration, rest=rest, **shape),
                                "criterion": draw(st.sampled_from(["condition", "a", "d"]))}
     posture = draw(st.sampled_from(["free", "start", "both"]))
     if posture != "free":
         limits["start"] = rng.uniform(limits["lower"], limits["upper"])
     if posture == "both":
-        same = options["kind"] == "fourier"
+        same = maker is Fourier
         limits["end"] = limits["start"] if same else rng.uniform(limits["lower"], limits["upper"])
     if draw(st.booleans()):
         normal = rng.normal(size=3)
-        limits["space"] = Space.of(robot, radius=rng.uniform(0.0, 0.1), margin=0.01,
-                                   planes=[HalfSpace(normal, -rng.uniform(0.3, 2.0), "wall")])
+        limits["space"] = Workspace.of(robot, radius=rng.uniform(0.0, 0.1), margin=0.01,
+                                       planes=[HalfSpace(normal, -rng.uniform(0.3, 2.0), "wall")])
     return robot, limits, options
 
 
@@ -56,7 +66,7 @@ def assert_motion_or_sentence(case: tuple[Robot, dict[str, Any], dict[str, Any]]
     limits = Limits.of(robot, **given_limits)
     theta = np.array([0.1 if p.nominal is None else p.nominal for p in model.parameters])
     try:
-        found = excite(model, limits, nominal=theta, budget=0.15, **options)
+        found = excite(model, limits, prior=PriorKnowledge(nominal=theta), search=Search(budget=0.15), **options)
     except DynidError as error:
         text = str(error)
         assert "\n" not in text and len(text) > 30 and "nan" not in text
@@ -78,7 +88,7 @@ def assert_motion_or_sentence(case: tuple[Robot, dict[str, Any], dict[str, Any]]
     for posture, row in ((limits.start, 0), (limits.end, -1)):
         if posture is not None:
             np.testing.assert_allclose(motion.q[row], posture, atol=1e-5)
-    if options["rest"]:
+    if options["family"].rest:
         np.testing.assert_allclose(motion.dq[[0, -1]], 0.0, atol=1e-6)
     return True
 

@@ -7,7 +7,17 @@ import pytest
 
 from dynid.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
-from dynid.excitation import FourierSeries, Limits, Trajectory, check, excite, magnitudes
+from dynid.excitation import (
+    Fourier,
+    FourierSeries,
+    Limits,
+    Measurement,
+    Search,
+    Trajectory,
+    check_limits,
+    excite,
+    magnitudes,
+)
 from dynid.model import Model, make_terms
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
@@ -29,13 +39,14 @@ def test_twenty_seconds_of_the_lwr_beat_random_series() -> None:
         log = machine.record(Reference.of(q, dq, ddq, rate=500.0), seed=1)
         return identify(Problem.of(model, prepare(log), base=base), method="wls")
 
-    found = excite(model, duration=20.0, harmonics=8, criterion="a", noise=noise, budget=None, rounds=1)
+    found = excite(model, family=Fourier(20.0, 8), criterion="a", measurement=Measurement(noise=noise),
+                   search=Search(budget=None, rounds=1))
     ours = identified(found.core)
     rng, theirs = np.random.default_rng(2), []
     while len(theirs) < 3:
         a, b, q0 = rng.uniform(-0.5, 0.5, (7, 5)), rng.uniform(-0.5, 0.5, (7, 5)), rng.uniform(-0.5, 0.5, 7)
         series = FourierSeries(a, b, q0, 2.0 / 0.15, 1.5)
-        if check(series, Limits.of(robot)).ok:
+        if check_limits(series, Limits.of(robot)).ok:
             theirs.append(identified(series))
     scale = magnitudes(base, robot)
     typical = np.median([one.std for one in theirs], axis=0)

@@ -1,4 +1,4 @@
-"""Gradients: the adjoint of the regressor against Pinocchio and differences, every criterion against differences."""
+"""Gradients: the adjoint of the regressor against Pinocchio and differences; information against the fold."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 from robots import random_robot, to_pinocchio
 
-from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.tree import tree_of
-from dynid.excitation import CRITERIA, Criterion, Information, magnitudes
+from dynid.excitation import Information, magnitudes
 from dynid.excitation.adjoint import adjoint_kernel
-from dynid.excitation.constraints import TorqueLimit
-from dynid.excitation.criteria import Spectrum
 from dynid.excitation.sensitivity import sensitivity, smooth, term_places
-from dynid.excitation.trajectory import fourier_functions
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -115,53 +111,6 @@ def assert_sensitivity(model, rng: np.random.Generator) -> None:
             np.testing.assert_allclose(ours[which, :, j], slope, atol=1e-6 * (1 + np.abs(slope).max()))
 
 
-@pytest.mark.parametrize("name", CRITERIA)
-@pytest.mark.parametrize("order", [None, 8.0])
-def test_gradient_of_each_criterion_by_coefficients(name: str, order: float | None) -> None:
-    robot = Robot.builtin("arm3r")
-    model = smooth(Model(robot, make_terms(robot, defaults=True)), 0.1)
-    base = base_parameters(model)
-    rng = np.random.default_rng(6)
-    info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
-    functions = fourier_functions(np.linspace(0, 5.0, 200), 5, 5.0)
-    criterion = Criterion(name)
-    x, d = 0.8 * rng.normal(size=(3, 11)), rng.normal(size=(3, 11))
-
-    def value(x: Array) -> float:
-        q, dq, ddq = np.ascontiguousarray(functions[:3] @ x.T)
-        return criterion(info.matrix(info.entries(q, dq, ddq)), order)[0]
-
-    q, dq, ddq = np.ascontiguousarray(functions[:3] @ x.T)
-    entries = info.entries(q, dq, ddq)
-    _, by_matrix = criterion(info.matrix(entries), order)
-    slope = info.slope(q, dq, ddq, entries, by_matrix)
-    ours = sum(float(np.sum((slope[k].T @ functions[k]) * d)) for k in range(3))
-    h = 2e-4  # Richardson: fourth order
-    rough, fine = ((value(x + s * d) - value(x - s * d)) / (2 * s) for s in (2 * h, h))
-    assert ours == pytest.approx((4 * fine - rough) / 3, rel=1e-6)
-
-
-def test_criteria_are_what_they_say() -> None:
-    rng = np.random.default_rng(7)
-    w = rng.normal(size=(40, 6)) * np.array([1, 2, 3, 4, 5, 6.0])
-    a = w.T @ w
-    assert Criterion("condition")(a)[0] == pytest.approx(np.linalg.cond(w))
-    assert Criterion("frobenius")(a)[0] == pytest.approx(np.sqrt(np.trace(a) * np.trace(np.linalg.inv(a))))
-    s = np.linalg.svd(w, compute_uv=False)
-    assert Criterion("condition+", 2.5)(a)[0] == pytest.approx(np.linalg.cond(w) + 2.5 / s[-1])
-    assert Criterion("d")(a)[0] == pytest.approx(-np.linalg.slogdet(a)[1] / 6)
-    assert Criterion("a")(a)[0] == pytest.approx(np.sqrt(np.trace(np.linalg.inv(a)) / 6))
-    assert Criterion("largest")(a)[0] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(a)).max()))
-    hadamard = np.log(np.prod(np.diag(a)) / np.linalg.det(a)) / 6
-    assert Criterion("hadamard")(a)[0] == pytest.approx(hadamard)
-    assert Criterion("hadamard")(np.diag([1.0, 5.0, 9.0]))[0] == pytest.approx(0.0, abs=1e-12)
-    for name in ("condition", "condition+", "largest"):  # stand-ins come from above
-        values = [Criterion(name)(a, p)[0] for p in (1, 4, 16, 256)]
-        assert values == sorted(values, reverse=True)
-        assert values[-1] == pytest.approx(Criterion(name)(a)[0], rel=0.02)
-    assert Spectrum.of(np.diag([0.0, 1.0])).values[0] > 0  # nothing excited is very bad, not a division by zero
-
-
 def test_information_is_the_folds() -> None:
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot, defaults=True))
@@ -179,27 +128,6 @@ def test_information_is_the_folds() -> None:
     log = fold(TorqueEquations.of(model, Samples.of(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))), base))
     more = Information.of(model, base, noise=noise, known=log)
     np.testing.assert_allclose(more.deviations(q[60:], dq[60:], ddq[60:]), np.sqrt(np.diag(covariance)), rtol=1e-5)
-
-
-def test_gradient_of_torques() -> None:
-    rng = np.random.default_rng(9)
-    robot = random_robot(rng, 4)
-    model = Model(robot)
-    base = base_parameters(model)
-    q, dq, ddq = rng.normal(size=(3, 8, 4))
-    limit = TorqueLimit(Information.of(model, base), base.reduce(robot.inertias.ravel()), np.array([1.0, 2, 3, 4]),
-                        robot.joint_names)
-    torques = dynamics.inverse_dynamics(robot, q, dq, ddq)
-    np.testing.assert_allclose(limit.torques(q, dq, ddq), torques, atol=1e-8 * np.abs(torques).max())
-    columns = np.arange(8)
-    slope = limit.gradient(q, dq, ddq, columns)
-    for which in range(3):
-        for j in range(4):
-            step = np.zeros((3, 8, 4))
-            step[which, :, j] = 1e-6
-            up, down = limit.values(*(np.array([q, dq, ddq]) + step)), limit.values(*(np.array([q, dq, ddq]) - step))
-            expected = ((up - down) / 2e-6)[np.arange(8), columns]
-            np.testing.assert_allclose(slope[:, which, j], expected, atol=1e-5 * (1 + np.abs(expected).max()))
 
 
 def test_layout_is_shared_with_the_fold() -> None:

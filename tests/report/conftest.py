@@ -16,7 +16,7 @@ from dynid.recording.prepare import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
 from dynid.simulation import Cascade
-from dynid.validate import cross_validate, reconstruct, simulation_checks, verdict
+from dynid.validate import cross_validate, physics, reconstruct, simulation_checks, verdict
 
 RATE = 200.0
 
@@ -46,9 +46,10 @@ def report_of(model: LinearModel, logs: list[Samples], others: list[Samples], me
     found = verdict(problem, estimate, own, validations=validations, cross=cross)
     simulations = simulation_checks(estimate, [((part,), None) for part in others or logs])
     data = ReportData(title="A test", estimate=estimate, reconstruction=own, verdict=found,
-                      robot=getattr(model, "robot", None), others=tuple(beside), validations=validations, cross=cross,
-                      samples=tuple(logs), simulations=simulations, notes=("a note",),
-                      command="dynid identify run.toml -o out", settings='robot = "test"\n', seconds=1.5)
+                      robot=getattr(model, "robot", None), others=tuple(beside), validations=validations,
+                      cross_validation=cross, physics=physics(estimate, logs[0]), samples=tuple(logs),
+                      simulations=simulations, notes=("a note",), command="dynid identify run.toml -o out",
+                      settings='robot = "test"\n', seconds=1.5)
     return replace(data, **more)
 
 
@@ -66,7 +67,8 @@ def lwr() -> ReportData:
     model, theta = arm_model("kuka-lwr4")
     logs = [prepare(simulated(model, theta, seed, seconds), decimate=1) for seed, seconds in ((0, 10.0), (1, 5.0))]
     data = report_of(model, logs[:1], logs[1:])
-    return replace(data, estimate=replace(data.estimate, theta=theta))
+    estimate = replace(data.estimate, theta=theta)
+    return replace(data, estimate=estimate, physics=physics(estimate, logs[0]))
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from robots import random_inertia
 
 from dynid.consistency import Consistency, nearest
-from dynid.model import Model
 from dynid.regression.residuals import Residuals
-from dynid.report.data import ReportData
-from dynid.report.figure import Figure, numbers, script_json, significant, text
-from dynid.report.sections import (
+from dynid.report import ReportData
+from dynid.report.figure import Figure, log_axis, numbers, script_json, significant, text, tick_text
+from dynid.report.pages.identification import (
     consistency,
     covariance,
     expressions,
@@ -31,8 +30,7 @@ from dynid.report.sections import (
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import SLIDING, TURNING
 from dynid.report.words import number, percent, seconds, typeset, whole
-from dynid.robot import inertia as ten
-from dynid.validate import SimulatedLog, free_fall
+from dynid.validate import ResimulatedLog, free_fall
 
 
 @given(st.integers(1, 3000), st.integers(1, 3), st.integers(16, 400), st.integers(0, 10))
@@ -69,7 +67,7 @@ def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
             assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
 
 
-def windowed(count: int = 9000, width: int = 1500) -> SimulatedLog:
+def windowed(count: int = 9000, width: int = 1500) -> ResimulatedLog:
     """A sine, and a simulation that leaves it as the square of the time since its window began."""
     t = np.arange(count) / 1000.0
     q = np.sin(t)[:, None]
@@ -77,7 +75,7 @@ def windowed(count: int = 9000, width: int = 1500) -> SimulatedLog:
     since = np.concatenate([t[a:b] - t[a] for a, b in windows])
     tau = np.zeros_like(q)
     simulated = q + 0.1 * since[:, None] ** 2
-    return SimulatedLog("torque-driven", t, q, simulated, tau, tau, windows, ("slide",), len(windows))
+    return ResimulatedLog("torque-driven", t, q, simulated, tau, tau, windows, ("slide",), len(windows))
 
 
 @pytest.mark.parametrize("points", [600, 3000])
@@ -122,12 +120,12 @@ def test_histogram_is_a_density() -> None:
     assert max(normal["y"]) == pytest.approx(1 / np.sqrt(2 * np.pi), rel=0.05)
 
 
-def test_bent_axis_is_a_symmetric_logarithm() -> None:
+def test_axis_of_values_is_a_symmetric_logarithm() -> None:
     values = np.array([-100.0, -1.0, 0.0, 1.0, 10.0, 100.0])
-    bent = parameters.bent(values, 1e-6)
-    assert bent[2] == 0.0 and bent[0] == -bent[5] and np.all(np.diff(bent) > 0)
-    assert bent[5] - bent[4] == pytest.approx(1.0, abs=1e-9)  # a decade each, far from zero
-    ticks = parameters.bent_ticks(values, 0.1)
+    places = parameters.symmetric_log(values, 1e-6)
+    assert places[2] == 0.0 and places[0] == -places[5] and np.all(np.diff(places) > 0)
+    assert places[5] - places[4] == pytest.approx(1.0, abs=1e-9)  # a decade each, far from zero
+    ticks = parameters.symmetric_log_ticks(values, 0.1)
     assert 0.0 in ticks and ticks.max() == 100.0 and ticks.min() == -100.0
 
 
@@ -165,15 +163,6 @@ def test_expressions_say_what_the_base_says(lwr: ReportData) -> None:
         assert said == pytest.approx(coefficients, rel=1e-5)
     counted = len(shown["grouped"]) + len(shown["alone"])
     assert counted == len(base) == shown["count"]
-
-
-def test_ellipsoid_of_a_solid_ellipsoid() -> None:
-    axes, mass, centre = np.array([0.3, 0.2, 0.1]), 4.0, np.array([0.1, -0.2, 0.3])
-    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
-    principal = mass / 5 * (np.sum(axes ** 2) - axes ** 2)
-    found, directions = skeleton.half_axes(ten.from_central(mass, centre, turn @ np.diag(principal) @ turn.T))
-    assert np.allclose(found, np.sort(axes))
-    assert np.allclose(np.abs(directions.T @ turn), np.eye(3)[::-1], atol=1e-6)
 
 
 def test_bodies_that_can_exist_are_not_red() -> None:
@@ -228,6 +217,16 @@ def test_no_text_leaves_its_script(name: str) -> None:
     assert "<" not in text(name) and ">" not in text(name) and "%{" not in text(name)
 
 
+def test_labels_of_a_logarithmic_axis() -> None:
+    few, many = log_axis("f", 0.4, 12.0), log_axis("f", 1e-6, 30.0)
+    assert [x for x in few["tickvals"] if 0.4 <= x <= 12.0] == [0.5, 1.0, 2.0, 5.0, 10.0]
+    assert [float(x) for x in few["ticktext"]] == few["tickvals"]
+    assert many["tickvals"] == pytest.approx([10.0 ** k for k in range(-6, 3)], rel=1e-12)
+    assert many["ticktext"][:2] == ["10<sup>\u22126</sup>", "10<sup>\u22125</sup>"] and many["ticktext"][-1] == "100"
+    assert log_axis("f", 1e-24, 1.0)["tickvals"] == pytest.approx([10.0 ** k for k in range(-24, 1, 3)], rel=1e-12)
+    assert tick_text(-2e-4) == "\u22122\u00b710<sup>\u22124</sup>" and tick_text(0.0) == "0"
+
+
 def test_a_number_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         Figure([{"y": [float("nan")]}], {}, "bad").__html__()
@@ -236,15 +235,9 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
 def test_words() -> None:
     assert number(0.00001234) == "1.234e-5" and number(None) == "\u2013" and number(float("inf")) == "\u2013"
     assert percent(1.6234) == "1.62\u00a0%" and percent(123.4) == "123\u00a0%" and percent(1e6) == "> 1000\u00a0%"
+    assert percent(-2e3) == "< \u22121000\u00a0%"
     assert typeset("M1 = 1 +- 0.1 kg m^2") == "M1 = 1 \u00b1 0.1 kg m²"
     assert whole(1234567) == "1\u202f234\u202f567" and seconds(0.25) == "250 ms" and seconds(300.0) == "5 min"
-
-
-def test_posture_is_one_of_the_log() -> None:
-    q = np.zeros((100, 2))
-    q[40] = 1.0, -0.5
-    assert skeleton.posture(q).tolist() == [1.0, -0.5]
-    assert skeleton.posture(np.ones((3, 2))).tolist() == [1.0, 1.0]
 
 
 def test_decimated_data_say_so(emps: ReportData) -> None:
@@ -256,35 +249,21 @@ def test_decimated_data_say_so(emps: ReportData) -> None:
     assert [trace["x"][0] for trace in spectra[0].data if trace["name"] == "cut-off"] == pytest.approx([0.8 * 25.0])
 
 
-def test_a_link_that_cannot_exist_is_said_by_how_much(lwr: ReportData) -> None:
-    estimate = lwr.estimate
-    assert estimate.theta is not None and isinstance(estimate.model, Model)
-    file = consistency.gather(lwr)  # the estimate of this report is the robot's file, which cannot exist
-    assert file is not None and any("link3" in sentence for sentence in file["violations"])
-    assert any("Fv6" in sentence for sentence in file["others"])
-    assert all(row["apart"] == 0.0 for row in file["force_rows"])
-    theta = nearest(Consistency(estimate.model.parameters, margin=1e-5), estimate.theta).theta
-    fine = consistency.gather(replace(lwr, estimate=replace(estimate, theta=theta)))
-    assert fine is not None and fine["violations"] == [] and fine["positive"] == 100.0 and fine["stable"]
-    name = estimate.model.robot.body_names[6]
-    wrong = theta.copy()
-    columns = estimate.model.parameters.bodies[name]
-    mass, com, central = ten.to_central(wrong[columns])
-    values, turn = np.linalg.eigh(central)
-    wrong[columns] = ten.from_central(mass, com, (turn * (values - [values[0] + 0.02, 0.0, 0.0])) @ turn.T)
-    found = consistency.gather(replace(lwr, estimate=replace(estimate, theta=wrong)))
+def test_physics_is_shown_as_it_was_found(lwr: ReportData) -> None:
+    found = lwr.physics
     assert found is not None
-    row = next(row for row in found["rows"] if row["name"] == name)
-    assert row["off"] == pytest.approx(0.02, rel=1e-6) and "not positive definite" in row["wrong"][0]
-    assert all(not row["wrong"] for row in found["rows"] if row["name"] != name)
-    assert found["positive"] < 100.0 and not found["stable"]
-    assert consistency.gather(replace(lwr, estimate=replace(estimate, theta=None))) is None
-
-
-def test_room_of_a_ball_and_of_a_plate() -> None:
-    assert consistency.room(ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), 0.01 * np.eye(3))) == pytest.approx(100.0)
-    plate = ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), np.diag([0.01, 0.02, 0.03]))  # no thickness along z
-    assert consistency.room(plate) == pytest.approx(0.0, abs=1e-9)
+    shown = consistency.gather(lwr)  # the estimate of this report is the robot's file, which cannot exist
+    assert shown is not None and len(shown["violations"]) == len(found.violations) > 0
+    for row, link in zip(shown["rows"], found.links, strict=True):
+        assert row["link"] is link and len(row["wrong"]) == len(link.violations)
+        assert row["worst"] is None or row["worst"].amount == max(one.amount for one in link.violations)
+    assert shown["positive"] == 100.0 * found.positive_share and shown["force_rows"] == found.largest_forces
+    assert found.forces is not None and len(shown["forces"]) == 7
+    for j, figure in enumerate(shown["forces"]):
+        drawn = np.array([trace["y"] for trace in figure.data])
+        exact = found.forces.forces[:, :, j]
+        assert drawn.max() == pytest.approx(exact.max(), rel=1e-2) and drawn.shape[0] == 2
+    assert consistency.gather(replace(lwr, physics=None)) is None
 
 
 def test_energy_is_drawn_from_its_lowest_point(lwr: ReportData) -> None:

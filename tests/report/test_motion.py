@@ -10,26 +10,30 @@ import numpy as np
 import pytest
 from robots import body_poses
 
-from dynid.excitation import HalfSpace, Limits, Space, sphere
-from dynid.report.motion import MotionData, expected_figure, joints, limits, preview, render_motion, search_figure
+from dynid.excitation import Fourier, HalfSpace, Limits, Search, Workspace, sphere
+from dynid.report import render
+from dynid.report.pages.motion import MOTION, MotionData, joints, limits, preview
+from dynid.report.pages.motion.expected import expected_figure
+from dynid.report.pages.motion.search import search_figure
 from dynid.robot import BASE, Robot
-from dynid.runs.motion import design_motion
+from dynid.runs.design_motion import MotionRequest, design_motion
 
 
 @pytest.fixture(scope="module")
 def motion() -> MotionData:
     """A short motion of the 3R arm with the way from and to home."""
-    return design_motion(Robot.builtin("arm3r"), duration=6.0, harmonics=3, rounds=1, budget=None, noise=0.02,
-                         home=np.zeros(3), command="dynid excite arm3r -o m.csv")
+    return design_motion(Robot.builtin("arm3r"), MotionRequest(
+        family=Fourier(6.0, 3), search=Search(budget=None, rounds=1), noise=0.02, home=np.zeros(3),
+        command="dynid excite arm3r -o m.csv"))
 
 
 def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
     from plotly.offline import get_plotlyjs
 
-    text = render_motion(motion).replace(get_plotlyjs(), "")
+    text = render(MOTION, motion).replace(get_plotlyjs(), "")
     names = ["overview", "joints", "expected", "preview", "limits", "search"]
-    assert re.findall(r'<section id="motion_(\w+)"', text) == names
-    assert re.findall(r'href="#motion_(\w+)"', text) == names
+    assert re.findall(r'<section id="(\w+)"', text) == names
+    assert re.findall(r'href="#(\w+)"', text) == names
     assert not re.search(r"https?://|url\(|@import|\ssrc=", text) and "default-src 'none'" in text
     figures = [json.loads(found) for found in re.findall(r'<script type="application/json">(.*?)</script>', text)]
     assert len(figures) == 3 + 3  # a joint each, deviations, preview, search
@@ -39,7 +43,7 @@ def test_page_is_complete_and_self_contained(motion: MotionData) -> None:
 
 
 def test_lines_of_a_joint_are_the_motion_inside_its_limits(motion: MotionData) -> None:
-    shown = joints(motion)
+    shown = joints.gather(motion)
     found, theta = motion.excitation, motion.theta
     assert shown["approach"] and theta is not None and len(shown["figures"]) == 3
     for j, figure in enumerate(shown["figures"]):
@@ -75,7 +79,7 @@ def test_bars_are_the_expected_deviations(motion: MotionData) -> None:
 
 
 def test_preview_moves_through_the_motion(motion: MotionData) -> None:
-    figure = preview(motion)["figure"]
+    figure = preview.gather(motion)["figure"]
     assert len(figure.frames) == 60 == len(figure.layout["sliders"][0]["steps"])
     times = np.linspace(0.0, motion.excitation.trajectory.duration, 60)
     for k in (0, 17, 59):
@@ -90,16 +94,16 @@ def test_preview_moves_through_the_motion(motion: MotionData) -> None:
 
 def test_surroundings_and_distances_are_shown(motion: MotionData) -> None:
     robot = motion.robot
-    space = Space.of(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
+    space = Workspace.of(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
                      obstacles=[sphere(BASE, [0.5, 0.5, 0.5], 0.1, "<b>lamp</b>")])
     found = replace(motion.excitation, limits=Limits.of(robot, space=space))
     data = replace(motion, excitation=found)
-    figure = preview(data)["figure"]
+    figure = preview.gather(data)["figure"]
     names = [trace["name"] for trace in figure.data]
     assert "floor" in names and "&lt;b&gt;lamp&lt;/b&gt;" in names
     reach = figure.layout["scene"]["zaxis"]["range"]
     assert reach[0] < -0.5 and reach[1] > 0.5
-    rows = limits(motion)["rows"]
+    rows = limits.gather(motion)["rows"]
     assert [row["used"] for row in rows] == sorted((row["used"] for row in rows), reverse=True)
     assert {row["kind"] for row in rows} == {"position", "velocity", "acceleration"}
     assert all(row["unit"] == {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s²"}[row["kind"]]

@@ -16,10 +16,11 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from dynid.errors import DynidError
-from dynid.report import ReportData, render, write_report
-from dynid.report.sections import SECTIONS
+from dynid.findings import Finding, Note
+from dynid.report import SECTIONS, Figure, ReportData, Section, render, write_report
+from dynid.report.pages.identification import IDENTIFICATION
 from dynid.robot import Robot
-from dynid.validate import Finding, simulation_checks
+from dynid.validate import physics, simulation_checks
 
 REPORTS = ("lwr", "emps", "scara", "still")
 
@@ -78,12 +79,13 @@ def report(request: pytest.FixtureRequest) -> ReportData:
 
 
 def test_every_report_is_complete_and_self_contained(report: ReportData) -> None:
-    text = render(report)
+    text = render(IDENTIFICATION, report)
     page = Page(text)
     ids = page.having("id")
     sections = [section.name for section in SECTIONS if section.name in ids]
     contents = [link.removeprefix("#") for link in page.having("href")]
-    assert contents == sections and sections[0] == "verdict" and sections[-1] == "making"
+    assert contents == sections and sections[0] == "verdict" and sections[-1] == "provenance"
+    assert set(page.having("data-code")) == {finding.code for finding in report.verdict.findings}
     assert len(ids) == len(set(ids))
     # Nothing asks for anything outside: no source, no link, no style that loads, and a policy that forbids it.
     assert not page.having("src") and not any(tag in ("link", "iframe", "img", "object") for tag, _ in page.elements)
@@ -94,7 +96,7 @@ def test_every_report_is_complete_and_self_contained(report: ReportData) -> None
 
 
 def test_all_numbers_of_the_figures_are_finite(report: ReportData) -> None:
-    page = Page(render(report))
+    page = Page(render(IDENTIFICATION, report))
     assert len(page.figures) > 5
     assert all(math.isfinite(x) for figure in page.figures for x in _numbers(figure))
     # Words for missing numbers never leak into the text either.
@@ -102,12 +104,12 @@ def test_all_numbers_of_the_figures_are_finite(report: ReportData) -> None:
 
 
 def test_tabs_point_at_panes(report: ReportData) -> None:
-    page = Page(render(report))
+    page = Page(render(IDENTIFICATION, report))
     assert set(page.having("aria-controls")) <= set(page.having("id"))
 
 
 def test_axes_carry_titles(report: ReportData) -> None:
-    for figure in Page(render(report)).figures:
+    for figure in Page(render(IDENTIFICATION, report)).figures:
         if figure["data"][0]["type"] == "heatmap":
             continue
         layout = figure["layout"].get("scene", figure["layout"])
@@ -117,7 +119,7 @@ def test_axes_carry_titles(report: ReportData) -> None:
 
 
 def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
-    page = Page(render(lwr))
+    page = Page(render(IDENTIFICATION, lwr))
     assert {section.name for section in SECTIONS} <= set(page.having("id"))
     total, power = 0.0, 0.0
     for part in lwr.reconstruction.samples:  # the relative error again, from the model's own inverse dynamics
@@ -129,13 +131,13 @@ def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
 
 
 def test_model_of_ones_own_has_no_robot_to_draw(scara: ReportData) -> None:
-    page = Page(render(scara))
+    page = Page(render(IDENTIFICATION, scara))
     assert "skeleton" not in page.having("id") and "torques" in page.having("id")
     assert "axis1" in page.text and "LMX2" in page.text
 
 
 def test_sliding_joint_has_its_own_units(emps: ReportData) -> None:
-    page = Page(render(emps))
+    page = Page(render(IDENTIFICATION, emps))
     titles = {figure["layout"].get("yaxis", {}).get("title", {}).get("text") for figure in page.figures}
     assert {"force, N", "residual, N", "power density, N²/Hz", "power density, m²/Hz"} <= titles
     assert "m/s²" in page.text and "rad/s²" not in page.text
@@ -144,7 +146,7 @@ def test_sliding_joint_has_its_own_units(emps: ReportData) -> None:
 def test_simulations_with_and_without_feedback(emps: ReportData) -> None:
     driven, closed = emps.simulations
     assert driven.log is not None and closed.log is not None
-    page = Page(render(emps))
+    page = Page(render(IDENTIFICATION, emps))
     labels = [label for label in page.having("aria-label") if "simulated" in label]
     assert labels == ["Measured and simulated position of carriage over time",
                       "Measured and simulated force of carriage over time"]
@@ -154,17 +156,18 @@ def test_simulations_with_and_without_feedback(emps: ReportData) -> None:
 def test_what_cannot_be_simulated_is_said_once(emps: ReportData) -> None:
     wrong = replace(emps.estimate, values=-emps.estimate.values)  # a mass below zero
     checks = simulation_checks(wrong, [((replace(emps.logs[0], source=f"log{k}.csv"),), None) for k in range(3)])
-    said = Page(render(replace(emps, simulations=checks))).text
-    assert said.count("not positive definite") == 1 and "a pc- method such as pc-wls" in said
+    said = Page(render(IDENTIFICATION, replace(emps, simulations=checks))).text
+    assert {check.reason.code for check in checks if check.reason} == {"inertia-indefinite"}
+    assert checks[0].reason is not None and said.count(checks[0].reason.text) == 1
     assert "log0.csv, under its own torques; log1.csv" in said
-    assert "simulation" not in Page(render(replace(emps, simulations=()))).having("id")
+    assert "simulation" not in Page(render(IDENTIFICATION, replace(emps, simulations=()))).having("id")
 
 
 def test_what_is_not_identified_is_named(still: ReportData) -> None:
     assert not still.estimate.identified.all()
-    page = Page(render(still))
+    page = Page(render(IDENTIFICATION, still))
     names = [name for name, known in zip(still.estimate.names, still.estimate.identified, strict=True) if not known]
-    rows = re.findall(r'<tr class="dim"><td class="mono">([^<]+)</td>', render(still))
+    rows = re.findall(r'<tr class="dim"><td class="mono">([^<]+)</td>', render(IDENTIFICATION, still))
     assert rows == names
     assert page.text.count("not identified") >= len(names)
 
@@ -180,14 +183,14 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     parts = tuple(replace(part, source=f"logs/{bad}.csv", steps=(bad,)) for part in own.samples)
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
-    found = replace(lwr.verdict, headline=bad, findings=(Finding("suspicious", bad, bad, bad),))
+    found = replace(lwr.verdict, headline=bad, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
     theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
     estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
     hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,
-                      settings=bad, problem={bad: bad},
+                      settings=bad, problem={bad: bad}, physics=physics(estimate, lwr.logs[0]),
                       reconstruction=replace(own, joints=fits, samples=parts, series=series),
                       samples=tuple(replace(part, spectrum=spectrum) for part in parts))
-    plain, page = Page(render(lwr)), Page(render(hostile))
+    plain, page = Page(render(IDENTIFICATION, lwr)), Page(render(IDENTIFICATION, hostile))
     count = [tag for tag, _ in page.elements].count
     assert count("img") == 0 and not any(name.startswith("on") for _, found in page.elements for name in found)
     # As many scripts as figures, plotly and the page's own.
@@ -202,9 +205,9 @@ def test_hostile_names_in_a_simulation_stay_text(emps: ReportData) -> None:
     bad = '<script>alert("x")</script><img src=x onerror=alert(1)>%{y}</style>'
     driven, closed = emps.simulations
     assert driven.log is not None
-    hostile = (replace(driven, source=f"logs/{bad}.csv", reason=bad, log=replace(driven.log, joints=(bad,))),
-               replace(closed, source=bad, log=None, reason=bad))
-    page = Page(render(replace(emps, simulations=hostile)))
+    hostile = (replace(driven, source=f"logs/{bad}.csv", reason=Note(bad, bad), log=replace(driven.log, joints=(bad,))),
+               replace(closed, source=bad, log=None, reason=Note(bad, bad)))
+    page = Page(render(IDENTIFICATION, replace(emps, simulations=hostile)))
     assert [tag for tag, _ in page.elements].count("img") == 0 and bad in "".join(page.shown)
     assert [tag for tag, _ in page.elements].count("script") == len(page.figures) + 2
     assert not any("<script" in text or "<img" in text for figure in page.figures for text in _strings(figure))
@@ -221,15 +224,16 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def test_without_other_data_there_is_less_to_show(emps: ReportData) -> None:
-    page = Page(render(replace(emps, cross=None, robot=None, command="", settings="", notes=(), seconds=None)))
-    assert "cross" not in page.having("id") and "skeleton" not in page.having("id")
+    bare = replace(emps, cross_validation=None, robot=None, command="", settings="", notes=(), seconds=None)
+    page = Page(render(IDENTIFICATION, bare))
+    assert "cross_validation" not in page.having("id") and "skeleton" not in page.having("id")
     assert "run.toml" not in page.text
 
 
 def test_robot_without_inertias_is_drawn_all_the_same(emps: ReportData) -> None:
     robot = Robot.builtin("emps")
     bare = replace(robot, bodies=(replace(robot.bodies[0], inertia=None, parts=()),))
-    assert "no inertias to draw" in Page(render(replace(emps, robot=bare))).text
+    assert "no inertias to draw" in Page(render(IDENTIFICATION, replace(emps, robot=bare))).text
 
 
 def test_written_whole_or_not_at_all(emps: ReportData, tmp_path: Path) -> None:
@@ -241,4 +245,39 @@ def test_written_whole_or_not_at_all(emps: ReportData, tmp_path: Path) -> None:
 
 
 def test_the_same_data_give_the_same_page(scara: ReportData) -> None:
-    assert render(scara) == render(scara)
+    assert render(IDENTIFICATION, scara) == render(IDENTIFICATION, scara)
+
+
+def mean_figure(data: ReportData) -> dict[str, Any]:
+    """Mean torque of every joint, for a section of one's own."""
+    means = [float(part.mean()) for part in data.reconstruction.series[0].measured.T]
+    return {"means": means, "figure": Figure([{"type": "bar", "x": list(data.joints), "y": means}], {}, "Mean torques")}
+
+
+def test_a_section_of_ones_own_stands_in_the_report(emps: ReportData, tmp_path: Path) -> None:
+    template = ('{% from "macros.html" import value %}<p>{{ data.title }}</p>'
+                "<table>{{ value(means[0], 6) }}</table>{{ figure }}")
+    own = Section("means", "Mean <torques>", mean_figure, template)
+    text = write_report(emps, tmp_path / "report.html", (SECTIONS[0], own, *SECTIONS[1:])).read_text(encoding="utf-8")
+    page, plain = Page(text), Page(render(IDENTIFICATION, emps))
+    contents = [link.removeprefix("#") for link in page.having("href")]
+    assert contents[:3] == ["verdict", "means", "torques"]
+    assert len(page.figures) == len(plain.figures) + 1 and "Mean <torques>" in page.text
+    mean = float(emps.reconstruction.series[0].measured.mean())
+    assert f"{mean:.6g}" in page.text
+    first = [figure["data"][0] for figure in page.figures]
+    assert [trace["y"] for trace in first if trace["type"] == "bar" and "name" not in trace] == [[mean]]
+    short = Page(write_report(emps, tmp_path / "short.html", [own]).read_text(encoding="utf-8"))
+    assert short.having("href") == ["#means"]
+
+
+@pytest.mark.parametrize(("own", "words"), [
+    (Section("torques", "Again", lambda data: {}, "text"), "two sections named 'torques'"),
+    (Section("means", "No template", lambda data: {}), "section 'means' has no template"),
+    (Section("means", "Broken", lambda data: {}, "{% if %}"), "template of section 'means'"),
+])
+def test_a_section_that_cannot_be_shown_is_refused(emps: ReportData, tmp_path: Path, own: Section[ReportData],
+                                                   words: str) -> None:
+    with pytest.raises(DynidError, match=words):
+        write_report(emps, tmp_path / "report.html", (*SECTIONS, own))
+    assert not (tmp_path / "report.html").exists()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynid.consistency import Consistency, nearest
 from dynid.errors import ModelError
+from dynid.estimate import Estimate
 from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.validate import free_fall, positive_inertia_line, positive_inertia_share, wrench_comparison
-from dynid.validate.physical import link_inertias, random_postures
+from dynid.validate import free_fall, physics, positive_inertia_line, positive_inertia_share, wrench_comparison
+from dynid.validate.physical import link_inertias, random_postures, thickness
 
 MASS, REACH, INERTIA = 2.0, 0.3, 0.05
 
@@ -141,3 +146,83 @@ def test_wrong_calls_are_refused() -> None:
         free_fall(model, theta, start=[0.0, np.nan, 0.0])
     with pytest.raises(ModelError, match="no parameter sets"):
         wrench_comparison(model, {}, Samples.of(*np.zeros((4, 3, 3))))
+
+
+def estimate_of(model, theta) -> Estimate:
+    """An estimate that holds given parameters."""
+    base = base_parameters(model)
+    return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
+                    theta=theta)
+
+
+def lwr() -> tuple[Model, np.ndarray, Samples]:
+    """The KUKA LWR 4 as its source has it, which cannot exist, and 30 postures to compare forces in."""
+    robot = Robot.builtin("kuka-lwr4")
+    model = Model(robot, make_terms(robot, defaults=True))
+    theta = model.parameters.nominal
+    assert theta is not None
+    q = random_postures(robot, 30, 2)
+    return model, theta, Samples.of(q, *np.zeros((3, 30, 7)), rate=10.0)
+
+
+def test_physics_says_by_how_much_a_link_cannot_exist() -> None:
+    model, theta, motion = lwr()
+    file = physics(estimate_of(model, theta), motion)
+    assert file is not None and not file.possible
+    assert "link3" in {one.link for one in file.violations} and "Fv6" in {one.link for one in file.joint_violations}
+    assert all(row["difference"] == 0.0 for row in file.largest_forces) and len(file.largest_forces) == 7
+    theta = nearest(Consistency(model.parameters, margin=1e-5), theta).theta
+    fine = physics(estimate_of(model, theta), motion)
+    assert fine is not None and fine.possible and fine.positive_share == 1.0 and fine.fall is not None
+    assert fine.fall.stable
+    name = model.robot.body_names[6]
+    wrong, columns = theta.copy(), model.parameters.bodies[name]
+    mass, centre, central = ten.to_central(wrong[columns])
+    values, turn = np.linalg.eigh(central)
+    wrong[columns] = ten.from_central(mass, centre, (turn * (values - [values[0] + 0.02, 0.0, 0.0])) @ turn.T)
+    found = physics(estimate_of(model, wrong), motion)
+    assert found is not None and found.fall is not None
+    link = found.links[6]
+    assert link.name == name and max(one.amount for one in link.violations) == pytest.approx(0.02, rel=1e-6)
+    assert link.moments is not None and link.moments[0] == pytest.approx(-0.02, rel=1e-6)
+    assert all(not other.violations for other in found.links[:6])
+    assert found.positive_share < 1.0 and not found.fall.stable
+    said = found.to_dict()["violations"]
+    assert [(one["link"], one["kind"]) for one in said] == [(name, "not-positive-definite")]
+    assert said[0]["amount"] == pytest.approx(0.02, rel=1e-6)
+
+
+def test_physics_of_a_known_robot_is_what_was_put_in() -> None:
+    """A pendulum whose file says 2 kg, identified as 3 kg: at rest the joint carries the difference times gravity."""
+    model, _ = pendulum()
+    heavy = ten.from_central(3.0, np.array([REACH, 0.0, 0.0]), INERTIA * np.eye(3))
+    q = np.linspace(-1.0, 1.0, 20)[:, None]
+    still = np.zeros_like(q)
+    found = physics(estimate_of(model, heavy), Samples.of(q, still, still, still, rate=10.0))
+    assert found is not None and found.possible and len(found.links) == 1
+    link = found.links[0]
+    assert (link.mass, link.file_mass) == pytest.approx((3.0, MASS))
+    assert link.centre == pytest.approx([REACH, 0.0, 0.0]) and link.moments == pytest.approx([INERTIA] * 3)
+    assert link.thickness == pytest.approx(100.0)  # moments of a ball
+    (row,) = found.largest_forces
+    assert (row["file"], row["identified"], row["difference"]) == pytest.approx((MASS * 9.81, 3.0 * 9.81, 9.81))
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["possible"] and plain["violations"] == [] and plain["positive_inertia_share"] == 1.0
+    assert plain["links"][0]["mass"] == pytest.approx(3.0) and plain["free_fall"]["stable"]
+    assert plain["free_fall"]["seconds"] == pytest.approx(10.0)
+    assert plain["forces"][0]["difference"] == pytest.approx(9.81)
+
+
+def test_physics_needs_every_body() -> None:
+    model, theta, motion = lwr()
+    assert physics(replace(estimate_of(model, theta), theta=None), motion) is None
+    bare = replace(model.robot, bodies=tuple(replace(body, inertia=None, parts=()) for body in model.robot.bodies))
+    found = physics(estimate_of(replace(model, robot=bare), theta), motion)
+    assert found is not None and found.forces is None and found.to_dict()["forces"] == []
+    assert all(link.file_mass is None for link in found.links)
+
+
+def test_thickness_of_a_ball_and_of_a_plate() -> None:
+    assert thickness(ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), 0.01 * np.eye(3))) == pytest.approx(100.0)
+    plate = ten.from_central(2.0, np.array([0.1, 0.2, 0.3]), np.diag([0.01, 0.02, 0.03]))  # no thickness along z
+    assert thickness(plate) == pytest.approx(0.0, abs=1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,19 +15,19 @@ from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from dynid.report.motion import MotionData
+    from dynid.report.pages.motion import MotionData
 
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 BUDGET = 30.0
 
 
-class Kind(StrEnum):
+class FamilyName(StrEnum):
     fourier = "fourier"
     fourier_quintic = "fourier+quintic"
     bspline = "bspline"
 
 
-class Criterion(StrEnum):
+class CriterionName(StrEnum):
     condition = "condition"
     condition_plus = "condition+"
     frobenius = "frobenius"
@@ -44,8 +44,8 @@ def command(
                                          help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
     duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
     harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
-    kind: Annotated[Kind, typer.Option(help="The family of motions.")] = Kind.fourier,
-    criterion: Annotated[Criterion | None, typer.Option(
+    kind: Annotated[FamilyName, typer.Option(help="The family of motions.")] = FamilyName.fourier,
+    criterion: Annotated[CriterionName | None, typer.Option(
         help="What to make small.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
@@ -71,35 +71,49 @@ def command(
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
-    if output.suffix.lower() not in SUFFIXES:
-        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
-    refuse_to_replace([output, *([report] if report else [])], force)
+    check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
+    frictions = tuple(part.strip() for part in friction.split(",") if part.strip())
 
-    from dynid.report.motion import write_motion
+    from dynid.excitation import Search
+    from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
-    from dynid.runs.motion import design_motion, motion_facts
+    from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
 
     machine = Robot.load(robot)
     seconds = BUDGET if budget is None and rounds is None else budget
     name = criterion.value if criterion else "largest deviation" if improve else "condition"
     with progress("excite") as tell:
         tell("building the model" if seconds is None else f"searching for {seconds:g} s, Ctrl-C takes the best so far")
-        data = design_motion(
-            machine, friction=tuple(part.strip() for part in friction.split(",") if part.strip()), rotor=rotor,
-            limits=limits, improve=improve, criterion=criterion.value if criterion else None, noise=noises,
-            progress=lambda after, value: tell(f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"),
-            command=shlex.join(["dynid", *sys.argv[1:]]), duration=duration, harmonics=harmonics, kind=kind.value,
-            home=posture, budget=seconds, rounds=rounds, seed=seed, rate=rate)
-        data.excitation.save(output)
-        written = {"motion": str(output)}
-        if report is not None:
-            tell("writing the page")
-            written["report"] = str(write_motion(data, report))
+        search = Search(seconds, rounds, seed, progress=lambda after, value: tell(
+            f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"))
+        data = design_motion(machine, MotionRequest(
+            friction=frictions, rotor=rotor, limits=limits, improve=improve, noise=noises, home=posture, rate=rate,
+            criterion=criterion.value if criterion else None, search=search,
+            family=family_named(kind.value, duration, harmonics), command=shlex.join(["dynid", *sys.argv[1:]])))
+        written = write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})
     else:
         show(data, written)
+
+
+def check_outputs(output: Path, report: Path | None, force: bool) -> None:
+    """Raise where the motion has no known ending, or a file is there already and may not be replaced."""
+    if output.suffix.lower() not in SUFFIXES:
+        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
+    refuse_to_replace([output, *([report] if report else [])], force)
+
+
+def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Callable[[str], None]) -> dict[str, str]:
+    """Write the motion, and its page where one is asked for; what was written where."""
+    from dynid.report.pages.motion import write_motion
+
+    data.excitation.save(output)
+    if report is None:
+        return {"motion": str(output)}
+    tell("writing the page")
+    return {"motion": str(output), "report": str(write_motion(data, report))}
 
 
 def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
@@ -122,7 +136,7 @@ def numbers(text: str, option: str) -> list[float] | None:
 # -- for people --------------------------------------------------------------------------------------
 def show(data: MotionData, written: dict[str, str]) -> None:
     """Print how good the motion is, what it should tell and how near its limits it comes."""
-    from dynid.report.motion import used
+    from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
     if found.interrupted:

@@ -168,7 +168,7 @@ def show(result: Run, written: dict[str, str]) -> None:
     to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     show_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
-        to.print(f"- {finding.sentence}", markup=False)
+        to.print(f"- {finding.text}", markup=False)
     for name, path in written.items():
         to.print(f"{name}: {path}", markup=False)
 
@@ -205,7 +205,7 @@ def show_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -
         to.print(by_joint("simulated position, %", joints, columns))
     said = [f"{len(log.windows)} of {log.possible} windows of {Path(one.source).name} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
-    said += [note for one in checks for note in one.notes] + [one.reason for one in checks if one.reason]
+    said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]
     for sentence in dict.fromkeys(said):
         to.print(f"Simulation: {sentence}.", markup=False)
 

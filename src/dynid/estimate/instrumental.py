@@ -45,6 +45,7 @@ from dynid.estimate.instruments import (
 )
 from dynid.estimate.iteration import Past, Solved, Values, iterate
 from dynid.estimate.problem import Problem, method
+from dynid.findings import Note
 from dynid.recording import Samples
 from dynid.regression import fold
 from dynid.simulation import Controller
@@ -52,7 +53,8 @@ from dynid.simulation import Controller
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
 _INSIDE = 0.003  # share of the squares that noise is worth which may be spent on a robot well inside the set
-_NEAREST = "where the unconstrained estimate could not be simulated, the nearest consistent robot was"
+_NEAREST = Note("simulated-consistent",
+                "where the unconstrained estimate could not be simulated, the nearest consistent robot was")
 
 
 @method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact"})
@@ -102,7 +104,7 @@ class State:
     theta: Array | None = None
     weights: Array | None = None
     moving: Sequence[Array] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +183,7 @@ class Instrumental:
     def advance(self, state: State, found: Solved[Detail]) -> State:
         run, theta, notes = self._simulated(found.values, found.detail.projected)
         return State(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
-                     tuple(dict.fromkeys((*state.notes, *notes))))
+                     state.notes or notes)
 
     def _motions(self, run: Run) -> tuple[Samples, ...]:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
@@ -200,7 +202,7 @@ class Instrumental:
             out.append(soften(~unclear, motion, 0.5 * WINDOW))
         return out
 
-    def _simulated(self, values: Values, projected: Projected) -> tuple[Run, Array, tuple[str, ...]]:
+    def _simulated(self, values: Values, projected: Projected) -> tuple[Run, Array, tuple[Note, ...]]:
         """The loop with the last estimate, or where that robot cannot move with a consistent one that fits as well as
         any can: the best of all or one well inside, whichever follows the log better; the parameters simulated, and
         notes. An instrument may come from any robot close to the machine."""

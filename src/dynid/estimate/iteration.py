@@ -150,7 +150,7 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its deviations" if np.isfinite(past.step) else ""
     raise NotPossibleError(f"method '{procedure.name}' did not settle in {max_iterations} iterations: the last changed "
-                           f"the torques by {100.0 * found.change:.2g} %{moved}; {procedure.advice}")
+                           f"the torques by {100.0 * found.change:.2g} %{moved}", procedure.advice, "not-settled")
 
 
 def step_size(move: Array, covariance: Array) -> float:
@@ -176,4 +176,5 @@ def stopping(method: str, iteration: int) -> Iterator[None]:
     try:
         yield
     except NotPossibleError as error:
-        raise NotPossibleError(f"method '{method}' stopped at iteration {iteration}: {error}") from None
+        raise NotPossibleError(f"method '{method}' stopped at iteration {iteration}: {error.reason}", error.advice,
+                               error.code) from None

@@ -1,34 +1,47 @@
 """Motions worth recording: trajectories, what they excite, their limits, and the search for the best."""
 
 from dynid.excitation.approach import approach
-from dynid.excitation.check import LimitReport, Usage, check
-from dynid.excitation.criteria import CRITERIA, Criterion
-from dynid.excitation.design import Design
-from dynid.excitation.excitation import Excitation
+from dynid.excitation.excite import excite
+from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.information import Information, magnitudes
-from dynid.excitation.limits import Limits
-from dynid.excitation.limits_file import read_limits
-from dynid.excitation.optimise import excite
-from dynid.excitation.points import quintics, quintics_within, trapezoids
-from dynid.excitation.read import read_trajectory
-from dynid.excitation.space import Capsule, HalfSpace, Space, box, inside_box, sphere
+from dynid.excitation.limits import (
+    Capsule,
+    HalfSpace,
+    LimitReport,
+    Limits,
+    Usage,
+    Workspace,
+    box,
+    check_limits,
+    inside_box,
+    read_limits,
+    sphere,
+)
+from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search
 from dynid.excitation.sweeps import PayloadPair, friction_sweep, gravity_sweep, payload_pair
-from dynid.excitation.trajectory import (
+from dynid.excitation.trajectories import (
     BSpline,
+    Family,
+    Fourier,
+    FourierPlusQuintic,
     FourierQuintic,
     FourierSeries,
+    Joined,
     Motion,
-    Path,
     Piecewise,
     Slowed,
+    Splines,
     Trajectory,
+    read_trajectory,
+    write_trajectory,
 )
-from dynid.excitation.write import write_trajectory
+from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
 __all__ = [
-    "CRITERIA", "BSpline", "Capsule", "Criterion", "Design", "Excitation", "FourierQuintic", "FourierSeries",
-    "HalfSpace", "Information", "LimitReport", "Limits", "Motion", "Path", "PayloadPair", "Piecewise", "Slowed",
-    "Space", "Trajectory", "Usage", "approach", "box", "check", "excite", "friction_sweep", "gravity_sweep",
-    "inside_box", "magnitudes", "payload_pair", "quintics", "quintics_within", "read_limits", "read_trajectory",
-    "sphere", "trapezoids", "write_trajectory",
+    "CRITERIA", "BSpline", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
+    "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits", "Measurement",
+    "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Search", "Slowed", "Splines", "Trajectory", "Usage",
+    "Workspace", "approach", "box", "check_limits", "excite", "friction_sweep", "gravity_sweep", "inside_box",
+    "magnitudes", "payload_pair", "quintics", "quintics_within", "read_limits", "read_trajectory", "sphere",
+    "trapezoids", "write_trajectory",
 ]

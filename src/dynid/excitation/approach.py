@@ -10,16 +10,18 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excitation.check import check
-from dynid.excitation.constraints import TorqueLimit
-from dynid.excitation.limits import Limits
-from dynid.excitation.trajectory import Path, Piecewise, Trajectory, quintic_between
+from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.trajectories.composite import Joined
+from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Trajectory
 
 _TRIES = 40
 _LONGER = 1.25
 
 
-def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Path:
+def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
     """home -> motion -> home by quintics that meet the motion's position, velocity and acceleration at both ends.
 
     Each quintic gets the shortest time, in steps of a quarter, in which it respects every limit.
@@ -28,11 +30,11 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, got shape {posture.shape}")
     free = replace(limits, start=None, end=None)
-    still = (posture, np.zeros(limits.dof), np.zeros(limits.dof))
+    at_rest = (posture, np.zeros(limits.dof), np.zeros(limits.dof))
     ends = trajectory.at(np.array([0.0, trajectory.duration]))
     first, last = ([x[row] for x in ends[:3]] for row in (0, 1))
-    return Path((_connect(still, first, free, torque, "from home to its beginning"), trajectory,
-                 _connect(last, still, free, torque, "from its end back home")))
+    return Joined((_connect(at_rest, first, free, torque, "from home to its beginning"), trajectory,
+                   _connect(last, at_rest, free, torque, "from its end back home")))
 
 
 def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torque: TorqueLimit | None,
@@ -40,7 +42,7 @@ def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torq
     duration, worst = 0.2, ""
     for _ in range(_TRIES):
         part = quintic_between(first, last, duration)
-        report = check(part, limits, torque, points=1000)
+        report = check_limits(part, limits, torque, points=1000)
         if report.ok:
             return part
         worst = str(report.violated[0])

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
-from dynid.excitation.check import check
-from dynid.excitation.constraints import TorqueLimit
-from dynid.excitation.limits import Limits
-from dynid.excitation.points import joint_speeds, trapezoids
-from dynid.excitation.trajectory import Path, Piecewise, Slowed, Trajectory, quintic_between
+from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.trajectories.composite import Joined, Slowed
+from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.excitation.waypoints import trapezoids
 
 
 def _home(home: ArrayLike | None, limits: Limits) -> Array:
@@ -26,7 +28,7 @@ def _home(home: ArrayLike | None, limits: Limits) -> Array:
 
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
-                   reach: float = 0.8, longest: float = 20.0) -> Path:
+                   reach: float = 0.8, longest: float = 20.0) -> Joined:
     """One joint after the other, there and back at constant speeds, the others at home (Ardiani, s. 2.4.2).
 
     speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use.
@@ -37,10 +39,10 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
         raise DynidError(f"a friction sweep needs the top speed of joint "
                          f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
     parts: list[Trajectory] = []
-    for j, ladder in enumerate(joint_speeds(limits, speeds, slowest)):
-        for speed in ladder:
+    for j, top in enumerate(limits.velocity):
+        for speed in float(top) * np.geomspace(slowest, 0.9, speeds):
             parts += _there_and_back(limits, posture, j, float(speed), reach, longest)
-    return Path(tuple(parts))
+    return Joined(tuple(parts))
 
 
 def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: float,
@@ -52,14 +54,13 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     # A little more leaves room for what a check adds between its points.
     lead = 1.002 * max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
     run_up = 0.5 * speed * lead
-    room = reach * (high - low)
-    half = 0.5 * min(room, speed * longest + 2 * run_up)
+    half = 0.5 * min(reach * (high - low), speed * longest + 2 * run_up)
     if half <= run_up:
         raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} inside its range and acceleration "
                                "limit; take slower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
     at = home.copy()
-    yield from _go(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
+    yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
     at[j] = middle - half
     for sign in (1.0, -1.0):
         velocity = sign * speed * _unit(j, limits.dof)
@@ -73,14 +74,14 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
         yield Piecewise(np.array([0.0, length]), steady)
         yield quintic_between((slow, velocity, zero), (end, zero, zero), lead)
         at = end
-    yield from _go(limits, at, home)
+    yield from _rest_to_rest(limits, at, home)
 
 
 def _unit(j: int, dof: int) -> Array:
     return np.eye(dof)[j]
 
 
-def _go(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
+def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
     """A gentle rest-to-rest quintic, if the two differ."""
     far = np.abs(last - first)
     if far.max() > 1e-12:
@@ -126,7 +127,7 @@ def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
     stretch = 1.0
     for _ in range(20):
         loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
-        report = check(loaded, replace(limits, start=None, end=None), torque)
+        report = check_limits(loaded, replace(limits, start=None, end=None), torque)
         if report.ok:
             return PayloadPair(trajectory, loaded)
         stretch *= 1.15

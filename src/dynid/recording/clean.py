@@ -174,10 +174,12 @@ def _sentence(current: Layout, blocks: Sequence[Block], row: int, found: tuple[i
     """Where a fault is: file, row and column."""
     index, (name, part, what) = found
     source = current.sources[index]
+    place = f"{source.path} {source.row} {int(blocks[index].rows[row]) + source.lines * part}"
+    if name is None:
+        return f"{place}: {what}"
     shape = source.fields.get(name, ())
     label = f"{name}[{part + 1}]" if len(shape) == 2 and min(shape) != 1 else name
-    number = int(blocks[index].rows[row]) + source.lines * part
-    return f"{source.path} {source.row} {number}: " + (what if what.startswith("the ") else f"column '{label}' {what}")
+    return f"{place}: column '{label}' {what}"
 
 
 def _epoch_unit(time: Values) -> str | None:

@@ -16,7 +16,7 @@ from dynid.arrays import Ints
 from dynid.errors import RecordingError
 
 Values = NDArray[Any]
-Fault = tuple[str, int, str]
+Fault = tuple[str | None, int, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,8 @@ class Block:
     """Consecutive rows of a file.
 
     values: (n,) or (n, k) for each field asked for. rows: number of each row in the file, counted from
-    1, header included (n,). faults: by row of the block, the field, its column (from 0) and what is wrong.
+    1, header included (n,). faults: by row of the block, the field (None for the whole row), its column (from 0) and
+    what is wrong.
     """
 
     values: Mapping[str, Values]

@@ -173,7 +173,7 @@ class Text:
             cells = self._split(line)
             if not self._complete(line):
                 have, want = len(cells), len(self.names)
-                faults[row] = (names[0], 0, f"the row has {have} cells instead of {want}" if have > want else
+                faults[row] = (None, 0, f"the row has {have} cells instead of {want}" if have > want else
                                f"the row ends in column '{self.names[have - 1]}', it has {have} of {want} cells")
                 continue
             for name, i in zip(names, indices, strict=True):
@@ -288,7 +288,7 @@ class Flat:
                 faults.setdefault(row // self.width, ("values", row % self.width, what))
             if rest:
                 have = self.width - rest
-                faults[count - 1] = ("values", have - 1, f"the last sample has {have} of {self.width} numbers")
+                faults[count - 1] = (None, have - 1, f"the last sample has {have} of {self.width} numbers")
             numbers = np.append(block.values[name], np.zeros(rest)).reshape(count, self.width)
             yield Block({"values": numbers}, block.rows[::self.width], faults)
 

@@ -21,6 +21,8 @@ SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star", "cross", "
 # From vermilion over white to blue, for numbers with a sign.
 DIVERGING = [[0.0, "#b34700"], [0.25, "#eda36c"], [0.5, "#ffffff"], [0.75, "#7cb8dc"], [1.0, "#005a8e"]]
 
+_MOST_DECADES = 8  # of which an axis labels every power of ten; of more, every second, third, ...
+
 # What all figures share; the page's script puts each figure's own layout over it.
 LAYOUT: dict[str, Any] = {
     "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif", "size": 13,
@@ -94,6 +96,34 @@ def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
 def axis(title: str, **options: Any) -> dict[str, Any]:
     """An axis with its title and unit in words."""
     return {**AXIS, "title": {"text": title, "standoff": 8, "font": {"size": 13}}, **options}
+
+
+def log_axis(title: str, low: float, high: float, **options: Any) -> dict[str, Any]:
+    """A logarithmic axis for values from low to high, labelled at 1, 2 and 5 over few decades, else at powers of ten.
+
+    Left alone, plotly labels the digits between two powers in a smaller size, one over the other where space is short.
+    """
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    digits = (1, 2, 5) if np.log10(high / low) < 2.5 else (1,)
+    every = -(-(last - first) // _MOST_DECADES) or 1
+    ticks = [float(f"{digit}e{k}") for k in range(first, last + 1) if k % every == 0 for digit in digits]
+    return axis(title, type="log", tickvals=ticks, ticktext=[tick_text(tick) for tick in ticks], **options)
+
+
+def tick_text(value: float) -> str:
+    """A tick as a plain number, or as a power of ten where that is shorter."""
+    size = abs(value)
+    if value == 0 or 1e-3 <= size < 1e5:
+        return f"{value:g}".replace("-", "\u2212")
+    digit, exponent = f"{size:.0e}".split("e")
+    factor = "" if digit == "1" else f"{digit}\u00b7"
+    return ("\u2212" if value < 0 else "") + f"{factor}10<sup>{int(exponent)}</sup>".replace("-", "\u2212")
+
+
+def title(name: str) -> dict[str, Any]:
+    """A name as the bold title of a figure, at its left."""
+    return {"text": f"<b>{text(name)}</b>", "x": 0.005, "xanchor": "left", "y": 0.99, "yanchor": "top",
+            "font": {"size": 14}}
 
 
 def line(x: Sequence[Any], y: Sequence[Any], name: str, color: str, width: float = 1.5,

@@ -1,56 +1,60 @@
-"""From data to the page."""
+"""From data to a page: one HTML file that opens without network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, TemplateError, TemplateNotFound
 from markupsafe import Markup
 
+from dynid.errors import DynidError
 from dynid.files import write_whole
 from dynid.report import words
-from dynid.report.data import ReportData
 from dynid.report.figure import CONFIG, LAYOUT, script_json
-from dynid.report.sections import SECTIONS
+from dynid.report.section import Data, Page, Section
 from dynid.version import __version__
 
 
-def render(data: ReportData) -> str:
-    """The whole report as the text of one HTML file; nothing in it asks for anything outside."""
-    return page("page.html", data, ((section.name, section.title, section.gather) for section in SECTIONS))
-
-
-def page(template: str, data: Any,
-         sections: Iterable[tuple[str, str, Callable[[Any], Mapping[str, Any] | None]]]) -> str:
-    """A page of sections: the name of each, also of its template, its title, and what gathers its content from data."""
+def render(page: Page[Data], data: Data) -> str:
+    """The page as the text of one HTML file; nothing in it asks for anything outside."""
     shown = []
-    for name, title, gather in sections:
-        found = gather(data)
-        if found is not None:
-            body = _environment().get_template(f"{name}.html").render(data=data, **found)
-            shown.append({"name": name, "title": title, "body": Markup(body)})
-    return _environment().get_template(template).render(
-        data=data, sections=shown, plotly=Markup(_plotly()), layout=script_json(LAYOUT), config=script_json(CONFIG),
-        version=__version__, today=date.today().isoformat())
+    for section in page.sections:
+        values = section.gather(data)
+        if values is not None:
+            body = _template(page, section).render(data=data, **values)
+            shown.append({"name": section.name, "title": section.title, "body": Markup(body)})
+    return _environment().get_template("page.html").render(
+        data=data, subtitle=page.subtitle(data), sections=shown, plotly=Markup(_plotly()), layout=script_json(LAYOUT),
+        config=script_json(CONFIG), version=__version__, today=date.today().isoformat())
 
 
-def write_report(data: ReportData, path: str | Path) -> Path:
-    """Write the report to a file, whole or not at all."""
+def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
+    """Write the page to a file, whole or not at all."""
     path = Path(path)
-    text = render(data)
+    text = render(page, data)
     with write_whole(path) as file:
         file.write(text)
     return path
 
 
+def _template(page: Page[Data], section: Section[Data]) -> Template:
+    try:
+        if section.template:
+            return _environment().from_string(section.template)
+        return _environment().get_template(f"{page.name}/{section.name}.html")
+    except TemplateNotFound:
+        raise DynidError(f"section '{section.name}' has no template; give its text as Section(template=...)") from None
+    except TemplateError as error:
+        raise DynidError(f"the template of section '{section.name}' is no Jinja template: {error}") from None
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(loader=PackageLoader("dynid.report"), autoescape=True, undefined=StrictUndefined,
-                              trim_blocks=True, lstrip_blocks=True)
+    loader = ChoiceLoader([PackageLoader("dynid.report"), PackageLoader("dynid.report", "pages")])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True)
     environment.filters.update(number=words.number, percent=words.percent, whole=words.whole, seconds=words.seconds,
                                file_name=words.file_name, typeset=words.typeset)
     return environment

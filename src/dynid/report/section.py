@@ -1,18 +1,48 @@
-"""Section: one part of the report, a function that gathers what is shown and a template that shows it."""
+"""Section: one part of a page, and Page: an ordered list of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from dynid.report.data import ReportData
+from dynid.errors import DynidError
+
+
+class Titled(Protocol):
+    """What every page needs of its data: the headline."""
+
+    @property
+    def title(self) -> str: ...
+
+
+Data = TypeVar("Data", bound=Titled)
 
 
 @dataclass(frozen=True)
-class Section:
-    """name: of its template and its place in the page. gather: what the template shows, or None to leave it out."""
+class Section(Generic[Data]):
+    """One part of a page.
+
+    name: its place in the page (`#name`). gather: the values its template shows, by name, or None to leave the section
+    out. template: Jinja text; empty for dynid's own, whose template is the file NAME.html beside its code.
+    """
 
     name: str
     title: str
-    gather: Callable[[ReportData], Mapping[str, Any] | None]
+    gather: Callable[[Data], Mapping[str, Any] | None]
+    template: str = ""
+
+
+@dataclass(frozen=True)
+class Page(Generic[Data]):
+    """A page: name is that of its folder in `report/pages`, subtitle what stands below the headline."""
+
+    name: str
+    subtitle: Callable[[Data], str]
+    sections: tuple[Section[Data], ...]
+
+    def __post_init__(self) -> None:
+        twice = [name for name, count in Counter(section.name for section in self.sections).items() if count > 1]
+        if twice:
+            raise DynidError(f"page '{self.name}' has two sections named '{twice[0]}'; give one of them another name")

@@ -35,6 +35,11 @@ def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ..
     return tuple(SLIDING if j in sliding else TURNING for j in range(model.dof))
 
 
+def inverse(unit: str) -> str:
+    """'1/(N m)', '1/N'."""
+    return f"1/({unit})" if " " in unit else f"1/{unit}"
+
+
 def squared(unit: str) -> str:
     """'(N m)²'."""
     return f"({unit})²" if " " in unit else f"{unit}²"

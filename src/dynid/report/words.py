@@ -24,13 +24,18 @@ def percent(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     if abs(value) > 1000:
-        return "> 1000\u00a0%"
+        return "> 1000\u00a0%" if value > 0 else "< \u22121000\u00a0%"
     return f"{value:.3g}\u00a0%" if abs(value) < 100 else f"{value:.0f}\u00a0%"
 
 
 def whole(value: float | None) -> str:
     """A count, thousands apart by a thin space."""
     return NOTHING if value is None or not math.isfinite(value) else f"{round(value):,}".replace(",", "\u202f")
+
+
+def count(number_of: int, noun: str) -> str:
+    """'1 joint', '7 joints'."""
+    return f"{number_of} {noun}{'' if number_of == 1 else 's'}"
 
 
 def seconds(value: float | None) -> str:

@@ -165,8 +165,7 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
     try:
         return from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
     except RobotError as problem:
-        message = str(problem)
-        raise RobotError(message if file in message else f"robot file '{file}': {message}") from None
+        raise RobotError(f"robot file '{file}': {problem}") from None
 
 
 def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 from xml.etree.ElementTree import Element, ParseError
+from xml.parsers.expat import ErrorString
 
 import numpy as np
 from defusedxml import DefusedXmlException
@@ -90,8 +91,8 @@ def _parse(source: str | Path) -> tuple[Element, str, str, str | bytes]:
                          f"it is refused because such files can read or exhaust this machine") from None
     except ParseError as problem:
         line, column = problem.position
-        reason = str(problem).split(":")[0]
-        raise RobotError(f"{file} is not well-formed XML: {reason} at line {line}, column {column + 1}") from None
+        raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
+                         f"{column + 1}") from None
     except (LookupError, ValueError) as problem:
         raise RobotError(f"{file} is not readable as XML: {problem}") from None
     if root.tag != "robot":

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation import FourierSeries, Trajectory, excite
-from dynid.excitation.trajectory import times
+from dynid.excitation import Fourier, FourierSeries, Search, Trajectory, excite
+from dynid.excitation.trajectories import times
 from dynid.files import write_whole
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
@@ -46,7 +46,7 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
     robot = Robot.builtin(ROBOT)
     model = Model(robot, make_terms(robot, friction=FRICTION))
     tell("designing an exciting motion inside the limits")
-    exciting = excite(model, duration=DURATION, rounds=1, budget=None, seed=seed).trajectory
+    exciting = excite(model, family=Fourier(DURATION), search=Search(budget=None, rounds=1, seed=seed)).trajectory
     tell("making the logs")
     logs = {"exciting.csv": exciting, "other.csv": _other_motion(robot, np.random.default_rng(seed))}
     for k, (name, trajectory) in enumerate(logs.items()):

@@ -14,6 +14,7 @@ from dynid.report import ReportData, write_report
 from dynid.runs.run import Run, make_model
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
+from dynid.validate import physics
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
@@ -116,8 +117,9 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
     """What the report shows of a run."""
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
-                      validations=run.validations, simulations=run.simulations, cross=run.cross,
-                      verdict=run.verdict, notes=run.notes, command=command, settings=settings, seconds=run.seconds)
+                      validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
+                      physics=physics(run.estimate, run.samples[0]), verdict=run.verdict, notes=run.notes,
+                      command=command, settings=settings, seconds=run.seconds)
 
 
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:

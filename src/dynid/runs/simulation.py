@@ -15,7 +15,7 @@ from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.runs.motion import known_values, terms_model
+from dynid.runs.design_motion import known_values, terms_model
 from dynid.runs.results import load
 from dynid.simulation import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia
 

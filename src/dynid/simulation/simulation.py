@@ -193,7 +193,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
         ended, tick = loop.run(body, command, delay, lag, sensors, reference, y, fastest, seat, out, measured)
     if ended != DONE:
         step = 1.0 / (reference.rate * max(steps, 1))
-        raise NotPossibleError(_reason(ended, reference.t[tick], model, out, tick, step))
+        raise _not_possible(ended, reference.t[tick], model, out, tick, step)
     q, dq, ddq, tau = out
     return Simulation(reference.t, q, dq, ddq, tau, measured, reference.rate)
 
@@ -226,7 +226,8 @@ def _widths(model: Model, plant: Plant, theta: Array, reference: Reference, run:
         inverses = np.linalg.inv(model.inertia_matrix(theta, few))
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
-                               "motion cannot be simulated; use consistent parameters or add rotor inertia") from None
+                               "motion cannot be simulated", "use consistent parameters or add rotor inertia",
+                               "inertia-singular") from None
     step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
     return np.max([sign_widths(plant, inverse, step, reference.speed) for inverse in inverses], axis=0)
 
@@ -259,14 +260,17 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
     return y
 
 
-def _reason(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> str:
+def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> NotPossibleError:
+    """Why a simulation ended before its reference, from the kernel's number for it."""
     if ended == SINGULAR:
-        return (f"the inertia matrix became singular at {time:.4g} s of the simulation; use consistent parameters "
-                "(a pc- method) or add rotor inertia")
+        return NotPossibleError(f"the inertia matrix became singular at {time:.4g} s of the simulation",
+                                "use consistent parameters (a pc- method) or add rotor inertia", "inertia-singular")
     if ended == DIVERGED:
         joint = int(np.argmax(np.nan_to_num(np.abs(out[1, tick]), nan=np.inf)))
         names = getattr(getattr(model, "robot", None), "joint_names", ())
         name = names[joint] if names else f"joint {joint + 1}"
-        return (f"the simulation diverged at {time:.4g} s, first seen in {name}; try a smaller step than {step:.3g} s, "
-                "lower gains, or parameters closer to the machine's")
-    return f"the adaptive integrator stopped making progress at {time:.4g} s; use a wider smooth sign or a fixed step"
+        return NotPossibleError(f"the simulation diverged at {time:.4g} s, first seen in {name}",
+                                f"try a smaller step than {step:.3g} s, lower gains, or parameters closer to the "
+                                "machine's", "simulation-diverged")
+    return NotPossibleError(f"the adaptive integrator stopped making progress at {time:.4g} s",
+                            "use a wider smooth sign or a fixed step", "integrator-stuck")

@@ -21,18 +21,37 @@ ROWS = 4096  # of one joint that are looked at; more would only cost time
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 _SIMPLER = 0.9  # a simpler candidate is preferred when it explains this much of what the best one does
 
-# Simplest first. What is seen, and what it hints at.
-_WORDS = {
-    "offset": ("is shifted by a constant", "an offset is missing"),
-    "velocity sign": ("follows the sign of velocity", "friction model too simple, Coulomb friction is missing"),
-    "velocity": ("follows the velocity", "friction model too simple, viscous friction is missing"),
-    "acceleration": ("follows the acceleration", "inertia or rotor inertia is missing"),
-    "position": ("follows the position", "gravity, a spring or a cable is missing"),
-    "speed squared": ("bends with speed",
-                      "friction model too simple, it does not grow in proportion to speed: try Stribeck"),
-    "low speed": ("rises at low speed", "friction model too simple, try Stribeck"),
-    "load": ("follows the sign of velocity times the load", "friction grows with the load"),
-    "delay": ("follows the rate of change of the torque", "torque and motion are out of step in time"),
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a residual may follow: how one residual and how several do it, and what that hints at."""
+
+    one: str
+    many: str
+    hint: str
+
+
+NEIGHBOUR = "neighbour-motion"  # the only candidate that names another joint
+
+# Simplest first.
+CANDIDATES = {
+    "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing"),
+    "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
+                               "friction model too simple, Coulomb friction is missing"),
+    "velocity": Candidate("follows the velocity", "follow the velocity",
+                          "friction model too simple, viscous friction is missing"),
+    "acceleration": Candidate("follows the acceleration", "follow the acceleration",
+                              "inertia or rotor inertia is missing"),
+    "position": Candidate("follows the position", "follow the position", "gravity, a spring or a cable is missing"),
+    "speed-squared": Candidate("bends with speed", "bend with speed",
+                               "friction model too simple, it does not grow in proportion to speed: try Stribeck"),
+    "low-speed": Candidate("rises at low speed", "rise at low speed", "friction model too simple, try Stribeck"),
+    "load": Candidate("follows the sign of velocity times the load", "follow the sign of velocity times the load",
+                      "friction grows with the load"),
+    "delay": Candidate("follows the rate of change of the torque", "follow the rate of change of the torque",
+                       "torque and motion are out of step in time"),
+    NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
+                         "the two drives are coupled or their columns mixed up"),
 }
 
 
@@ -40,8 +59,9 @@ _WORDS = {
 class Follows:
     """One candidate against the residual of a joint, once all that the model can explain is taken out of both.
 
-    share: of the residual's power that it explains. torque: RMS of that, N m or N. strength: F statistic with the
-    residual's effective number of rows. coefficient: where the candidate is one column, residual per unit of it.
+    candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
+    strength: F statistic with the residual's effective number of rows. coefficient: where the candidate is one column,
+    residual per unit of it. neighbour: the other joint, where the candidate is its motion.
     """
 
     candidate: str
@@ -49,11 +69,36 @@ class Follows:
     torque: float
     strength: float
     coefficient: float | None
-    seen: str
-    hint: str
+    neighbour: str | None = None
+
+    @property
+    def title(self) -> str:
+        """In two or three words, for a headline."""
+        if self.neighbour is not None:
+            return f"motion of {joint_label(self.neighbour)}"
+        return self.candidate.replace("-", " ")
+
+    @property
+    def seen(self) -> str:
+        """What the residual does."""
+        return CANDIDATES[self.candidate].one.format(joint_label(self.neighbour or ""))
+
+    @property
+    def seen_by_several(self) -> str:
+        """What several residuals do."""
+        return CANDIDATES[self.candidate].many.format(joint_label(self.neighbour or ""))
+
+    @property
+    def hint(self) -> str:
+        """What it hints at."""
+        if self.candidate == "delay" and self.coefficient is not None:
+            # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
+            later = "later" if self.coefficient < 0 else "earlier"
+            return f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion says"
+        return CANDIDATES[self.candidate].hint
 
     def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
+        return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +168,7 @@ def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Fol
     basis, _ = np.linalg.qr(own[:, size > 0] / size[size > 0])
     rest = residual - basis @ (basis.T @ residual)
     found = []
-    for name, columns in _columns(rows, j, use, names, turning).items():
+    for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
         left = wide - basis @ (basis.T @ wide)
         new = np.linalg.norm(left, axis=0) > _IN_THE_MODEL
@@ -139,41 +184,31 @@ def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Fol
         single = None
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
-        seen, hint = _said(name, single)
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(Follows(name, share, torque, float(strength), single, seen, hint))
+        found.append(Follows(name, share, torque, float(strength), single, neighbour))
     found.sort(key=lambda f: -f.share)
     if not found:
         return ()
-    order = [*_WORDS]
-    rank = {f.candidate: order.index(f.candidate) if f.candidate in order else len(order) for f in found}
-    best = min((f for f in found if f.share >= _SIMPLER * found[0].share), key=lambda f: rank[f.candidate])
+    order = [*CANDIDATES]
+    best = min((f for f in found if f.share >= _SIMPLER * found[0].share), key=lambda f: order.index(f.candidate))
     return (best, *(f for f in found if f is not best))
 
 
-def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool) -> dict[str, Array]:
-    """The candidates for joint j, each (m, columns)."""
+def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
+             ) -> dict[tuple[str, str | None], Array]:
+    """The candidates for joint j, by name and neighbour, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
     places = [q, np.sin(q), np.cos(q)] if turning else [q]
-    shapes = {
-        "offset": [np.ones(len(use))], "velocity sign": [sign], "velocity": [dq], "acceleration": [ddq],
-        "position": places, "speed squared": [np.abs(dq) * dq],
-        "low speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
+    own = {
+        "offset": [np.ones(len(use))], "velocity-sign": [sign], "velocity": [dq], "acceleration": [ddq],
+        "position": places, "speed-squared": [np.abs(dq) * dq],
+        "low-speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
         "load": [np.abs(rows.predicted[use, j]) * sign], "delay": [rows.rate[use, j]],
     }
+    shapes: dict[tuple[str, str | None], list[Array]] = {(name, None): columns for name, columns in own.items()}
     for k in (j - 1, j + 1):
         if 0 <= k < len(names):
-            shapes[f"motion of {joint_label(names[k])}"] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
-    return {name: np.stack(columns, axis=1) for name, columns in shapes.items()
+            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
+    return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}
-
-
-def _said(name: str, coefficient: float | None) -> tuple[str, str]:
-    if name == "delay" and coefficient is not None:
-        # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
-        later = "later" if coefficient < 0 else "earlier"
-        return _WORDS[name][0], f"the torque comes {1e3 * abs(coefficient):.3g} ms {later} than the motion says"
-    if name in _WORDS:
-        return _WORDS[name]
-    return f"follows the {name}", "the two drives are coupled or their columns mixed up"

@@ -19,7 +19,7 @@ _APART = 3.0  # combined deviations beyond which two values differ
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class EstimateComparison:
     """Estimate a beside estimate b, on the base parameters both know (k of them).
 
     values_a, values_b, std_a, std_b (k,); difference (k,): b - a; apart (k,): difference over the combined deviation,
@@ -82,7 +82,8 @@ class Comparison:
                              "different": self.different, "rms_apart": self.rms_apart})
 
 
-def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = ()) -> Comparison:
+def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = ()
+            ) -> EstimateComparison:
     """Estimate a against estimate b, and both on some samples, each log by itself.
 
     Of the same parameters grouped otherwise, b's values are carried over to a's base parameters. Of different
@@ -105,7 +106,7 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
     only_b = tuple(name for name, good in zip(estimate_b.names, estimate_b.identified, strict=True)
                    if good and name not in names and name not in common.carried)
     pairs = tuple((reconstruct(estimate_a, part), reconstruct(estimate_b, part)) for part in parts)
-    return Comparison(estimate_a.method, estimate_b.method, names, tuple(estimate_a.base.units[k] for k in i),
+    return EstimateComparison(estimate_a.method, estimate_b.method, names, tuple(estimate_a.base.units[k] for k in i),
                       estimate_a.values[i], values_b, std_a, std_b, difference, apart, only_a, only_b, pairs,
                       tuple(_agreement(*pair) for pair in pairs))
 

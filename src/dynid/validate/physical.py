@@ -1,4 +1,4 @@
-"""How parameters behave as a robot: inertia matrices over its postures, a free fall, the forces inside its links."""
+"""Physics: can these parameters be a robot, and how it behaves: inertia matrices, a free fall, forces in the links."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.consistency import Consistency, Violation
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate
 from dynid.model import LinearModel, Model, Payload, RigidBodies
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import change_frame
+from dynid.robot.inertia import change_frame, pseudo_inertia, to_central
 from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
 from dynid.simulation.plant import can_compile, make_plant
 
@@ -26,6 +28,9 @@ _STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy se
 _GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
 _POSTURES = 200  # among which a fall begins where gravity pulls hardest
 _FASTEST = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
+POSTURES = 2000  # in which the inertia matrix of an estimate is tested
+_FORCE_ROWS = 1500  # of a log along which forces are compared
+_IDENTIFIED, _FILE = "identified", "robot's file"
 
 
 def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
@@ -219,3 +224,142 @@ def _made_from_a_robot(model: LinearModel, what: str) -> Model:
         raise ModelError(f"{what} need a model made from a robot with its bodies")
     return model
 
+
+# -- all of it for one estimate ---------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class LinkPhysics:
+    """One link as a solid body: mass, kg; centre (3,), m; moments (3,), kg m^2, principal, about the centre.
+
+    file_mass: that of the robot's file, None where it has none. centre and moments are None without a positive mass.
+    thickness: see `thickness`, nan without a positive mass. violations: the conditions of a real body that fail.
+    """
+
+    name: str
+    mass: float
+    file_mass: float | None
+    centre: Array | None
+    moments: Array | None
+    thickness: float
+    violations: tuple[Violation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
+                "centre": None if self.centre is None else self.centre.tolist(),
+                "moments": None if self.moments is None else self.moments.tolist(),
+                "thickness": self.thickness if np.isfinite(self.thickness) else None}
+
+
+@dataclass(frozen=True, eq=False)
+class Physics:
+    """What the identified parameters are as a robot.
+
+    links: one a body, in the robot's order. violations: all conditions of a real robot that fail, those of links and
+    of friction and rotors. positive_share: share of `postures` random postures with a positive definite inertia matrix.
+    fall: the robot let go, None where a term cannot be simulated. forces: "robot's file" and "identified" along the
+    log, None where the file lacks inertias.
+    """
+
+    links: tuple[LinkPhysics, ...]
+    violations: tuple[Violation, ...]
+    positive_share: float
+    postures: int
+    fall: FreeFall | None
+    forces: WrenchComparison | None
+
+    @property
+    def possible(self) -> bool:
+        """No condition of a real robot fails."""
+        return not self.violations
+
+    @property
+    def joint_violations(self) -> tuple[Violation, ...]:
+        """Those of friction and rotors, which belong to no link."""
+        names = {link.name for link in self.links}
+        return tuple(one for one in self.violations if one.link not in names)
+
+    @property
+    def largest_forces(self) -> tuple[dict[str, Any], ...]:
+        """By joint, N: the largest force with the file's inertias and with the identified ones, the largest difference.
+
+        Empty without a comparison.
+        """
+        if self.forces is None:
+            return ()
+        file, identified = (self.forces.forces[self.forces.names.index(x)].max(axis=0) for x in (_FILE, _IDENTIFIED))
+        apart = self.forces.apart(_IDENTIFIED, _FILE)
+        return tuple({"joint": name, "file": float(file[j]), "identified": float(identified[j]),
+                      "difference": float(apart[j])} for j, name in enumerate(self.forces.joints))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        fall = self.fall
+        return {"possible": self.possible,
+                "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
+                               for one in self.violations],
+                "links": [link.to_dict() for link in self.links],
+                "positive_inertia_share": self.positive_share, "postures": self.postures,
+                "free_fall": None if fall is None else {
+                    "stable": fall.stable, "seconds": float(fall.t[-1]), "energy_growth": fall.growth,
+                    "energy_in_play": fall.in_play, "sentence": fall.sentence},
+                "forces": list(self.largest_forces)}
+
+
+def physics(estimate: Estimate, motion: Samples) -> Physics | None:
+    """The estimate as a robot, with forces along a motion; None where it does not give ten numbers of every body.
+
+    Torques that fit do not show whether a simulation or a controller can use the parameters; this does.
+    """
+    model, theta = estimate.model, estimate.theta
+    if theta is None or not isinstance(model, Model) or not all(
+            len(model.parameters.bodies.get(name, ())) == 10 for name in model.robot.body_names):
+        return None
+    violations = Consistency(model.parameters, margin=0.0).violations(theta)
+    file = None if model.robot.bodies_without_inertia else model.robot.inertias
+    try:
+        fall = free_fall(model, theta)
+    except ModelError:  # a term that the simulation does not know
+        fall = None
+    return Physics(_link_physics(model, theta, file, violations), violations,
+                   positive_inertia_share(model, theta, samples=POSTURES), POSTURES, fall,
+                   None if file is None else _forces_beside_file(model, theta, file, motion))
+
+
+def _link_physics(model: Model, theta: Array, file: Array | None,
+                  violations: tuple[Violation, ...]) -> tuple[LinkPhysics, ...]:
+    links = []
+    for k, name in enumerate(model.robot.body_names):
+        numbers = theta[model.parameters.bodies[name]]
+        centre = moments = None
+        if numbers[9] > 0:
+            _, centre, central = to_central(numbers)
+            moments = np.asarray(np.linalg.eigvalsh(central), dtype=float)
+        links.append(LinkPhysics(name, float(numbers[9]), None if file is None else float(file[k, 9]), centre, moments,
+                                 thickness(numbers), tuple(one for one in violations if one.link == name)))
+    return tuple(links)
+
+
+def thickness(numbers: Array) -> float:
+    """How thick a body of ten numbers is in its thinnest direction, percent: 0 for a plate, 100 for a ball.
+
+    The smallest share of the matter's spread that any direction has, against an even third; nan without a positive
+    mass. At 0 the body is on the border of what can exist, below it is beyond.
+    """
+    mass = numbers[9]
+    if mass <= 0:
+        return float("nan")
+    pseudo = pseudo_inertia(numbers)
+    spread = pseudo[:3, :3] - np.outer(pseudo[:3, 3], pseudo[:3, 3]) / mass
+    total = float(np.trace(spread))
+    return 300.0 * float(np.linalg.eigvalsh(spread)[0]) / total if total > 0 else float("nan")
+
+
+def _forces_beside_file(model: Model, theta: Array, file: Array, motion: Samples) -> WrenchComparison:
+    """Forces along at most `_FORCE_ROWS` rows of a motion, with the inertias of the robot's file and those of theta."""
+    nominal = theta.copy()
+    for k, name in enumerate(model.robot.body_names):
+        nominal[model.parameters.bodies[name]] = file[k]
+    rows = np.unique(np.linspace(0, len(motion.t) - 1, _FORCE_ROWS).astype(np.int64))
+    part = Samples.of(motion.q[rows], motion.dq[rows], motion.ddq[rows], motion.tau[rows], t=motion.t[rows],
+                      rate=motion.rate)
+    return wrench_comparison(model, {_FILE: nominal, _IDENTIFIED: theta}, part)

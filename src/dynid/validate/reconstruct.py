@@ -20,7 +20,7 @@ _CONSTANT = 1e-24  # share of a torque's power below which its variation is roun
 
 
 @dataclass(frozen=True)
-class Fit:
+class TorqueFit:
     """How well the torques of one joint, or of all, are met.
 
     rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
@@ -46,8 +46,8 @@ class Reconstruction:
 
     estimate: Estimate
     samples: tuple[Samples, ...]
-    joints: tuple[Fit, ...]
-    total: Fit
+    joints: tuple[TorqueFit, ...]
+    total: TorqueFit
     series: tuple[Residuals, ...]
 
     @property
@@ -113,11 +113,11 @@ def _square(total: float, rows: float) -> float:
     return total ** 2 / rows if rows > 0 else 0.0
 
 
-def _fit(name: str, sums: Array, variation: float) -> Fit:
+def _fit(name: str, sums: Array, variation: float) -> TorqueFit:
     power, _, misfit, product, own, rows = (float(x) for x in sums)
     if rows < 1:
-        return Fit(name, 0, None, None, None, None, None)
+        return TorqueFit(name, 0, None, None, None, None, None)
     varies = power > 0 and variation > _CONSTANT * power
-    return Fit(name, int(rows), finite(100.0 * np.sqrt(misfit / power)) if power > 0 else None,
-               finite(np.sqrt(misfit / rows)), finite(1.0 - misfit / variation) if varies else None,
-               finite(product / own) if own > 0 else None, finite(np.sqrt(power / rows)))
+    return TorqueFit(name, int(rows), finite(100.0 * np.sqrt(misfit / power)) if power > 0 else None,
+                     finite(np.sqrt(misfit / rows)), finite(1.0 - misfit / variation) if varies else None,
+                     finite(product / own) if own > 0 else None, finite(np.sqrt(power / rows)))

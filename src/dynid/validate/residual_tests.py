@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -16,6 +16,7 @@ from scipy.linalg import solve_toeplitz
 from scipy.stats import chi2
 
 from dynid.arrays import Array
+from dynid.findings import Note
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
@@ -23,6 +24,8 @@ from dynid.threads import side_by_side
 from dynid.validate.candidates import Follows, follow, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence
+
+Shape = Literal["normal", "outliers", "two-humps"]
 
 _LAGS = 20  # of the portmanteau statistic
 _ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
@@ -63,46 +66,64 @@ class Whiteness:
 
 @dataclass(frozen=True)
 class Normality:
-    """Shape of the residual's distribution: skewness, excess kurtosis, share of rows beyond four robust deviations
-    (0.006 % for a normal one), and what it hints at."""
+    """Distribution of the residual: skewness, excess kurtosis, share of rows beyond four robust deviations (0.006 % for
+    a normal one), and what that looks like."""
 
     skewness: float
     kurtosis: float
     beyond: float
-    hint: str
+    shape: Shape
+
+    @property
+    def title(self) -> str:
+        """In a word or two."""
+        return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
+
+    @property
+    def hint(self) -> str:
+        """What it hints at."""
+        if self.shape == "outliers":
+            return (f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations): a robust method (irls) "
+                    "is safer")
+        return "two humps, as a missing sign of velocity leaves" if self.shape == "two-humps" else "normal"
 
     def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
+        return plain({**vars(self), "hint": self.hint})
 
 
 @dataclass(frozen=True, eq=False)
 class JointTests:
-    """The residual of one joint. follows: what it may follow, the likeliest first. finding: the first of them where it
-    is strong. None where there are too few rows, or nothing but rounding is left. unit: of the torque, if known."""
+    """The residual of one joint. follows: what it may follow, the likeliest first. explained_by: the first of them
+    where it is strong. None where there are too few rows, or nothing but rounding is left. unit: of the torque, if
+    known."""
 
     joint: str
     unit: str
     whiteness: Whiteness | None
     normality: Normality | None
     follows: tuple[Follows, ...]
-    finding: Follows | None
+    explained_by: Follows | None
 
     @property
-    def sentences(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
+        """What is to be said of the residual, what it follows first."""
         who, said = joint_label(self.joint), []
-        if self.finding is not None:
-            said.append(sentence(f"{who}'s residual {self.finding.seen}: {self.finding.hint} "
-                                 f"({100 * self.finding.share:.0f} % of the residual, RMS {self.finding.torque:.2g}"
-                                 f"{' ' * bool(self.unit)}{self.unit})"))
+        cause = self.explained_by
+        if cause is not None:
+            said.append(Note(f"residual-follows-{cause.candidate}", sentence(
+                f"{who}'s residual {cause.seen}: {cause.hint} ({100 * cause.share:.0f} % of the residual, RMS "
+                f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
         if self.whiteness is not None and self.whiteness.coloured:
-            said.append(sentence(f"{who}'s residual is coloured: {100 * self.whiteness.predictable:.0f} % of it can be "
-                                 "predicted from its past"))
-        if self.normality is not None and self.normality.hint != "normal":
-            said.append(sentence(f"{who}'s residual has {self.normality.hint}"))
+            said.append(Note("residual-coloured", sentence(
+                f"{who}'s residual is coloured: {100 * self.whiteness.predictable:.0f} % of it can be predicted from "
+                "its past")))
+        if self.normality is not None and self.normality.shape != "normal":
+            said.append(Note(f"residual-{self.normality.shape}",
+                             sentence(f"{who}'s residual has {self.normality.hint}")))
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "follows": self.follows[:3], "sentences": self.sentences})
+        return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +133,8 @@ class ResidualTests:
     joints: tuple[JointTests, ...]
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        return tuple(said for joint in self.joints for said in joint.sentences)
+    def notes(self) -> tuple[Note, ...]:
+        return tuple(note for joint in self.joints for note in joint.notes)
 
     def to_dict(self) -> dict[str, Any]:
         return {"joints": [joint.to_dict() for joint in self.joints]}
@@ -219,12 +240,8 @@ def normality(series: Sequence[Residuals], j: int) -> Normality | None:
     skewness, kurtosis = float(np.mean(x ** 3) / deviation ** 3), float(np.mean(x ** 4) / deviation ** 4 - 3.0)
     robust = float(np.median(np.abs(x - np.median(x)))) / 0.6745
     beyond = float(np.mean(np.abs(x - np.median(x)) > 4.0 * robust)) if robust > 0 else 0.0
-    hint = "normal"
-    if kurtosis > 6.0 and beyond > 1e-3:
-        hint = f"outliers ({100 * beyond:.2g} % of the rows beyond four deviations): a robust method (irls) is safer"
-    elif kurtosis < -1.2:
-        hint = "two humps, as a missing sign of velocity leaves"
-    return Normality(skewness, kurtosis, beyond, hint)
+    shape: Shape = ("outliers" if kurtosis > 6.0 and beyond > 1e-3 else "two-humps" if kurtosis < -1.2 else "normal")
+    return Normality(skewness, kurtosis, beyond, shape)
 
 
 def _residual(part: Residuals, j: int) -> Array:

@@ -1,38 +1,40 @@
-"""The verdict: what was identified, what was not excited, what looks wrong, in sentences."""
+"""The verdict: what was identified, what was not excited, what looks wrong, each as a finding with a code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dynid.estimate import Estimate, Problem, identify
-from dynid.validate import suspicion
+from dynid.estimate import Estimate, Problem
+from dynid.findings import Finding
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.excitation import Excitation, Excited, excitation
-from dynid.validate.gains import Gain, corrected, drive_gains
-from dynid.validate.reconstruct import Reconstruction, reconstruct
+from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, data_excitation
+from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
-from dynid.validate.suspicion import Finding
+from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.words import joint_label, joints_listed, listed, number, plain, sentence
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact
+_SHARP = 0.1  # deviation over value of a parameter that is known well
+_INFLATED = 1.2  # times that deviations have to widen to be worth a word
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """A headline, and findings in the order they should be read: suspicious ones first.
 
-    tests, excitation, gains: what the findings stand on, for tables and plots.
+    tests, excitation, gains: what the findings stand on, for tables and plots. refit: where a joint's drive gain looks
+    wrong, what the data were fitted again with to see what else is; None where nothing was fitted again.
     """
 
     headline: str
     findings: tuple[Finding, ...]
     tests: ResidualTests
-    excitation: Excitation
+    excitation: DataExcitation
     gains: tuple[Gain, ...]
+    refit: Refit | None = None
 
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The findings of one kind."""
@@ -45,141 +47,118 @@ class Verdict:
 
     def text(self) -> str:
         """Headline and sentences, one a line."""
-        return "\n".join([self.headline, *(f"- {finding.sentence}" for finding in self.findings)])
+        return "\n".join([self.headline, *(f"- {finding.text}" for finding in self.findings)])
 
     def to_dict(self) -> dict[str, Any]:
         return plain({"headline": self.headline, "good": self.good, "findings": self.findings, "tests": self.tests,
-                      "excitation": self.excitation, "gains": self.gains})
+                      "excitation": self.excitation, "gains": self.gains, "refit": self.refit})
 
 
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
             validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None) -> Verdict:
     """What an estimate is worth.
 
-    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time.
+    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time. Where a
+    drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
     """
-    tests = residual_tests(reconstruction)
-    excited = excitation(problem, estimate)
-    gains = drive_gains(problem, estimate)
-    suspicious = _suspicions(problem, estimate, reconstruction, tests, excited, gains)
-    if not any(finding.cause in suspicion.FATAL for finding in suspicious):
-        suspicious += [*suspicion.does_not_carry_over(reconstruction, validations),
-                       *suspicion.changes_in_time(problem, cross)]
-    findings = (*suspicious, *_missing(excited), *_identified(estimate, excited),
-                *_errors(reconstruction, validations, cross))
-    return Verdict(_headline(excited, reconstruction, validations, suspicious), findings, tests, excited, gains)
+    case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
+                drive_gains(problem, estimate), tuple(validations), cross)
+    wrong, refit = suspicious(case)
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
+    return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, refit)
 
 
-def _suspicions(problem: Problem, estimate: Estimate, reconstruction: Reconstruction, tests: ResidualTests,
-                excited: Excitation, gains: tuple[Gain, ...]) -> list[Finding]:
-    found = [*suspicion.still_or_silent(problem, excited.motions), *suspicion.beyond_limits(excited.motions),
-             *suspicion.too_few(problem, estimate)]
-    if any(finding.cause in suspicion.FATAL for finding in found):
-        return found
-    still = [j for j, motion in enumerate(excited.motions) if not motion.moves]
-    wrong = suspicion.wrong_gain(gains, tests)
-    if wrong is not None:
-        # A wrong gain makes other things look wrong too. Only what stays with the gain set right is said of them.
-        j, gain = wrong
-        found.append(suspicion.gain_finding(gains, j))
-        problem, estimate, reconstruction = _set_right(problem, reconstruction, j, gain)
-        tests, gains = residual_tests(reconstruction), drive_gains(problem, estimate)
-        more = suspicion.wrong_gain(gains, tests)
-        found += [suspicion.gain_finding(gains, more[0])] if more is not None and more[0] != j else []
-    found += suspicion.nominal_gains(gains)
-    found += suspicion.residuals_speak(tests)
-    found += suspicion.badly_explained(reconstruction, tests, still)
-    below = [*suspicion.below_zero(problem, estimate)]
-    found += below
-    if not any(finding.cause == "unphysical inertia" for finding in below):
-        found += suspicion.not_positive_definite(problem, estimate)
-    return [*found, *suspicion.large_offsets(estimate, reconstruction, still), *suspicion.badly_conditioned(estimate)]
-
-
-def _set_right(problem: Problem, reconstruction: Reconstruction, j: int, gain: float
-               ) -> tuple[Problem, Estimate, Reconstruction]:
-    """The same with joint j's torque divided by its gain, fitted again by weighted least squares."""
-    scale = np.ones(problem.model.dof)
-    scale[j] = 1.0 / gain
-    samples = tuple(replace(part, tau=part.tau * scale) for part in reconstruction.samples)
-    changed = corrected(problem, j, gain)
-    estimate = identify(changed, method="wls")
-    return replace(changed, data=samples), estimate, reconstruct(estimate, samples)
-
-
-def _missing(excited: Excitation) -> Iterator[Finding]:
-    """Parameters that share a remedy share a sentence."""
-    groups: dict[tuple[str, str], list[Excited]] = {}
+def _missing(excited: DataExcitation) -> Iterator[Finding]:
+    """Parameters that share a remedy share a finding."""
+    groups: dict[tuple[Any, ...], list[ExcitedParameter]] = {}
     for parameter in excited.missing:
-        words = parameter.remedy.words if parameter.remedy else ""
-        groups.setdefault((parameter.status, words), []).append(parameter)
-    for (status, words), members in groups.items():
-        names = [member.name for member in members]
-        if len(members) == 1:
-            yield Finding("not-excited", names[0], members[0].sentence, status)
-            continue
-        what = "are hardly known" if status == "weak" else "are not excited"
-        words = words or ("a longer log would help more than a larger motion" if status == "weak" else "")
-        yield Finding("not-excited", ", ".join(names), sentence(f"{listed(names, 8)} {what}: {words}" if words else
-                                                                f"{listed(names, 8)} {what}"), status)
+        remedy = parameter.remedy
+        key = None if remedy is None else (remedy.joints, remedy.advice.code)
+        groups.setdefault((parameter.status, key), []).append(parameter)
+    for members in groups.values():
+        first, names = members[0], [member.name for member in members]
+        remedy, weak = first.remedy, first.status == "weak"
+        text = first.sentence
+        if len(members) > 1:
+            what = "are hardly known" if weak else "are not excited"
+            help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
+            text = sentence(f"{listed(names, 8)} {what}: {help_}" if help_ else f"{listed(names, 8)} {what}")
+        joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint
+                                                                        for k in remedy.joints)
+        evidence = {"std": _all_known(member.std for member in members),
+                    "remedy_share": _all_known(member.remedy.share if member.remedy else None for member in members)}
+        yield Finding("hardly-known" if weak else "not-excited", "not-excited", "warning", text,
+                      "hardly known" if weak else "not excited", joints, tuple(names),
+                      evidence={name: values for name, values in evidence.items() if values})
 
 
-def _identified(estimate: Estimate, excited: Excitation) -> Iterator[Finding]:
-    total = len(excited.parameters)
-    good = total - len(excited.missing)
-    sharp = sum(p.status == "identified" and p.std is not None and p.value is not None and p.std < 0.1 * abs(p.value)
-                for p in excited.parameters)
+def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
+    """The numbers, or none of them where one is not known."""
+    found = tuple(values)
+    return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
+
+
+def _identified(case: Case) -> Iterator[Finding]:
+    parameters = case.excitation.parameters
+    total = len(parameters)
+    good = total - len(case.excitation.missing)
+    sharp = sum(p.status == "identified" and p.std is not None and p.value is not None
+                and p.std < _SHARP * abs(p.value) for p in parameters)
     count = f"All {total}" if good == total else f"{good} of the {total}" if good else f"None of the {total}"
     more = f", {sharp} of them to better than 10 %" if good else ""
-    yield Finding("identified", "base parameters", sentence(f"{count} base parameters are identified{more}"),
-                  "identified")
-    factor = float(estimate.diagnostics.get("deviation_inflation", 1.0))
-    if factor > 1.2 and estimate.diagnostics.get("relative_error", 1.0) > _ROUNDING:
-        yield Finding("identified", "deviations", sentence(
+    yield Finding("identified", "identified", "info", sentence(f"{count} base parameters are identified{more}"),
+                  "base parameters", parameters=tuple(p.name for p in parameters if p.status == "identified"),
+                  evidence={"identified": float(good), "sharp": float(sharp), "base_parameters": float(total)})
+    diagnostics = case.estimate.diagnostics
+    factor = float(diagnostics.get("deviation_inflation", 1.0))
+    if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
+        yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: deviations that ignore this would be {factor:.1f} times too small"),
-            "deviations")
+            "deviations", evidence={"deviation_inflation": factor})
 
 
-def _errors(own: Reconstruction, validations: Sequence[Reconstruction], cross: CrossValidation | None
-            ) -> Iterator[Finding]:
+def _errors(case: Case) -> Iterator[Finding]:
+    own, cross = case.reconstruction, case.cross
     known = [fit for fit in own.joints if fit.relative_error is not None]
     if own.total.relative_error is not None:
         worst = max(known, key=lambda fit: fit.relative_error or 0.0)
         more = f"; the worst is {joint_label(worst.name)} with {worst.relative_error:.1f} %" if len(known) > 1 else ""
-        yield Finding("validation", own.source, sentence(
+        yield Finding("fit-error", "validation", "info", sentence(
             f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {number(own.total.rms)}{more}"),
-            "fit")
-    for other in validations:
+            "fit", joints=(worst.name,), logs=own.sources, evidence={
+                "relative_error": own.relative_error, "worst": worst.relative_error or 0.0})
+    for other in case.validations:
         if other.total.relative_error is not None:
-            yield Finding("validation", other.source, sentence(
+            yield Finding("validation-error", "validation", "info", sentence(
                 f"On {other.source}, which it has not seen, the relative error is {other.relative_error:.2f} %"),
-                "validation")
+                "validation", logs=other.sources, evidence={"relative_error": other.relative_error})
     if cross is not None:
-        yield Finding("validation", "blocks of time", sentence(
+        yield Finding("cross-validation-error", "validation", "info", sentence(
             f"Each of {len(cross.blocks)} blocks of time is predicted from the others to {cross.mean:.2f} +- "
-            f"{cross.spread:.2f} %"), "cross-validation")
+            f"{cross.spread:.2f} %"), "cross-validation", evidence={
+                "blocks": float(len(cross.blocks)), "mean": cross.mean, "spread": cross.spread})
 
 
 def _to(error: float) -> str:
     return "to rounding" if error < _ROUNDING else f"to {error:.2g} %"
 
 
-def _headline(excited: Excitation, own: Reconstruction, validations: Sequence[Reconstruction],
-              suspicious: Sequence[Finding]) -> str:
+def _headline(case: Case, wrong: Sequence[Finding]) -> str:
+    excited, own = case.excitation, case.reconstruction
     total = len(excited.parameters)
     good = total - len(excited.missing)
     text = f"{'All' if good == total else f'{good} of'} {total} base parameters are identified"
     if own.total.relative_error is not None:
         text += f" and torques are met {_to(own.relative_error)}"
-        errors = [other.relative_error for other in validations if other.total.relative_error is not None]
+        errors = [other.relative_error for other in case.validations if other.total.relative_error is not None]
         if errors:
             text += f" ({', '.join(f'{error:.2g}' for error in errors)} % on other data)"
     still = [motion.joint for motion in excited.motions if not motion.moves]
     if still:
         text += f"; {joints_listed(still)} never moved"
-    others = [finding for finding in suspicious if finding.cause != "no motion"]
+    others = [finding.title for finding in wrong if finding.code != "joint-at-rest"]
     if others:
-        text += "; suspicious: " + listed([f"{f.cause} ({f.subject})" for f in others], 3)
-    elif not suspicious:
+        text += "; suspicious: " + listed(others, 3)
+    elif not wrong:
         text += "; nothing looks suspicious"
     return sentence(text)

@@ -11,10 +11,14 @@ import numpy as np
 
 def joint_label(name: str) -> str:
     """A joint as a sentence names it: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4 as it is."""
+    bare = bare_joint(name)
+    return name if bare == name and "joint" in name.lower() else f"joint {bare}"
+
+
+def bare_joint(name: str) -> str:
+    """A joint's name without the word joint where only a number follows it: '3' for joint3, carriage as it is."""
     numbered = re.fullmatch(r"joint[ _]?(\d+)", name)
-    if numbered:
-        return f"joint {numbered[1]}"
-    return name if "joint" in name.lower() else f"joint {name}"
+    return numbered[1] if numbered else name
 
 
 def span(values: Sequence[float], unit: str = "%") -> str:
@@ -32,10 +36,10 @@ def listed(words: Sequence[str], most: int | None = None) -> str:
 
 def joints_listed(names: Sequence[str]) -> str:
     """'joint 2', 'joints 2 and 3', or the names as they are."""
-    labels = [joint_label(name) for name in names]
-    if len(labels) > 1 and all(label.startswith("joint ") for label in labels):
-        return "joints " + listed([label.removeprefix("joint ") for label in labels])
-    return listed(labels)
+    bare = [bare_joint(name) for name in names]
+    if len(names) > 1 and not any("joint" in name.lower() for name in bare):
+        return "joints " + listed(bare)
+    return listed([joint_label(name) for name in names])
 
 
 _ORDINARY = ("joint", "joints", "the", "block", "on", "all", "between")

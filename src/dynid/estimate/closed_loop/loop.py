@@ -15,6 +15,7 @@ from dynid.estimate.closed_loop.motion import friction_elements, friction_sign_u
 from dynid.estimate.closed_loop.references import Log, log_references, measured_motion
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag
 from dynid.estimate.problem import Problem
+from dynid.findings import Note
 from dynid.model import LinearModel, Model
 from dynid.simulation import (
     ControlLaw,
@@ -60,7 +61,7 @@ class Loop:
     apparent_inertia: Array | None
     settling: float
     step: float | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     assumed: Poles | None = None
 
     def machine_law(self, theta: Array) -> ControlLaw:
@@ -178,24 +179,30 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
     law = control_law(given or assumed)
     logs, said = log_references(parts, problem.recordings, law)
-    notes = [*said] if assumed is None else [f"no controller was given: a loop with both poles at "
-                                             f"{np.max(assumed.omega):.3g} rad/s is simulated", *said]
+    notes = [*said] if assumed is None else [_assumed_note(assumed), *said]
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):
             raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed; give "
                              "the reference, or the loop's poles instead of its gains")
         _refuse_open_loop(gains, method)
-        law, said = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
-                                                in zip(logs, problem.recordings, strict=True)])
+        law, of_law = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
+                                                  in zip(logs, problem.recordings, strict=True)])
         inertia = apparent_inertia(gains, logs)
-        notes += [*said, "inertia of the joints that the logged loop shows: " + ", ".join(f"{x:.3g}" for x in inertia)]
+        notes += [*of_law, Note("loop-inertia", "inertia of the joints that the logged loop shows: "
+                                + ", ".join(f"{x:.3g}" for x in inertia), {"inertia": tuple(inertia.tolist())})]
     return Loop(problem.model, logs, law, inertia, law.settling(inertia), step, tuple(notes), assumed)
 
 
 def _assumed_poles(dof: int, rate: float) -> Poles:
     """Poles as fast as samples of this rate (Hz) allow, for a controller that is not known."""
     return Poles(np.full(dof, min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * rate)))
+
+
+def _assumed_note(poles: Poles) -> Note:
+    omega = float(np.max(poles.omega))
+    return Note("controller-assumed", f"no controller was given: a loop with both poles at {omega:.3g} rad/s is "
+                "simulated", {"poles": omega})
 
 
 def _refuse_open_loop(gains: Law, method: str) -> None:

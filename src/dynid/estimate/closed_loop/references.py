@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynid.errors import ModelError
+from dynid.findings import Note
 from dynid.recording import Recording, Samples
 from dynid.simulation import ControlLaw, Reference
 
@@ -25,7 +26,7 @@ class Log:
 
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
-                   ) -> tuple[tuple[Log, ...], tuple[str, ...]]:
+                   ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
     """One log for each set of samples, and notes on those whose reference had to be computed; recordings: one each, or
     none at all."""
     logs, notes = [], []
@@ -33,7 +34,8 @@ def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], la
         recording = recordings[k] if recordings else None
         if recording is None or recording.reference is None:
             logs.append(Log(part, law.follows(measured_motion(part)), True))
-            notes.append(f"{part.source} holds no reference: it was taken from the filtered positions")
+            notes.append(Note("reference-from-positions",
+                              f"{part.source} holds no reference: it was taken from the filtered positions"))
         else:
             logs.append(Log(part, _covering(part, Reference.from_recording(recording)), False))
     return tuple(logs), tuple(notes)

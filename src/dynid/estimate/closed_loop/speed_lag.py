@@ -13,6 +13,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.findings import Note
 from dynid.recording import Recording
 from dynid.recording.resample import at_times
 from dynid.simulation import ControlLaw, Controller, Reference, control_law
@@ -26,7 +27,7 @@ _LONGEST = 100.0  # ticks
 _SHORTEST = 0.05  # ticks, below which a lag is none
 
 
-def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[str, ...]]:
+def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[Note, ...]]:
     """The law with the speed lag that one log with a reference shows, and notes on it; as given where gains or log do
     not tell."""
     law = control_law(controller)
@@ -40,7 +41,7 @@ def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw
 
 
 def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
-                   ) -> tuple[ControlLaw, tuple[str, ...]]:
+                   ) -> tuple[ControlLaw, tuple[Note, ...]]:
     """The law with the age of the speed it uses, in ticks, and notes on what the torques show; an age that was given
     stays, and an integral hides it."""
     if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < _FEWEST for reference, _ in logs):
@@ -48,12 +49,14 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
     known = [lag for lag in lags if lag is not None]
     if len(known) < len(lags):
-        return law, ("the logged torques are not those of the given law to 2 %: gains or reference may be others",)
+        return law, (Note("law-not-met", "the logged torques are not those of the given law to 2 %: gains or reference "
+                          "may be others"),)
     lag = float(np.clip(np.median(known), 0.0, _LONGEST))
     if lag < _SHORTEST:
         return law, ()
     lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # differences are half ticks old
-    return law.lagging(lag), (f"the logged torques show that the controller's speed is {lag:.3g} ticks old",)
+    return law.lagging(lag), (Note("controller-speed-late", "the logged torques show that the controller's speed is "
+                                   f"{lag:.3g} ticks old", {"ticks": lag}),)
 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:

@@ -1,0 +1,40 @@
+"""excite: an exciting motion inside all limits, for a robot's controller."""
+
+from __future__ import annotations
+
+import time
+
+from dynid.excitation.exciting_motion import ExcitingMotion
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.search.criteria import Criterion
+from dynid.excitation.search.experiment_design import design_experiment
+from dynid.excitation.search.multistart import MultiStart
+from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
+from dynid.excitation.trajectories.families import Family, Fourier
+from dynid.model import LinearModel
+from dynid.robot import Robot
+
+_FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
+
+
+def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: Family = _FOURIER,
+           criterion: str | Criterion = "condition", measurement: Measurement = _MEASUREMENT,
+           prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH) -> ExcitingMotion:
+    """The motion of a family that tells most about a model's base parameters and respects every limit.
+
+    model: or a robot, with the terms its file lists. limits: the robot's own unless given.
+    family: `Fourier`, `FourierPlusQuintic` or `Splines`, with duration and what else they take.
+    criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
+    measurement: rate and noise of the log to come, for the expected deviations. prior: earlier logs, nominal
+    parameters, scales. search: time, rounds, seed.
+    """
+    began = time.monotonic()
+    design = design_experiment(model, limits, family, criterion, measurement, prior)
+    starts = MultiStart(design, search, began)
+    best = starts.run()
+    return ExcitingMotion(
+        trajectory=best.trajectory, core=best.trajectory, model=design.model, base=design.base, limits=design.limits,
+        criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
+        deviations=design.deviations(best.trajectory), noise=1.0 / design.information.weights, rate=design.rate,
+        history=tuple(starts.history), report=best.report, torque=design.torque, seed=search.seed,
+        starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)

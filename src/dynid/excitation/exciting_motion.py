@@ -1,0 +1,111 @@
+"""ExcitingMotion: a motion found, how good it is, and what it leaves free of every limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics import forward_kinematics
+from dynid.errors import ModelError
+from dynid.excitation.approach import approach
+from dynid.excitation.limits.limit_check import LimitReport, check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.trajectories.trajectory import Trajectory, times
+from dynid.excitation.trajectories.trajectory_file import write_trajectory
+from dynid.model import LinearModel
+from dynid.regression import BaseParameters
+
+
+def nominal_base_values(base: BaseParameters) -> Array:
+    """Base values of the robot's file (base,), nan where a part of one is not known."""
+    nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
+    return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
+
+
+@dataclass(frozen=True, eq=False)
+class ExcitingMotion:
+    """An exciting motion.
+
+    trajectory: with the way from and to home, if asked for; core: the exciting part alone. value: of the criterion, and
+    condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected of every
+    base parameter under torque noise `noise` (dof,), N m, independent from sample to sample, together with earlier logs
+    if any were given. history: (seconds, best value). report: every limit's use. torque: the nominal model against its
+    limits, if it is known. interrupted: by the user.
+    """
+
+    trajectory: Trajectory
+    core: Trajectory
+    model: LinearModel
+    base: BaseParameters
+    limits: Limits
+    criterion: str
+    value: float
+    condition: float
+    deviations: Array
+    noise: Array
+    rate: float
+    history: tuple[tuple[float, float], ...]
+    report: LimitReport
+    torque: TorqueLimit | None
+    seed: int
+    starts: int
+    elapsed: float
+    interrupted: bool = False
+
+    def from_home(self, home: ArrayLike) -> ExcitingMotion:
+        """The same motion with the way from a home posture (dof,) to it and back, by quintics inside all limits."""
+        whole = approach(self.core, home, self.limits, self.torque)
+        limits = replace(self.limits, start=None, end=None)
+        report = check_limits(whole, limits, self.torque, points=10000, unchecked=self.report.unchecked)
+        return replace(self, trajectory=whole, report=report)
+
+    @property
+    def relative_deviations(self) -> Array:
+        """Expected deviation of every base parameter in percent of its nominal value, infinite where none is known."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
+        return np.where(np.isfinite(relative), relative, np.inf)
+
+    def plots(self, rate: float | None = None) -> dict[str, Any]:
+        """Arrays to draw every joint inside its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits (dof,)."""
+        t = times(self.trajectory, self.rate if rate is None else rate)
+        motion = self.trajectory.at(t)
+        return {"t": t, **motion._asdict(), "joints": self.limits.names, "lower": self.limits.lower,
+                "upper": self.limits.upper, "velocity": self.limits.velocity, "acceleration": self.limits.acceleration,
+                "jerk_limit": self.limits.jerk, "history": self.history}
+
+    def preview(self, frames: int = 100) -> dict[str, Any]:
+        """To draw the robot in motion: t (frames,) and the places of its bodies (frames, dof, 3), base frame, m."""
+        robot = getattr(self.model, "robot", None)
+        if robot is None:
+            raise ModelError("this model has no robot to draw")
+        t = np.linspace(0.0, self.trajectory.duration, frames)
+        poses = forward_kinematics(robot, self.trajectory.at(t).q)
+        return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, "
+                 f"condition number {self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
+                 + (" (interrupted, best so far)" if self.interrupted else "")]
+        lines.append(f"expected deviations at {self.rate:g} Hz and noise of "
+                     f"{', '.join(f'{x:.3g}' for x in self.noise)} N m:")
+        order = np.argsort(-self.relative_deviations)
+        for k in order[:10]:
+            relative = self.relative_deviations[k]
+            shown = f"{relative:.2g} %" if np.isfinite(relative) else "nominal not known or zero"
+            lines.append(f"  {self.base.names[k]:8s} {self.deviations[k]:.3g} {self.base.units[k]}  ({shown})")
+        tight = sorted(self.report.usages, key=lambda u: -u.excess)[:5]
+        lines += ["closest to their limits:", *(f"  {usage}" for usage in tight)]
+        lines += [f"note: {note}" for note in self.report.unchecked]
+        return "\n".join(lines)
+
+    def save(self, path: str | Path, rate: float | None = None) -> None:
+        """To .csv, .npz or .yaml (ROS 2 JointTrajectory), by the ending; whole or not at all."""
+        write_trajectory(self.trajectory, path, rate=self.rate if rate is None else rate, joints=self.limits.names)

@@ -1,0 +1,175 @@
+"""Does a motion respect every limit, also between the samples?
+
+Signals are looked at on a dense grid, and between two grid points a smooth signal can rise above both by no more than
+an eighth of its second difference; that much is added. Distances between bodies change no faster than the bodies move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
+from dynid.excitation.limits.workspace import Workspace
+from dynid.excitation.trajectories.composite import Joined, Slowed
+from dynid.excitation.trajectories.polynomial import Piecewise
+from dynid.excitation.trajectories.trajectory import Trajectory
+
+TOLERANCE = 1e-9
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How far one limit is used: `kind` at `where` comes to `value` at `time` (s), and may go to `bound`.
+
+    excess: how far beyond, as a share of the limit (of 0.2 m for distances); zero or less is inside.
+    """
+
+    kind: str
+    where: str
+    value: float
+    bound: float
+    time: float
+    excess: float
+
+    @property
+    def ok(self) -> bool:
+        return self.excess <= TOLERANCE
+
+    def __str__(self) -> str:
+        if self.kind == "space":
+            return f"{self.where}: {self.value * 1000:.1f} mm free at {self.time:.2f} s"
+        return (f"{self.kind} of joint '{self.where}' comes to {self.value:.4g} at {self.time:.2f} s, "
+                f"its limit is {self.bound:.4g}")
+
+
+@dataclass(frozen=True, eq=False)
+class LimitReport:
+    """The worst use of every limit over a motion. unchecked: what could not be looked at, in words."""
+
+    usages: tuple[Usage, ...]
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return all(usage.ok for usage in self.usages)
+
+    @property
+    def excess(self) -> float:
+        """The largest excess; zero or less when all limits hold."""
+        return max((usage.excess for usage in self.usages), default=-1.0)
+
+    @property
+    def violated(self) -> tuple[Usage, ...]:
+        """Violations, the worst first."""
+        return tuple(sorted((u for u in self.usages if not u.ok), key=lambda u: -u.excess))
+
+
+def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
+    """The stretches of time in which all derivatives are continuous."""
+    if isinstance(trajectory, Piecewise):
+        return list(zip(trajectory.breaks[:-1], trajectory.breaks[1:], strict=True))
+    if isinstance(trajectory, Slowed):
+        return [(trajectory.stretch * a, trajectory.stretch * b) for a, b in smooth_parts(trajectory.inner)]
+    if isinstance(trajectory, Joined):
+        parts = zip(trajectory.parts, trajectory.starts, strict=True)
+        return [(float(start + a), float(start + b)) for part, start in parts for a, b in smooth_parts(part)]
+    return [(0.0, trajectory.duration)]
+
+
+def _peak(signal: Array, skip: Bools | None = None) -> tuple[Array, Ints]:
+    """Largest value of each column (n,), with what a smooth signal could add between grid points, and its row."""
+    high = signal.copy()
+    if len(signal) > 2:
+        rise = np.zeros_like(signal)
+        rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
+        if skip is not None:
+            rise[skip] = 0.0
+        high += rise
+    rows = np.argmax(high, axis=0)
+    return high[rows, np.arange(signal.shape[1])], rows
+
+
+def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
+                 unchecked: tuple[str, ...] = ()) -> LimitReport:
+    """The worst use of every limit over a whole motion; torque: the nominal model, if there is one."""
+    worst: dict[tuple[str, str, float], Usage] = {}
+    for first, last in smooth_parts(trajectory):
+        count = max(101, int(np.ceil(points * (last - first) / trajectory.duration)))
+        # The last instant of a piece belongs to the next one, so stop a hair before it.
+        t = np.linspace(first, last - 1e-12 * trajectory.duration, count)
+        for usage in _part_usages(trajectory, t, limits, torque):
+            key = (usage.kind, usage.where, usage.bound)
+            if key not in worst or usage.excess > worst[key].excess:
+                worst[key] = usage
+    found = list(worst.values())
+    if getattr(trajectory, "jumps", False):
+        found = [replace(u, value=np.inf, excess=np.inf) if u.kind == "jerk" else u for u in found]
+    ends = trajectory.at(np.array([0.0, trajectory.duration])).q
+    for kind, posture, row in (("first posture", limits.start, 0), ("last posture", limits.end, 1)):
+        if posture is not None:
+            off = np.abs(ends[row] - posture)
+            j = int(np.argmax(off))
+            # Rounding of the coefficients is no violation.
+            found.append(Usage(kind, limits.names[j], float(ends[row, j]), float(posture[j]), row * trajectory.duration,
+                               float(off[j]) - 1e-6))
+    return LimitReport(tuple(found), unchecked)
+
+
+def _part_usages(trajectory: Trajectory, t: Array, limits: Limits, torque: TorqueLimit | None) -> Iterator[Usage]:
+    motion = trajectory.at(t)
+    span = limits.upper - limits.lower
+    unit = np.where(np.isfinite(span), 0.5 * span, 1.0)
+    for sign, bound in ((1.0, limits.upper), (-1.0, limits.lower)):
+        value, rows = _peak(sign * motion.q)
+        for j in np.flatnonzero(np.isfinite(bound)):
+            yield Usage("position", limits.names[j], float(sign * value[j]), float(bound[j]), float(t[rows[j]]),
+                        float((value[j] - sign * bound[j]) / unit[j]))
+    for kind, signal, bound in (("velocity", motion.dq, limits.velocity),
+                                ("acceleration", motion.ddq, limits.acceleration), ("jerk", motion.jerk, limits.jerk)):
+        value, rows = _peak(np.abs(signal))
+        for j in np.flatnonzero(np.isfinite(bound)):
+            yield Usage(kind, limits.names[j], float(value[j]), float(bound[j]), float(t[rows[j]]),
+                        float(value[j] / bound[j] - 1.0))
+    if torque is not None:
+        yield from _torques(torque, limits, t, motion.q, motion.dq, motion.ddq)
+    if limits.space is not None:
+        yield from _distances(limits.space, t, motion.q)
+
+
+def _torques(torque: TorqueLimit, limits: Limits, t: Array, q: Array, dq: Array, ddq: Array) -> Iterator[Usage]:
+    parts = [[np.ascontiguousarray(x[lo:lo + _CHUNK]) for x in (q, dq, ddq)] for lo in range(0, len(t), _CHUNK)]
+    tau = np.abs(np.vstack([torque.torques(*part) for part in parts]))
+    # Coulomb friction jumps with the sign of the velocity: a second difference across a jump says nothing.
+    flips = np.zeros(len(t), dtype=bool)
+    flips[1:] = (np.sign(dq[1:]) != np.sign(dq[:-1])).any(axis=1)
+    value, rows = _peak(tau, flips | np.roll(flips, 1) | np.roll(flips, -1))
+    for j in np.flatnonzero(np.isfinite(limits.torque)):
+        yield Usage("torque", limits.names[j], float(value[j]), float(limits.torque[j]), float(t[rows[j]]),
+                    float(value[j] / limits.torque[j] - 1.0))
+
+
+def _distances(space: Workspace, t: Array, q: Array) -> Iterator[Usage]:
+    """Smallest slack of every contact; between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2."""
+    best = np.full(len(space.names), np.inf)
+    when = np.zeros(len(space.names))
+    for lo in range(0, len(t), _CHUNK):
+        rows = slice(lo, min(lo + _CHUNK + 1, len(t)))
+        ends, _ = space.ends(q[rows])
+        slack, _ = space.slack_of_ends(ends)
+        if len(slack) > 1:
+            way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs are longer than chords
+            relative = np.hstack([way[:, space.pairs[:, 0]] + way[:, space.pairs[:, 1]], way[:, space.sides[:, 1]]])
+            between = 0.5 * (slack[1:] + slack[:-1] - relative)
+            slack = np.vstack([slack[:1], np.minimum(slack[1:], between)])
+        k = np.argmin(slack, axis=0)
+        low = slack[k, np.arange(slack.shape[1])]
+        when = np.where(low < best, t[rows][k], when)
+        best = np.minimum(best, low)
+    for name, value, at in zip(space.names, best, when, strict=True):
+        yield Usage("space", name, float(value), 0.0, float(at), float(-value / OVERLAP))

@@ -1,0 +1,225 @@
+"""A TOML file with what a motion must stay inside, laid over the robot's own limits.
+
+Everything may be left out. Lengths in m, angles in rad (m for sliding joints); `inf` takes a limit of the robot away.
+
+    first = [0.0, 0.5, 0.0]        # first and last posture, one number a joint
+    last = [0.0, 0.5, 0.0]
+    margin = 0.02                  # share of every range kept free at both ends
+    bandwidth = 1.0                # highest frequency of a Fourier motion, Hz
+
+    [all]                          # every joint
+    velocity = 1.5                 # also position = [lower, upper], acceleration, jerk, torque
+
+    [joint.elbow]                  # one joint by its name, or by its number from 1: [joint.2]
+    position = [-1.5, 1.5]
+    torque = 40.0
+
+    [space]
+    margin = 0.02                  # to keep free of everything
+    self_collision = true          # the robot's own bodies against each other, by capsules around its collision shapes
+    radius = 0.05                  # of links that have no collision shapes, when none has
+    table = 0.0                    # nothing goes below this height
+    inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]}  # a box to stay in
+
+    [[space.wall]]                 # points p with normal . p >= offset are free
+    name = "wall"
+    normal = [-1, 0, 0]
+    offset = -0.7
+
+    [[space.obstacle]]             # a box: lower, upper; a ball: centre, radius; a capsule: a, b, radius
+    name = "post"
+    a = [0.5, 0.4, 0.0]
+    b = [0.5, 0.4, 1.0]
+    radius = 0.05
+
+    [[space.sphere]]               # balls on links instead of the robot's collision shapes
+    link = "link3"
+    centre = [0.0, 0.0, 0.1]
+    radius = 0.08
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dynid.errors import DynidError
+from dynid.excitation.limits.capsules import Capsule, box, sphere
+from dynid.excitation.limits.half_space import HalfSpace, inside_box
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.workspace import Workspace
+from dynid.robot import BASE, Robot
+
+Vector3 = tuple[float, float, float]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JointTable(_Table):
+    """Limits of one joint or of all; what is None stays the robot's own."""
+
+    position: tuple[float, float] | None = None
+    velocity: float | None = None
+    acceleration: float | None = None
+    jerk: float | None = None
+    torque: float | None = None
+
+
+class BoxTable(_Table):
+    lower: Vector3
+    upper: Vector3
+
+
+class WallTable(_Table):
+    normal: Vector3
+    offset: float = 0.0
+    name: str = "wall"
+
+
+class ObstacleTable(_Table):
+    name: str = "obstacle"
+    lower: Vector3 | None = None
+    upper: Vector3 | None = None
+    centre: Vector3 | None = None
+    a: Vector3 | None = None
+    b: Vector3 | None = None
+    radius: float | None = None
+
+    def capsule(self) -> Capsule:
+        given = {name for name in ("lower", "upper", "centre", "a", "b", "radius") if getattr(self, name) is not None}
+        if given == {"lower", "upper"}:
+            assert self.lower is not None and self.upper is not None
+            if not np.all(np.less(self.lower, self.upper)):
+                raise DynidError(f"obstacle '{self.name}' needs three lower numbers below three upper ones")
+            return box(self.lower, self.upper, self.name)
+        if given == {"centre", "radius"}:
+            assert self.centre is not None and self.radius is not None
+            return sphere(BASE, self.centre, self.radius, self.name)
+        if given == {"a", "b", "radius"}:
+            assert self.radius is not None
+            return Capsule(BASE, np.array(self.a), np.array(self.b), self.radius, self.name)
+        raise DynidError(f"obstacle '{self.name}' is a box (lower, upper), a ball (centre, radius) or a capsule "
+                         f"(a, b, radius), got {', '.join(sorted(given)) or 'none of them'}")
+
+
+class SphereTable(_Table):
+    link: str
+    centre: Vector3 = (0.0, 0.0, 0.0)
+    radius: float
+
+
+class SpaceTable(_Table):
+    margin: float = Field(default=0.0, ge=0.0)
+    self_collision: bool = True
+    radius: float = Field(default=0.0, ge=0.0)
+    table: float | None = None
+    inside: BoxTable | None = None
+    wall: tuple[WallTable, ...] = ()
+    obstacle: tuple[ObstacleTable, ...] = ()
+    sphere: tuple[SphereTable, ...] = ()
+
+    def planes(self) -> Iterator[HalfSpace]:
+        if self.table is not None:
+            yield HalfSpace(np.array([0.0, 0.0, 1.0]), self.table, "table")
+        if self.inside is not None:
+            yield from inside_box(self.inside.lower, self.inside.upper)
+        for wall in self.wall:
+            yield HalfSpace(np.array(wall.normal), wall.offset, wall.name)
+
+
+class LimitsTable(_Table):
+    """The whole file."""
+
+    first: tuple[float, ...] | None = None
+    last: tuple[float, ...] | None = None
+    margin: float = Field(default=0.0, ge=0.0, lt=0.5)
+    bandwidth: float | None = None
+    all: JointTable = Field(default_factory=JointTable)
+    joint: dict[str, JointTable] = Field(default_factory=dict)
+    space: SpaceTable | None = None
+
+
+def read_limits(path: str | Path, robot: Robot) -> Limits:
+    """The robot's limits with those of a file over them; errors name the file and what is wrong in it."""
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise DynidError(f"cannot read the limits {path}: {problem.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DynidError(f"{path} is not a TOML file: {problem}") from None
+    try:
+        return limits_of(LimitsTable.model_validate(values), robot)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise DynidError(f"{path}: there is no limit '{name}'") from None
+        raise DynidError(f"{path}: '{name}' is wrong: {first['msg'].lower()}") from None
+    except DynidError as problem:
+        raise type(problem)(f"{path}: {problem}") from None
+
+
+def limits_of(table: LimitsTable, robot: Robot) -> Limits:
+    """The robot's limits with those of a table over them."""
+    own = Limits.of(robot, margin=table.margin)
+    arrays = {name: getattr(own, name).copy() for name in ("lower", "upper", "velocity", "acceleration", "jerk",
+                                                           "torque")}
+    places: list[tuple[Any, JointTable]] = [(slice(None), table.all)]
+    places += [(_place(name, robot), joint) for name, joint in table.joint.items()]
+    for place, joint in places:
+        for name in ("velocity", "acceleration", "jerk", "torque"):
+            if getattr(joint, name) is not None:
+                arrays[name][place] = getattr(joint, name)
+        if joint.position is not None:
+            arrays["lower"][place], arrays["upper"][place] = joint.position
+    given = {} if table.bandwidth is None else {"bandwidth": table.bandwidth}
+    return Limits.of(robot, **arrays, start=table.first, end=table.last, space=space_of(table.space, robot), **given)
+
+
+def _place(name: str, robot: Robot) -> int:
+    if name in robot.joint_names:
+        return robot.joint_names.index(name)
+    if name.isdigit() and 1 <= int(name) <= robot.dof:
+        return int(name) - 1
+    raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}")
+
+
+def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
+    """Where bodies may be; without a table, only that a robot with collision shapes does not touch itself."""
+    shapes = any(body.shapes for body in robot.bodies)
+    if table is None:
+        return Workspace.of(robot) if shapes else None
+    spheres = []
+    for ball in table.sphere:
+        if ball.link not in robot.body_names:
+            raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}")
+        spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
+    return Workspace.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
+                        spheres=spheres, radius=table.radius, margin=table.margin,
+                        # A skeleton without thickness never touches itself, and says nothing.
+                        self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
+
+
+def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
+    """What about space was not looked at, in sentences."""
+    space = limits.space
+    if space is None:
+        return ("self-collision was not looked at: the robot's file has no collision shapes that can be used; give a "
+                "[space] with radius or spheres",)
+    notes = []
+    bare = [name for k, name in enumerate(robot.body_names) if all(capsule.body != k for capsule in space.capsules)]
+    if bare:
+        notes.append(f"no shape is known for {', '.join(bare)}, so nothing keeps {'it' if len(bare) == 1 else 'them'} "
+                     "from touching")
+    if space.skipped:
+        more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
+        notes.append(f"left out, because they touch in every posture: {'; '.join(space.skipped[:4])}{more}")
+    return tuple(notes)

@@ -1,0 +1,83 @@
+"""Limits: what a motion must stay inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation.limits.workspace import Workspace
+from dynid.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
+
+    start, end (dof,): first and last posture, or None. bandwidth: highest frequency of a Fourier motion, Hz.
+    space: where bodies may be, or None.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    torque: Array
+    names: tuple[str, ...]
+    start: Array | None = None
+    end: Array | None = None
+    bandwidth: float = np.inf
+    space: Workspace | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        for name in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
+            values = np.array(np.broadcast_to(np.asarray(getattr(self, name), dtype=float), (n,)))
+            if np.isnan(values).any():
+                j = int(np.argmax(np.isnan(values)))
+                raise DynidError(f"the {name} limit of joint '{self.names[j]}' is not a number")
+            if name not in ("lower", "upper") and (values <= 0).any():
+                j = int(np.argmax(values <= 0))
+                raise DynidError(f"the {name} limit of joint '{self.names[j]}' must be above zero, got {values[j]:g}")
+            object.__setattr__(self, name, values)
+        if (self.lower >= self.upper).any():
+            j = int(np.argmax(self.lower >= self.upper))
+            raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; "
+                             "its lower limit must be below its upper one")
+        if not self.bandwidth > 0:
+            raise DynidError(f"the bandwidth must be above zero, got {self.bandwidth:g} Hz")
+        for name in ("start", "end"):
+            posture = getattr(self, name)
+            if posture is None:
+                continue
+            posture = np.array(posture, dtype=float)
+            if posture.shape != (n,) or not np.isfinite(posture).all():
+                raise DynidError(f"the {name} posture must be {n} finite numbers, got shape {posture.shape}")
+            outside = (posture < self.lower) | (posture > self.upper)
+            if outside.any():
+                j = int(np.argmax(outside))
+                raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its "
+                                 f"limits {self.lower[j]:g} to {self.upper[j]:g}")
+            object.__setattr__(self, name, posture)
+
+    @staticmethod
+    def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
+        """The robot's own limits, or others by name; margin: share of the range kept free at each end."""
+        lower, upper = robot.limit("lower"), robot.limit("upper")
+        kept = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
+        own: dict[str, Any] = {
+            "lower": lower + kept, "upper": upper - kept, "velocity": robot.limit("velocity"),
+            "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
+            "torque": robot.limit("effort"), "names": robot.joint_names}
+        unknown = [name for name in given if name not in Limits.__dataclass_fields__]
+        if unknown:
+            raise DynidError(f"there is no limit '{unknown[0]}'; there are {', '.join(Limits.__dataclass_fields__)}")
+        return Limits(**(own | given))
+
+    @property
+    def dof(self) -> int:
+        return len(self.names)

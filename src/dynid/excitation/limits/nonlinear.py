@@ -1,0 +1,104 @@
+"""Limits that are not linear in a motion's coefficients: torques and space, as numbers that must not be above zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.excitation.information import Information
+from dynid.excitation.limits.workspace import Workspace
+from dynid.excitation.sensitivity import sensitivity
+
+OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
+
+
+class NonlinearLimit(Protocol):
+    """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row.
+
+    refinement: how many times more samples than the criterion it needs. tightened(excess): the same, stricter.
+    """
+
+    @property
+    def refinement(self) -> int: ...
+
+    def tightened(self, excess: float) -> NonlinearLimit: ...
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array: ...
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array: ...
+
+    def describe(self, column: int) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLimit:
+    """|tau_j| / limit_j - 1, both directions, of a model with base values beta.
+
+    margin: share of each limit kept free.
+    """
+
+    information: Information
+    beta: Array
+    limit: Array
+    names: tuple[str, ...]
+    margin: float = 0.0
+    refinement = 1
+
+    def tightened(self, excess: float) -> TorqueLimit:
+        return replace(self, margin=min(self.margin + excess, 0.5))
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array:
+        share = self.torques(q, dq, ddq) / self.limit
+        return np.hstack([share, -share]) - 1.0 + self.margin
+
+    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(m, dof), N m."""
+        layout = self.information.layout
+        entries = self.information.entries(q, dq, ddq)
+        return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1]
+                         for j, columns in enumerate(layout.columns)], axis=1)
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
+        layout, n = self.information.layout, q.shape[1]
+        out = np.zeros((len(q), 3, n))
+        for j in range(n):
+            rows = np.flatnonzero(columns % n == j)
+            if not len(rows):
+                continue
+            weights = np.zeros((layout.rows, len(rows)))
+            sign = np.where(columns[rows] < n, 1.0, -1.0) / self.limit[j]
+            own = layout.joint(j)
+            weights[own.start:own.stop - 1] = np.outer(self.beta[layout.columns[j]], sign)
+            q_, dq_, ddq_ = (np.ascontiguousarray(x[rows]) for x in (q, dq, ddq))
+            out[rows] = np.swapaxes(sensitivity(layout, self.information.places, q_, dq_, ddq_, weights), 0, 1)
+        return out
+
+    def describe(self, column: int) -> str:
+        j = column % len(self.names)
+        return f"the torque limit {self.limit[j]:g} of joint '{self.names[j]}'"
+
+
+@dataclass(frozen=True, eq=False)
+class WorkspaceLimit:
+    """Minus the metres left of every contact, in units of OVERLAP. margin: in the same units, kept free."""
+
+    space: Workspace
+    margin: float = 0.02
+    refinement = 3  # bodies move far between two samples of a slow criterion
+
+    def tightened(self, excess: float) -> WorkspaceLimit:
+        return replace(self, margin=min(self.margin + excess, 1.0))
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return self.margin - self.space.slack(q) / OVERLAP
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
+        out = np.zeros((len(q), 3, q.shape[1]))
+        out[:, 0] = -self.space.gradient(q, columns) / OVERLAP
+        return out
+
+    def describe(self, column: int) -> str:
+        return self.space.names[column]

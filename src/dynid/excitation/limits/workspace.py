@@ -1,0 +1,159 @@
+"""Workspace: where the bodies of a robot may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.dynamics import kernels
+from dynid.dynamics.tree import tree_of
+from dynid.errors import DynidError
+from dynid.excitation.limits.capsules import Capsule, capsule_around, distances_kernel, skeleton
+from dynid.excitation.limits.half_space import HalfSpace
+from dynid.robot import BASE, Robot
+
+_PROBES = 200  # random postures that tell which contacts are always there
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """Capsules of a robot, and which of them must stay away from which, and inside which half-spaces.
+
+    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs that must hold. margin: metres to
+    keep free. skipped: contacts left out because they hold in every posture, in words.
+    """
+
+    robot: Robot
+    capsules: tuple[Capsule, ...]
+    planes: tuple[HalfSpace, ...]
+    pairs: Ints
+    sides: Ints
+    margin: float = 0.0
+    skipped: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
+           spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
+           margin: float = 0.0) -> Workspace:
+        """From the robot's collision geometry, or `spheres` (capsules on its bodies) instead of it.
+
+        A robot with neither is a skeleton of capsules of `radius`. obstacles: capsules on the base. Contacts between
+        neighbours, and those that hold in each of 200 random postures, are left out and named in `skipped`.
+        """
+        shapes = ((i, shape) for i, body in enumerate(robot.bodies) for shape in body.shapes)
+        own = tuple(spheres) or tuple(capsule_around(shape, i) for i, shape in shapes) or skeleton(robot, radius)
+        for capsule in (*own, *obstacles):
+            if not BASE <= capsule.body < robot.dof:
+                raise DynidError(f"capsule '{capsule.name}' is on body {capsule.body}, robot '{robot.name}' has bodies "
+                                 f"0 to {robot.dof - 1} and the base, {BASE}")
+        capsules, walls = (*own, *obstacles), tuple(planes)
+        pairs = []
+        for p, q in combinations(range(len(capsules)), 2):
+            a, b = capsules[p].body, capsules[q].body
+            obstacle = q >= len(own)  # which has no neighbours
+            if a != b and (obstacle or (self_collision and not _neighbours(a, b, robot.parents))):
+                pairs.append((p, q))
+        sides = [(w, p) for w in range(len(walls)) for p, capsule in enumerate(own) if capsule.body != BASE]
+        every = Workspace(robot, capsules, walls, np.array(pairs, dtype=np.int64).reshape(-1, 2),
+                          np.array(sides, dtype=np.int64).reshape(-1, 2), margin)
+        return every._without_permanent_contacts()
+
+    def _without_permanent_contacts(self) -> Workspace:
+        """The same without contacts that hold in every random posture: a motion cannot avoid them."""
+        rng = np.random.default_rng(0)
+        low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
+        high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)
+        touch = np.asarray((self.slack(rng.uniform(low, high, (_PROBES, self.robot.dof))) < 0).all(axis=0))
+        count = len(self.pairs)
+        names = self.names
+        return replace(self, pairs=self.pairs[~touch[:count]], sides=self.sides[~touch[count:]],
+                       skipped=tuple(name for name, always in zip(names, touch, strict=True) if always))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each column of `slack` says, in words."""
+        return (*(f"{self.capsules[p].name} against {self.capsules[q].name}" for p, q in self.pairs),
+                *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p in self.sides))
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Ints, Array]:
+        ends = np.array([[c.a, c.b] for c in self.capsules]).reshape(-1, 2, 3)
+        return (ends, np.array([c.body for c in self.capsules], dtype=np.int64),
+                np.array([c.radius for c in self.capsules], dtype=float))
+
+    def ends(self, q: Array) -> tuple[Array, Array]:
+        """Ends of all capsules (m, C, 2, 3) and joint axes (m, dof, 6) in the base frame at q (m, dof)."""
+        q = np.ascontiguousarray(q)
+        local, body, _ = self._arrays
+        poses, axes = np.empty((len(q), self.robot.dof, 3, 4)), np.empty((len(q), self.robot.dof, 6))
+        kernels.kinematics_kernel(*tree_of(self.robot), q, poses, axes, 0, len(q))
+        out = np.empty((len(q), len(local), 2, 3))
+        moving = body != BASE
+        frames = poses[:, body[moving]]
+        out[:, moving] = np.einsum("mcij,ckj->mcki", frames[..., :3], local[moving]) + frames[:, :, None, :, 3]
+        out[:, ~moving] = local[~moving]
+        return out, axes
+
+    def slack(self, q: Array) -> Array:
+        """Metres left (m, pairs + sides) at q (m, dof): below zero is a violation."""
+        return self.slack_of_ends(self.ends(q)[0])[0]
+
+    def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:
+        """Metres left (m, pairs + sides) at ends (m, C, 2, 3), and the closest place on both segments (m, pairs, 2)."""
+        radii = self._arrays[2]
+        gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
+        distances_kernel(ends, self.pairs, radii, gap, where)
+        if not len(self.sides):
+            return gap - self.margin, where
+        normals = np.array([self.planes[w].normal for w, _ in self.sides])
+        offsets = np.array([self.planes[w].offset for w, _ in self.sides])
+        chosen = self.sides[:, 1]
+        height = np.einsum("mckx,cx->mck", ends[:, chosen], normals).min(axis=2) - offsets - radii[chosen]
+        return np.hstack([gap, height]) - self.margin, where
+
+    def gradient(self, q: Array, columns: Ints) -> Array:
+        """Derivative (m, dof) by q (m, dof) of one column of `slack` in each row."""
+        ends, axes = self.ends(q)
+        _, where = self.slack_of_ends(ends)
+        _, body, _ = self._arrays
+        rows, count = np.arange(len(q)), len(self.pairs)
+        touching = columns < count
+        p, r = np.zeros(len(q), dtype=np.int64), np.zeros(len(q), dtype=np.int64)
+        x, y, normal = np.zeros((3, len(q), 3))
+        if touching.any():
+            k, pair = rows[touching], self.pairs[columns[touching]]
+            p[k], r[k] = pair[:, 0], pair[:, 1]
+            share = where[k, columns[touching]]
+            one, two = ends[k, p[k]], ends[k, r[k]]
+            x[k] = one[:, 0] + share[:, :1] * (one[:, 1] - one[:, 0])
+            y[k] = two[:, 0] + share[:, 1:] * (two[:, 1] - two[:, 0])
+            apart = x[k] - y[k]
+            size = np.linalg.norm(apart, axis=1, keepdims=True)
+            # Where the segments cross, push along the line between their middles.
+            apart = np.where(size < 1e-9, one.mean(axis=1) - two.mean(axis=1), apart)
+            normal[k] = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+        if not touching.all():
+            k, side = rows[~touching], self.sides[columns[~touching] - count]
+            normal[k] = np.array([self.planes[w].normal for w in side[:, 0]])
+            p[k] = side[:, 1]
+            ends_p = ends[k, p[k]]
+            lower = np.argmin(np.einsum("mkx,mx->mk", ends_p, normal[k]), axis=1)
+            x[k] = ends_p[np.arange(len(k)), lower]
+        out = self._speeds(axes, x, normal, body[p])
+        out[touching] -= self._speeds(axes[touching], y[touching], normal[touching], body[r[touching]])
+        return out
+
+    def _speeds(self, axes: Array, points: Array, normals: Array, bodies: Ints) -> Array:
+        """Speed (m, dof) along a normal of a point on a body, a row each, for unit speed of each joint."""
+        speed = axes[:, :, 3:] + np.cross(axes[:, :, :3], points[:, None])
+        carried = self.robot.supports[:, bodies].T & (bodies != BASE)[:, None]
+        return np.where(carried, np.einsum("mjx,mx->mj", speed, normals), 0.0)
+
+
+def _neighbours(a: int, b: int, parent: Array) -> bool:
+    return (a != BASE and parent[a] == b) or (b != BASE and parent[b] == a)

@@ -1,0 +1,146 @@
+"""Criteria of optimality: one number of the information matrix A = sum_j w_j^2 Y_j' Y_j on the base columns.
+
+A criterion takes A on scaled columns (base, base) and gives its value and its slope S = d value / d A, a symmetric
+matrix. Lower is better for all of them. Those that look at the worst eigenvalue or parameter alone are not smooth, so
+each also has a smooth approximation of some order p, which tends to it from above as p grows; for order 1 that of the
+condition number is the Frobenius condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+
+Value = tuple[float, Array]
+_ROUNDING = 1e-15  # eigenvalues below this share of the largest are rounding
+
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """Of A = vectors diag(values) vectors': values rising and kept above rounding, and their vectors."""
+
+    values: Array
+    vectors: Array
+
+    @staticmethod
+    def of(matrix: Array) -> Eigenvalues:
+        values, vectors = eigh(matrix, check_finite=False, driver="evd")
+        return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * _ROUNDING), vectors)
+
+    def function(self, values: Array) -> Array:
+        """The matrix with the same vectors and other values."""
+        return (self.vectors * values) @ self.vectors.T
+
+
+def _condition(s: Eigenvalues) -> Value:
+    """sigma_max / sigma_min (Ardiani, eq. 1.36)."""
+    low, high = s.values[0], s.values[-1]
+    value = float(np.sqrt(high / low))
+    u, v = s.vectors[:, 0], s.vectors[:, -1]
+    return value, 0.5 * value * (np.outer(v, v) / high - np.outer(u, u) / low)
+
+
+def _smooth_condition(s: Eigenvalues, p: float) -> Value:
+    """(tr A^p tr A^-p)^(1/2p): Frobenius for p = 1 (Ardiani, eq. 1.38), the condition number for p -> infinity."""
+    up, down = (s.values / s.values[-1]) ** p, (s.values[0] / s.values) ** p
+    value = float(np.sqrt(s.values[-1] / s.values[0]) * (up.sum() * down.sum()) ** (0.5 / p))
+    return value, s.function(0.5 * value * (up / up.sum() - down / down.sum()) / s.values)
+
+
+def _inverse_smallest(s: Eigenvalues) -> Value:
+    """1 / sigma_min."""
+    low, u = s.values[0], s.vectors[:, 0]
+    return float(low ** -0.5), -0.5 * low ** -1.5 * np.outer(u, u)
+
+
+def _smooth_inverse_smallest(s: Eigenvalues, p: float) -> Value:
+    """(tr A^-p)^(1/2p)."""
+    down = (s.values[0] / s.values) ** p
+    value = float(s.values[0] ** -0.5 * down.sum() ** (0.5 / p))
+    return value, s.function(-0.5 * value * down / down.sum() / s.values)
+
+
+def _determinant(s: Eigenvalues) -> Value:
+    """D-optimality: -log det A / base, twice the mean log of the ellipsoid's axes."""
+    return -float(np.log(s.values).mean()), s.function(-1.0 / s.values / len(s.values))
+
+
+def _variances(s: Eigenvalues) -> Value:
+    """A-optimality: root of the mean variance of the scaled parameters, sqrt(tr A^-1 / base)."""
+    value = float(np.sqrt((1.0 / s.values).mean()))
+    return value, s.function(-0.5 / value * s.values ** -2 / len(s.values))
+
+
+def _largest(s: Eigenvalues) -> Value:
+    """The largest deviation among the scaled parameters, sqrt(max diag A^-1)."""
+    inverse = s.function(1.0 / s.values)
+    worst = int(np.argmax(np.diag(inverse)))
+    value = float(np.sqrt(inverse[worst, worst]))
+    return value, -0.5 / value * np.outer(inverse[worst], inverse[worst])
+
+
+def _smooth_largest(s: Eigenvalues, p: float) -> Value:
+    """(sum variance^p)^(1/2p)."""
+    inverse = s.function(1.0 / s.values)
+    variance = np.diag(inverse)
+    share = (variance / variance.max()) ** p
+    value = float(np.sqrt(variance.max()) * share.sum() ** (0.5 / p))
+    return value, -0.5 * value * (inverse * (share / share.sum() / variance)) @ inverse
+
+
+def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
+    """Mean of log(A_ii) minus D-optimality: zero exactly when all columns are orthogonal (Jin and Gans, 2015)."""
+    diagonal = np.maximum(np.diag(matrix), 1e-300)
+    value = float(np.log(diagonal).mean() - np.log(s.values).mean())
+    return value, (np.diag(1.0 / diagonal) - s.function(1.0 / s.values)) / len(diagonal)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A criterion by name. weight: of 1/sigma_min in 'condition+' (k_1 of Ardiani, eq. 1.37)."""
+
+    name: str = "condition"
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in CRITERIA:
+            raise DynidError(f"there is no criterion '{self.name}'; there are {', '.join(CRITERIA)}")
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether it is a logarithm already, so that a search may add to it rather than multiply it."""
+        return self.name in ("d", "hadamard")
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether it looks at the worst direction alone, so that a smooth approximation helps the search."""
+        return self.name in ("condition", "condition+", "largest")
+
+    def __call__(self, matrix: Array, order: float | None = None) -> Value:
+        """Value and slope at A (base, base); order: of the smooth approximation, None for the criterion itself."""
+        s = Eigenvalues.of(matrix)
+        if self.name == "hadamard":
+            return _hadamard(matrix, s)
+        if self.name == "condition+":
+            parts = ((_condition(s), _inverse_smallest(s)) if order is None
+                     else (_smooth_condition(s, order), _smooth_inverse_smallest(s, order)))
+            return parts[0][0] + self.weight * parts[1][0], parts[0][1] + self.weight * parts[1][1]
+        exact, smooth = CRITERIA[self.name]
+        return exact(s) if order is None or smooth is None else smooth(s, order)
+
+
+CRITERIA: dict[str, tuple[Callable[[Eigenvalues], Value], Callable[[Eigenvalues, float], Value] | None]] = {
+    "condition": (_condition, _smooth_condition),
+    "condition+": (_condition, None),
+    "frobenius": (lambda s: _smooth_condition(s, 1.0), None),
+    "d": (_determinant, None),
+    "a": (_variances, None),
+    "largest": (_largest, _smooth_largest),
+    "hadamard": (_determinant, None),
+}

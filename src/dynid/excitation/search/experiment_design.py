@@ -1,0 +1,157 @@
+"""Experiment design: what is asked of a motion, put together once, so that any motion can be valued and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation.information import Information, magnitudes
+from dynid.excitation.limits.limit_check import LimitReport, check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import NonlinearLimit, TorqueLimit, WorkspaceLimit
+from dynid.excitation.search.criteria import Criterion
+from dynid.excitation.search.motion_problem import MotionProblem
+from dynid.excitation.search.options import Measurement, PriorKnowledge
+from dynid.excitation.sensitivity import smooth
+from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
+from dynid.excitation.trajectories.families import Family
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.model import LinearModel, Model, make_terms
+from dynid.regression import BaseParameters, base_parameters
+from dynid.robot import Robot
+
+_SAMPLES_A_WAVE = 40  # of the highest frequency
+_FEWEST, _MOST = 160, 500
+_SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentDesign:
+    """problem: what the search works on, with smooth signs. information: of the model as it is.
+
+    torque: the nominal model against the torque limits, if it is known; unchecked: what could not be looked at.
+    rate: of the log to come, Hz.
+    """
+
+    problem: MotionProblem
+    information: Information
+    torque: TorqueLimit | None
+    unchecked: tuple[str, ...]
+    rate: float
+
+    @property
+    def model(self) -> LinearModel:
+        return self.information.layout.model
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.information.layout.base
+
+    @property
+    def limits(self) -> Limits:
+        return self.problem.limits
+
+    def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
+        """q, dq, ddq of the log to come; the last instant is left out because it may be the first again."""
+        count = max(2, round(trajectory.duration * self.rate))
+        motion = trajectory.at(np.linspace(0.0, trajectory.duration, count, endpoint=False))
+        return motion.q, motion.dq, motion.ddq
+
+    def value(self, trajectory: Trajectory) -> float:
+        """The criterion itself, with hard signs and the samples of the log to come."""
+        matrix = self.information.matrix(self.information.entries(*self.samples(trajectory)))
+        return self.problem.criterion(matrix)[0]
+
+    def deviations(self, trajectory: Trajectory) -> Array:
+        """Expected deviation of every base parameter (base,)."""
+        return self.information.deviations(*self.samples(trajectory))
+
+    def condition(self, trajectory: Trajectory) -> float:
+        """Condition number of the unscaled, unweighted base regressor."""
+        plain = Information.of(self.model, self.base)
+        s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
+        return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+
+    def check(self, trajectory: Trajectory) -> LimitReport:
+        """Every limit on a grid at least ten times finer than the search's."""
+        points = max(10 * len(self.problem.t), 5000)
+        return check_limits(trajectory, self.limits, self.torque, points=points, unchecked=self.unchecked)
+
+
+def design_experiment(model: LinearModel | Robot, limits: Limits | None, family: Family, criterion: str | Criterion,
+                      measurement: Measurement, prior: PriorKnowledge) -> ExperimentDesign:
+    """What is asked of a motion; the arguments are those of `excite`."""
+    if isinstance(model, Robot):
+        model = Model(model, make_terms(model, defaults=True))
+    limits = _checked_limits(model, limits)
+    criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
+    base = base_parameters(model) if prior.base is None else prior.base
+    scale = prior.scale
+    if isinstance(scale, str) or (scale is None and criterion.name in ("a", "largest")):
+        scale = magnitudes(base, model.robot if isinstance(model, Model) else None)
+    torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
+    information = Information.of(model, base, noise=measurement.noise, scale=scale, known=prior.regression)
+    problem = _problem(family, information, criterion, limits, torque)
+    return ExperimentDesign(problem, information, torque, unchecked, measurement.rate)
+
+
+def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
+    """The limits, the robot's own where none are given; each joint's motion must be bounded by some."""
+    if limits is None:
+        if not isinstance(model, Model):
+            raise DynidError("a model without a robot has no limits of its own; give some, e.g. Limits(...)")
+        limits = Limits.of(model.robot)
+    if limits.dof != model.dof:
+        raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
+    for j, name in enumerate(limits.names):
+        if not (np.isfinite(limits.upper[j] - limits.lower[j]) or np.isfinite(limits.velocity[j])
+                or np.isfinite(limits.acceleration[j])):
+            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration: nothing "
+                             "bounds its motion, so give one of them")
+    return limits
+
+
+def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
+                  nominal: ArrayLike | None) -> tuple[TorqueLimit | None, tuple[str, ...]]:
+    """The nominal model against the torque limits, and what about it cannot be checked."""
+    if not np.isfinite(limits.torque).any():
+        return None, ()
+    notes: tuple[str, ...] = ()
+    if nominal is None:
+        values = [p.nominal for p in model.parameters]
+        bodies = [p.nominal is None for p in model.parameters if p.body is not None]
+        if any(bodies) or all(v is None for v in values):
+            return None, ("torque limits were not checked: the robot's source gives no inertias; "
+                          "give nominal parameters to compute torques with",)
+        missing = [p.name for p in model.parameters if p.nominal is None]
+        if missing:
+            notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
+                     "whose values are not known",)
+        theta = np.array([0.0 if v is None else v for v in values])
+    else:
+        theta = model.parameters.vector(nominal)
+    return TorqueLimit(Information.of(model, base), base.reduce(theta), limits.torque, limits.names), notes
+
+
+def _problem(family: Family, information: Information, criterion: Criterion, limits: Limits,
+             torque: TorqueLimit | None) -> MotionProblem:
+    """What the search works on: signs of velocities are smooth, so that everything has a slope."""
+    t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, _FEWEST, _MOST)))
+    speed = limits.velocity[np.isfinite(limits.velocity)]
+    width = _SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03
+    model = smooth(information.layout.model, width)
+    nonlinear: list[NonlinearLimit] = []
+    if torque is not None:
+        nonlinear.append(replace(torque, information=_with_model(torque.information, model)))
+    if limits.space is not None and len(limits.space.names):
+        nonlinear.append(WorkspaceLimit(limits.space))
+    motions = ConstrainedFamily.of(family.below(limits.bandwidth), limits.dof, limits.start, limits.end)
+    return MotionProblem(motions, _with_model(information, model), criterion, limits, tuple(nonlinear), t)
+
+
+def _with_model(information: Information, model: LinearModel) -> Information:
+    return replace(information, layout=replace(information.layout, model=model))

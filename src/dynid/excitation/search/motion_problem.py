@@ -1,0 +1,178 @@
+"""The optimisation problem: which motion of a family is best inside all limits, as values, gradients and rows.
+
+Limits on position, velocity, acceleration and jerk are linear in the free coefficients; torques and workspace are not,
+and are linearised where a step is sought.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.excitation.information import Information
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.nonlinear import NonlinearLimit
+from dynid.excitation.search.criteria import Criterion
+from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
+
+_MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
+_NEAR = 0.5  # nonlinear limits closer than this share take part in a step
+_MOST_ROWS = 150  # of each nonlinear limit in one step; the worst ones decide
+
+
+@dataclass(frozen=True, eq=False)
+class MotionProblem:
+    """Which motion of a family is best. t (m,): the samples the criterion and the limits look at."""
+
+    family: ConstrainedFamily
+    information: Information
+    criterion: Criterion
+    limits: Limits
+    nonlinear: tuple[NonlinearLimit, ...]
+    t: Array
+
+    # -- the motion and its linear limits --------------------------------------------------------
+    @cached_property
+    def functions(self) -> Array:
+        """(4, m, k): what the free coefficients of a joint add to q, dq, ddq and jerk."""
+        return np.ascontiguousarray(self.family.family.functions(self.t) @ self.family.null)
+
+    @cached_property
+    def fixed_signals(self) -> Array:
+        """(4, m, dof): q, dq, ddq and jerk of the fixed coefficients."""
+        return self.family.family.functions(self.t) @ self.family.fixed.T
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper limits (4, dof) of q, dq, ddq, jerk, a little inside the real ones."""
+        limits = self.limits
+        span = limits.upper - limits.lower
+        margin = np.where(np.isfinite(span), 0.5 * _MARGIN * span, 0.0)
+        ends = [x for x in (limits.start, limits.end) if x is not None]  # a posture may stand right at a limit
+        low, high = np.min([limits.lower + margin, *ends], axis=0), np.max([limits.upper - margin, *ends], axis=0)
+        top = [(1.0 - _MARGIN) * x for x in (limits.velocity, limits.acceleration, limits.jerk)]
+        return np.stack([low, *(-x for x in top)]), np.stack([high, *top])
+
+    @cached_property
+    def limit_sizes(self) -> Array:
+        """(4, dof): half the span of each linear limit, 1 where there is none."""
+        low, high = self.bounds
+        with np.errstate(invalid="ignore"):
+            half = 0.5 * (high - low)
+        return np.where(np.isfinite(half), half, 1.0)
+
+    @cached_property
+    def unit(self) -> Array:
+        """(dof, k): how far each free coefficient may go by itself before it meets a limit; steps count in these."""
+        size = np.abs(self.functions).max(axis=1)  # (4, k)
+        low, high = self.bounds
+        with np.errstate(invalid="ignore", divide="ignore"):
+            reach = np.where(np.isfinite(high - low)[:, :, None], self.limit_sizes[:, :, None] / size[:, None, :],
+                             np.inf)
+        return np.where(np.isfinite(reach.min(axis=0)), reach.min(axis=0), 1.0)
+
+    def signals(self, z: Array) -> Array:
+        """q, dq, ddq, jerk (4, m, dof) at free coefficients z (dof, k)."""
+        return np.ascontiguousarray(self.fixed_signals + self.functions @ z.T)
+
+    def slack(self, signals: Array) -> tuple[Array, Array]:
+        """What is left (4, m, dof) up to the upper and down to the lower linear limits."""
+        low, high = self.bounds
+        return high[:, None] - signals, signals - low[:, None]
+
+    def excess(self, signals: Array) -> float:
+        """Largest overstepping of the linear limits as a share of them; zero or less is inside."""
+        low, high = self.bounds
+        over = np.maximum(signals - high[:, None], low[:, None] - signals) / self.limit_sizes[:, None]
+        return float(over.max())
+
+    def linear_rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
+        """Rows (r, dof k), in units of `unit`, of the linear limits at (signal, time, joint), scaled to the limit's
+        size, and what is left there (r,)."""
+        s, i, j = where.T
+        dof, k = self.unit.shape
+        rows = np.zeros((len(s), dof, k))
+        size = self.limit_sizes[s, j]
+        rows[np.arange(len(s)), j] = sign * self.functions[s, i] * self.unit[j] / size[:, None]
+        return rows.reshape(len(s), dof * k), np.maximum(left[s, i, j] / size, 0.0)
+
+    # -- what is minimised -----------------------------------------------------------------------
+    def _objective(self, value: float) -> float:
+        return value if self.criterion.logarithmic else float(np.log(value))
+
+    def value(self, z: Array, order: float | None = None) -> float:
+        """The logarithm of the criterion (the criterion itself where it is one already)."""
+        q, dq, ddq, _ = self.signals(z)
+        matrix = self.information.matrix(self.information.entries(q, dq, ddq))
+        return self._objective(self.criterion(matrix, order)[0])
+
+    def value_and_gradient(self, z: Array, order: float | None = None) -> tuple[float, Array]:
+        """The same, and its gradient (dof, k)."""
+        q, dq, ddq, _ = self.signals(z)
+        entries = self.information.entries(q, dq, ddq)
+        value, by_matrix = self.criterion(self.information.matrix(entries), order)
+        slope = self.information.slope(q, dq, ddq, entries, by_matrix)
+        gradient = sum(slope[k].T @ self.functions[k] for k in range(3))
+        return self._objective(value), np.asarray(gradient if self.criterion.logarithmic else gradient / value)
+
+    # -- torques and workspace -------------------------------------------------------------------
+    @cached_property
+    def _refined(self) -> dict[int, tuple[Array, Array]]:
+        """For each refinement that a nonlinear limit asks for: functions (4, m', k) and fixed signals (4, m', dof)."""
+        found = {}
+        for count in {limit.refinement for limit in self.nonlinear}:
+            grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
+            values = self.family.family.functions(grid)
+            found[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
+        return found
+
+    def _refined_signals(self, z: Array) -> list[Array]:
+        """q, dq, ddq (3, m', dof) on the grid of each nonlinear limit."""
+        grids = {count: np.ascontiguousarray(fixed[:3] + functions[:3] @ z.T)
+                 for count, (functions, fixed) in self._refined.items()}
+        return [grids[limit.refinement] for limit in self.nonlinear]
+
+    def nonlinear_values(self, z: Array) -> list[Array]:
+        """Values (m', K) of each nonlinear limit, above zero where it is overstepped."""
+        return [limit.values(q, dq, ddq)
+                for limit, (q, dq, ddq) in zip(self.nonlinear, self._refined_signals(z), strict=True)]
+
+    def nonlinear_excess(self, z: Array) -> float:
+        """Largest value of the nonlinear limits over a motion; zero or less is inside."""
+        return max((float(values.max(initial=-np.inf)) for values in self.nonlinear_values(z)), default=-np.inf)
+
+    def nonlinear_excess_at_rest(self, q: Array) -> Array:
+        """Largest value of the nonlinear limits (m,) in postures q (m, dof) without motion."""
+        zero = np.zeros_like(q)
+        values = [limit.values(q, zero, zero).max(axis=1, initial=-np.inf) for limit in self.nonlinear]
+        return np.max(values, axis=0) if values else np.full(len(q), -np.inf)
+
+    def nonlinear_rows(self, z: Array, values: list[Array]) -> tuple[Array, Array]:
+        """Rows (r, dof k) and present values (r,) of the nonlinear limits that are near or beyond; values: of
+        `nonlinear_values` at z."""
+        rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
+        for limit, signals, value in zip(self.nonlinear, self._refined_signals(z), values, strict=True):
+            i, column = np.nonzero(local_maxima(value[None])[0] & (value > -_NEAR))
+            if not len(i):
+                continue
+            if len(i) > _MOST_ROWS:
+                keep = np.argsort(-value[i, column])[:_MOST_ROWS]
+                i, column = i[keep], column[keep]
+            q, dq, ddq = (np.ascontiguousarray(x[i]) for x in signals)
+            slope = limit.gradient(q, dq, ddq, column)  # (r, 3, dof)
+            functions = self._refined[limit.refinement][0][:3, i]
+            rows.append(np.einsum("rsj,srk->rjk", slope, functions).reshape(len(i), -1))
+            now.append(value[i, column])
+        return np.vstack(rows), np.concatenate(now)
+
+
+def local_maxima(x: Array) -> Bools:
+    """Where (s, m, n) has a local maximum along its second axis."""
+    peak = np.ones(x.shape, dtype=bool)
+    rise = x[:, 1:] >= x[:, :-1]
+    peak[:, 1:] &= rise
+    peak[:, :-1] &= ~rise | (x[:, 1:] == x[:, :-1])
+    return peak

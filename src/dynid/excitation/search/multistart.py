@@ -1,0 +1,198 @@
+"""Many descents from different starts, side by side, until the time is over; the best motion inside all limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.excitation.limits.limit_check import LimitReport
+from dynid.excitation.search.experiment_design import ExperimentDesign
+from dynid.excitation.search.options import Search
+from dynid.excitation.search.sequential import descend
+from dynid.excitation.search.starts import Anchor, best_random_motion, random_motion, safe_posture
+from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
+from dynid.excitation.trajectories.families import Splines
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.threads import side_by_side, thread_count
+
+_AT_ONCE = 4  # starts of one round; fixed, so that the result does not depend on the number of threads
+_SHARES = (1.0, 0.999, 0.995, 0.99, 0.98, 0.96, 0.92, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)
+_LAST_ORDER = (64.0,)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A motion that respects everything: its free coefficients, trajectory, value and report, and its anchor."""
+
+    z: Array
+    trajectory: Trajectory
+    value: float
+    report: LimitReport
+    anchor: Anchor
+
+
+class MultiStart:
+    """The search of a design: its starts, the best motion so far, the clock."""
+
+    def __init__(self, design: ExperimentDesign, options: Search, began: float) -> None:
+        self.design, self.options, self.began = design, options, began
+        self.deadline = np.inf if options.budget is None else began + options.budget
+        self.history: list[tuple[float, float]] = []
+        self.starts, self.running, self.interrupted = 0, 0, False
+        self.over = threading.Event()
+        self.lock = threading.Lock()
+        self.found: dict[tuple[int, int], Candidate] = {}  # by round and start
+
+    def stop(self) -> bool:
+        return self.over.is_set() or time.monotonic() > self.deadline
+
+    def run(self) -> Candidate:
+        """Rounds of starts until the time is over; later rounds begin half their starts near the best so far."""
+        problem, rounds = self.design.problem, self.options.rounds
+        anchor = Anchor.of(problem, safe_posture(problem, self.options.seed))
+        number = 0
+        try:
+            while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
+                self._round(number, self.best, anchor)
+                number += 1
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.over.set()
+            while self.running:  # each stops after its present step, and hands over what it has
+                time.sleep(0.005)
+        best = self.best
+        if best is None:
+            raise KeyboardInterrupt if self.interrupted else self._not_possible(anchor)
+        return best
+
+    @property
+    def best(self) -> Candidate | None:
+        """The best motion so far; the earliest start where two are equal, whichever thread was first."""
+        with self.lock:
+            return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
+
+    def _round(self, number: int, near: Candidate | None, anchor: Anchor) -> None:
+        def one(k: int) -> None:
+            with self.lock:
+                self.running += 1
+            try:
+                self._follow(number, k, near if k % 2 == 0 else None, anchor)
+            finally:
+                with self.lock:
+                    self.running -= 1
+
+        side_by_side(one, range(_AT_ONCE), thread_count(self.options.threads))
+
+    def _follow(self, number: int, k: int, near: Candidate | None, anchor: Anchor) -> None:
+        """Start k of a round, followed to its end; near: a motion to begin beside."""
+        if self.stop() and (number, k) != (0, 0):
+            return
+        rng = np.random.default_rng([self.options.seed, number, k])
+        anchor, z = self._start((number, k) == (0, 0), near, anchor, rng)
+        last = feasible = z
+        for iterate in descend(anchor.problem, z, self.stop):
+            last = iterate.z
+            if iterate.violation <= 1e-3:
+                feasible = iterate.z
+        result = self._corrected(last, anchor)
+        if result is None and feasible is not last:
+            result = self._shrunk(feasible, anchor)
+        with self.lock:
+            self.starts += 1
+            if result is None:
+                return
+            self.found[number, k] = result
+            if not self.history or result.value < self.history[-1][1]:
+                self.history.append((time.monotonic() - self.began, result.value))
+                if self.options.progress is not None:
+                    self.options.progress(*self.history[-1])
+
+    def _start(self, first: bool, near: Candidate | None, anchor: Anchor,
+               rng: np.random.Generator) -> tuple[Anchor, Array]:
+        """Free coefficients (dof, k) to begin with, and their anchor; first: the very first start of the search."""
+        given = self.options.start if first else None
+        family = self.design.problem.family.family
+        if isinstance(family, Splines) and family.free_knots and not first:
+            anchor, given = self._other_knots(near, anchor, rng), near.trajectory if near is not None else None
+            near = None
+        if given is not None:
+            return anchor, _projected(given, anchor)
+        if near is None:
+            return anchor, best_random_motion(anchor, rng)
+        # Between two motions that respect the linear limits, all do.
+        share = rng.choice([0.1, 0.2, 0.35])
+        return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
+
+    def _other_knots(self, near: Candidate | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
+        """The same problem on other knots: any, or a little off those of the best so far."""
+        problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
+        limits, splines = problem.limits, problem.family.family
+        assert isinstance(splines, Splines)  # only these have knots
+        try:
+            motions = ConstrainedFamily.of(splines.with_random_knots(rng, share), limits.dof, limits.start, limits.end)
+            return Anchor.of(replace(problem, family=motions), anchor.posture)
+        except NotPossibleError:  # these knots leave no way between the given postures
+            return anchor
+
+    def _corrected(self, z: Array, anchor: Anchor) -> Candidate | None:
+        """As `_shrunk`, but what oversteps torque or workspace between the samples is searched again, more strictly."""
+        problem = anchor.problem
+        best = self._shrunk(z, anchor)
+        for _ in range(3):
+            report = self.design.check(problem.family.trajectory(z))
+            excess = max((u.excess for u in report.usages if u.kind in ("torque", "space")), default=0.0)
+            if not problem.nonlinear or excess <= 0:
+                break
+            stricter = tuple(limit.tightened(1.2 * excess + 0.002) for limit in problem.nonlinear)
+            problem = replace(problem, nonlinear=stricter)
+            for iterate in descend(problem, z, self.stop, _LAST_ORDER, 25):
+                z = iterate.z
+            again = self._shrunk(z, anchor)
+            if again is not None and (best is None or again.value < best.value):
+                best = again
+        return best
+
+    def _shrunk(self, z: Array, anchor: Anchor) -> Candidate | None:
+        """The motion drawn towards a gentle one until every limit holds on the dense grid; None if it never does."""
+        problem, family = anchor.problem, anchor.problem.family
+        centres = [anchor.gentlest]
+        if anchor.motion is None:
+            # Where the motion itself stands well is a better place to shrink to than anywhere else.
+            q = np.ascontiguousarray(problem.signals(z)[0])
+            middle = 0.5 * (q.min(axis=0) + q.max(axis=0))
+            posture = q[int(np.argmin(problem.nonlinear_excess_at_rest(q)))] if problem.nonlinear else middle
+            centres.insert(0, family.constant_motion(posture))
+        for centre in centres:
+            for share in _SHARES:
+                moved = centre + share * (z - centre)
+                trajectory = family.trajectory(moved)
+                report = self.design.check(trajectory)
+                if report.ok:
+                    return Candidate(moved, trajectory, self.design.value(trajectory), report, anchor)
+        return None
+
+    def _not_possible(self, anchor: Anchor) -> NotPossibleError:
+        trajectory = anchor.problem.family.trajectory(anchor.gentlest)
+        wrong = self.design.check(trajectory).violated
+        if wrong:
+            return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits, even the calmest one "
+                                    f"breaks one: {wrong[0]}; relax it, or change the postures or the duration")
+        return NotPossibleError("no exciting motion was found inside all limits in the time given; allow more time or "
+                                "relax the limits of torque and space")
+
+
+def _projected(given: Trajectory, anchor: Anchor) -> Array:
+    """Free coefficients (dof, k) of a given motion, drawn towards a gentle one until it respects the linear limits."""
+    problem, gentlest = anchor.problem, anchor.gentlest
+    functions = problem.family.family.functions(problem.t)[0]
+    z = problem.family.free(np.linalg.lstsq(functions, given.at(problem.t).q, rcond=None)[0].T)
+    for share in _SHARES:
+        moved = gentlest + share * (z - gentlest)
+        if problem.excess(problem.signals(moved)) <= 1e-9:
+            return moved
+    return gentlest

@@ -1,0 +1,64 @@
+"""What may be said about a search, about the log to come and about what is known before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.regression import BaseParameters, Regression
+
+Progress = Callable[[float, float], None]  # seconds so far, best value so far
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How long to search, and from where.
+
+    budget: seconds. rounds: of four starts each; with rounds and no budget the result depends on the seed alone.
+    start: a motion of the family to begin with. threads: all cores unless given. progress(seconds, best value).
+    """
+
+    budget: float | None = 30.0
+    rounds: int | None = None
+    seed: int = 0
+    start: Trajectory | None = None
+    threads: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is None and self.rounds is None:
+            raise DynidError("give a budget in seconds, a number of rounds, or both")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """The log to come. rate: Hz. noise: deviation of each joint's torque, N m (or N), one number or (dof,); 1 unless
+    given."""
+
+    rate: float = 100.0
+    noise: Array | float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rate > 0:
+            raise DynidError(f"the sampling rate must be above zero, got {self.rate}")
+
+
+@dataclass(frozen=True, eq=False)
+class PriorKnowledge:
+    """What is known before the motion runs.
+
+    regression: earlier logs, to which the motion shall add most. nominal: parameters for the torque limits (default:
+    the model's own, zero where unknown). scale (base,): magnitudes of the base parameters, 'prior' for those of the
+    nominal model; default 'prior' for the criteria 'a' and 'largest', none otherwise. base: found already.
+    """
+
+    regression: Regression | None = None
+    nominal: ArrayLike | None = None
+    scale: Literal["prior"] | Array | None = None
+    base: BaseParameters | None = None

@@ -1,0 +1,156 @@
+"""Small dense quadratic programmes, in threads: minimise g.x + x.H x / 2 with C x <= b.
+
+The dual method of Goldfarb and Idnani (1983): start at the unconstrained minimum, take in the most violated row, drop
+rows whose multiplier would turn negative. Sequential programmes need it thousands of times, so it must not hold the
+interpreter lock, and with few active rows it is several times faster than an interior point.
+
+With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
+triangular. Rows come and go by Givens rotations of K and R.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.tiles import OPTIONS
+
+
+@njit(**OPTIONS)
+def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
+             limit: int) -> tuple[Array, bool]:
+    """x (n,) and whether it is the solution; hessian (n, n) positive definite, rows (m, n), bounds (m,).
+
+    tolerance: how far rows of length one may be overstepped. limit: steps at most.
+    """
+    n, m = len(gradient), len(bounds)
+    K = _inverse_factor(hessian)
+    x = -((K @ gradient) @ K)
+    R = np.zeros((n + 1, n + 1))
+    active = np.empty(n + 1, dtype=np.int64)
+    multipliers = np.zeros(n + 1)
+    inside = np.zeros(m, dtype=np.bool_)
+    lengths = np.empty(m)
+    for i in range(m):
+        lengths[i] = max(np.sqrt(np.dot(rows[i], rows[i])), 1e-300)
+    q, steps = 0, 0
+    while True:
+        over = rows @ x - bounds
+        p = _most_violated(over, lengths, inside, tolerance)
+        if p < 0:
+            return x, True
+        multiplier, excess = 0.0, over[p]
+        while True:
+            steps += 1
+            if steps > limit:
+                return x, False
+            d = -(K @ rows[p])
+            r = _back_substituted(R, d, q)
+            steep = np.dot(d[q:], d[q:])
+            # The step to where an active row's multiplier is zero, and the step to where row p holds.
+            dual, leaving = _dual_step(multipliers, r, q)
+            primal = excess / steep if steep > 1e-14 * max(1e-300, np.dot(d, d)) and q < n else np.inf
+            t = min(dual, primal)
+            if t == np.inf:
+                return x, False  # the rows contradict each other
+            for i in range(q):
+                multipliers[i] -= t * r[i]
+            multiplier += t
+            if primal < np.inf:
+                x += t * (d[q:] @ K[q:])
+                excess -= t * steep
+            if primal <= dual:
+                _take_in(K, R, d, q)
+                active[q], multipliers[q], inside[p] = p, multiplier, True
+                q += 1
+                break
+            inside[active[leaving]] = False
+            _drop(K, R, active, multipliers, leaving, q)
+            q -= 1
+
+
+@njit(**OPTIONS)
+def _inverse_factor(hessian: Array) -> Array:
+    """L^-1 (n, n) of H = L L'."""
+    lower = np.linalg.cholesky(hessian)
+    K = np.zeros(hessian.shape)
+    for i in range(len(K)):
+        K[i, i] = 1.0
+        for k in range(i):
+            K[i] -= lower[i, k] * K[k]
+        K[i] /= lower[i, i]
+    return K
+
+
+@njit(**OPTIONS)
+def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float) -> int:
+    """The row that is overstepped most, by its length; -1 where none is beyond the tolerance."""
+    worst, p = tolerance, -1
+    for i in range(len(over)):
+        if not inside[i] and over[i] / lengths[i] > worst:
+            worst, p = over[i] / lengths[i], i
+    return p
+
+
+@njit(**OPTIONS)
+def _back_substituted(R: Array, d: Array, q: int) -> Array:
+    """r (q,) with R r = d[:q]."""
+    r = np.zeros(q)
+    for i in range(q - 1, -1, -1):
+        value = d[i]
+        for k in range(i + 1, q):
+            value -= R[i, k] * r[k]
+        r[i] = value / R[i, i]
+    return r
+
+
+@njit(**OPTIONS)
+def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
+    """How far the multipliers may go along -r before one is zero, and which; infinite and -1 where none ever is."""
+    step, leaving = np.inf, -1
+    for i in range(q):
+        if r[i] > 1e-14 and multipliers[i] / r[i] < step:
+            step, leaving = multipliers[i] / r[i], i
+    return step, leaving
+
+
+@njit(**OPTIONS)
+def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
+    """Make d = -K n' of a new row n zero below place q, and put it into R as column q."""
+    n = len(d)
+    for k in range(n - 1, q, -1):
+        c, s, size = _givens(d[k - 1], d[k])
+        d[k - 1], d[k] = size, 0.0
+        _rotate(K, k - 1, c, s, 0, n)
+    R[:q + 1, q] = d[:q + 1]
+
+
+@njit(**OPTIONS)
+def _drop(K: Array, R: Array, active: Ints, multipliers: Array, leaving: int, q: int) -> None:
+    """Take column `leaving` of q out of R, and make R triangular again."""
+    for k in range(leaving, q - 1):
+        active[k], multipliers[k] = active[k + 1], multipliers[k + 1]
+        R[:q, k] = R[:q, k + 1]
+    for k in range(leaving, q - 1):
+        c, s, _ = _givens(R[k, k], R[k + 1, k])
+        _rotate(R, k, c, s, k, q - 1)
+        _rotate(K, k, c, s, 0, len(K))
+
+
+@njit(**OPTIONS)
+def _givens(a: float, b: float) -> tuple[float, float, float]:
+    """Cosine and sine of the rotation that turns (a, b) into (size, 0), and size."""
+    size = np.hypot(a, b)
+    if size == 0.0:
+        return 1.0, 0.0, 0.0
+    return a / size, b / size, size
+
+
+@njit(**OPTIONS)
+def _rotate(matrix: Array, row: int, c: float, s: float, first: int, last: int) -> None:
+    """Turn rows `row` and `row` + 1 of a matrix in columns first..last - 1."""
+    for i in range(first, last):
+        upper, lower = matrix[row, i], matrix[row + 1, i]
+        matrix[row, i] = c * upper + s * lower
+        matrix[row + 1, i] = c * lower - s * upper

@@ -1,0 +1,203 @@
+"""Sequential quadratic programming on the free coefficients of a family of motions, with exact gradients.
+
+Every step keeps the linear limits exactly on the grid: rows near their limit go into the quadratic programme, and rows
+that its step would overstep are added until none is. Torques and workspace are linearised, with one elastic variable
+that costs more than it can gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.excitation.search.motion_problem import MotionProblem, local_maxima
+from dynid.excitation.search.quadratic_program import solve_qp
+
+_NEAR = 0.3  # rows closer to their limit than this share of it take part from the beginning
+_ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth approximation, one after the other
+_SMALL_GAIN = 2e-4  # relative gain a step; a few smaller ones in a row end an order
+_SMALL_STEPS = 5
+_STEPS = 150  # at most, for each order
+_SHORTEST = 1e-3  # share of a step that a line search tries last
+_SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # of the trust region, in units of the problem's unit
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A motion on the way: free coefficients z (dof, k), objective, its gradient (dof k,) in units of the problem's
+    unit, signals (4, m, dof), and values of the nonlinear limits, above zero where they are overstepped."""
+
+    z: Array
+    objective: float
+    gradient: Array
+    signals: Array
+    values: list[Array]
+
+    @staticmethod
+    def at(problem: MotionProblem, z: Array, values: list[Array], order: float | None) -> Iterate:
+        """values: of the nonlinear limits at z, which a line search has already."""
+        objective, gradient = problem.value_and_gradient(z, order)
+        return Iterate(z, objective, (gradient * problem.unit).ravel(), problem.signals(z), values)
+
+    @cached_property
+    def violation(self) -> float:
+        """How far the nonlinear limits are overstepped; 0: not."""
+        return _violation(self.values)
+
+
+def _violation(values: list[Array]) -> float:
+    return max([0.0, *(float(v.max(initial=0.0)) for v in values)])
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticModel:
+    """The objective near an iterate: its hessian (n, n) in units of the problem's unit, whether it has learnt nothing
+    yet, the trust radius, and the penalty on what oversteps nonlinear limits."""
+
+    hessian: Array
+    fresh: bool = True
+    radius: float = 0.2
+    penalty: float = 1.0
+
+    def scaled(self, at: Iterate) -> QuadraticModel:
+        """With a sensible size of a fresh hessian, and a penalty that outweighs what overstepping can gain."""
+        hessian, penalty = self.hessian, self.penalty
+        if self.fresh:
+            hessian = np.eye(len(at.gradient)) * max(float(np.abs(at.gradient).max()), 1e-6) / self.radius
+        if at.violation:
+            gain = 2.0 * float(np.abs(at.gradient).sum()) * self.radius
+            penalty = max(penalty, gain / max(at.violation, 0.05))
+        return replace(self, hessian=hessian, penalty=penalty)
+
+    def updated(self, step: Array, change: Array, whole: bool) -> QuadraticModel:
+        """With how the gradient changed over a step; whole: whether the full step was taken."""
+        radius = min(2.0 * self.radius, _LARGEST_RADIUS) if whole else max(0.5 * self.radius, _SMALLEST_RADIUS)
+        return replace(self, hessian=_bfgs(self.hessian, step, change, self.fresh), fresh=False, radius=radius)
+
+    def restarted(self) -> QuadraticModel:
+        """Without the curvature learnt so far, on a smaller trust region."""
+        return replace(self, fresh=True, radius=max(0.5 * self.radius, _SMALLEST_RADIUS))
+
+    def merit(self, objective: float, violation: float) -> float:
+        return objective + self.penalty * violation
+
+
+def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
+            orders: tuple[float, ...] = _ORDERS, steps: int = _STEPS) -> Iterator[Iterate]:
+    """Better and better motions from z on, until no step helps or stop() says so.
+
+    z must respect the linear limits. The objective is of the approximation of the present order, so it may rise between
+    orders.
+    """
+    model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
+    nonsmooth = problem.criterion.nonsmooth
+    for order in orders if nonsmooth else (None,):
+        at = Iterate.at(problem, z, values, order)
+        small = 0
+        for _ in range(steps if nonsmooth else 3 * steps):
+            if stop():
+                return
+            model = model.scaled(at)
+            try:
+                d = quadratic_step(problem, at, model)
+            except np.linalg.LinAlgError:  # the curvature learnt so far has lost its sense
+                if model.fresh:
+                    break
+                model = replace(model, fresh=True)
+                continue
+            slope = float(at.gradient @ d.ravel()) - model.penalty * at.violation
+            if slope > -1e-8:
+                break
+            share, values = _line_search(problem, at, d, order, slope, model)
+            if share < _SHORTEST:
+                if model.fresh:
+                    break
+                model = model.restarted()
+                continue
+            new = Iterate.at(problem, at.z + share * d * problem.unit, values, order)
+            gain = model.merit(at.objective, at.violation) - model.merit(new.objective, new.violation)
+            model = model.updated(share * d.ravel(), new.gradient - at.gradient, share == 1.0)
+            at, z = new, new.z
+            yield at
+            small = small + 1 if gain < _SMALL_GAIN else 0
+            if small >= _SMALL_STEPS:
+                break
+        values = at.values
+
+
+def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | None, slope: float,
+                 model: QuadraticModel) -> tuple[float, list[Array]]:
+    """The first share of a step d (dof, k), halved again and again, that lowers the merit enough (Armijo), below
+    _SHORTEST where none does; and the values of the nonlinear limits there."""
+    share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
+    while share >= _SHORTEST:
+        new = at.z + share * d * problem.unit
+        values = problem.nonlinear_values(new)
+        if model.merit(problem.value(new, order), _violation(values)) < merit + 1e-4 * share * slope:
+            break
+        share *= 0.5
+    return share, values
+
+
+def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> Array:
+    """The step (dof, k), in units of `unit`, of the quadratic programme; all linear limits hold after it."""
+    n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
+    up, down = problem.slack(at.signals)
+    size = problem.limit_sizes[:, None]
+    blocks = [problem.linear_rows(np.argwhere(local_maxima(-up) & (up < _NEAR * size)), up, 1.0),
+              problem.linear_rows(np.argwhere(local_maxima(-down) & (down < _NEAR * size)), down, -1.0)]
+    H, g, fixed, limit = _elastic_programme(problem, at, model)
+    d = np.zeros(shape)
+    for _ in range(5):
+        linear = np.vstack([rows for rows, _ in blocks])
+        rows = np.vstack([np.hstack([linear, np.zeros((len(linear), len(g) - n))]), fixed])
+        x, solved = solve_qp(H, g, rows, np.concatenate([*(b for _, b in blocks), limit]), 1e-9, 20 * len(g))
+        if not solved and not np.isfinite(x).all():
+            return np.zeros(shape)
+        d = (x[:n] * unit).reshape(shape)
+        move = problem.functions @ d.T
+        wrong = [(np.argwhere(local_maxima(over) & (over > 1e-7 * size)), left, sign)
+                 for over, left, sign in ((move - up, up, 1.0), (-move - down, down, -1.0))]
+        if not any(len(where) for where, _, _ in wrong):
+            break
+        blocks += [problem.linear_rows(where, left, sign) for where, left, sign in wrong]
+    move = problem.functions @ d.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = min(1.0, float(np.where(move > 1e-12, up / move, np.inf).min()),
+                    float(np.where(move < -1e-12, down / -move, np.inf).min()))
+    return d / problem.unit * max(share, 0.0)
+
+
+def _elastic_programme(problem: MotionProblem, at: Iterate,
+                       model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
+    """Hessian, gradient, rows and bounds of the programme without the linear limits: the trust region, and the
+    linearised nonlinear limits with one elastic variable where there are any."""
+    n = at.gradient.size
+    nonlinear, values = problem.nonlinear_rows(at.z, at.values)
+    elastic = int(len(values) > 0)
+    H, g = np.zeros((n + elastic, n + elastic)), np.zeros(n + elastic)
+    # A trace of the identity: rounding must not make it indefinite.
+    H[:n, :n], g[:n] = model.hessian + 1e-9 * np.trace(model.hessian) / n * np.eye(n), at.gradient
+    rows = [np.hstack([np.eye(n), np.zeros((n, elastic))]), np.hstack([-np.eye(n), np.zeros((n, elastic))])]
+    bounds = [np.full(2 * n, model.radius)]
+    if elastic:
+        H[n, n], g[n] = 1e-3 * model.penalty, model.penalty
+        rows += [np.hstack([nonlinear * problem.unit.ravel(), -np.ones((len(values), 1))]), -np.eye(n + 1)[n:]]
+        bounds += [-values, np.zeros(1)]
+    return H, g, np.vstack(rows), np.concatenate(bounds)
+
+
+def _bfgs(hessian: Array, s: Array, y: Array, first: bool) -> Array:
+    """BFGS with Powell's damping, so that it stays positive definite; the first step also sets its size."""
+    if first:
+        size = abs(float(s @ y)) / float(s @ s)
+        hessian = np.eye(len(s)) * max(size, 1e-6)
+    Hs = hessian @ s
+    sHs, sy = float(s @ Hs), float(s @ y)
+    mix = 1.0 if sy >= 0.2 * sHs else 0.8 * sHs / (sHs - sy)
+    y = mix * y + (1.0 - mix) * Hs
+    return hessian - np.outer(Hs, Hs) / sHs + np.outer(y, y) / float(s @ y)

@@ -1,0 +1,204 @@
+"""Where the search begins: random motions inside the limits, and postures that every limit allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.excitation.search.motion_problem import MotionProblem
+from dynid.excitation.search.quadratic_program import solve_qp
+
+_POSTURES = 400
+_DRAWS = 30
+_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
+_SIGNALS = ("position", "velocity", "acceleration", "jerk")
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """What starts are made from and shrunk to. posture (dof,): one that torque and workspace limits allow.
+
+    motion: free coefficients (dof, k) of a motion inside the linear limits where postures are given, else None.
+    """
+
+    problem: MotionProblem
+    posture: Array
+    motion: Array | None
+
+    @staticmethod
+    def of(problem: MotionProblem, posture: Array) -> Anchor:
+        """Raises NotPossibleError where no motion takes the joints from one given posture to the other."""
+        given = problem.limits.start is not None or problem.limits.end is not None
+        return Anchor(problem, posture, feasible_motion(problem) if given else None)
+
+    @property
+    def gentlest(self) -> Array:
+        """Free coefficients (dof, k) of a motion that hardly moves."""
+        return self.problem.family.constant_motion(self.posture) if self.motion is None else self.motion
+
+
+# -- postures ----------------------------------------------------------------------------------------
+def safe_posture(problem: MotionProblem, seed: int) -> Array:
+    """A posture (dof,) that torque and workspace limits allow, well inside; NotPossibleError names what is in the
+    way."""
+    limits = problem.limits
+    for what, posture in (("first", limits.start), ("last", limits.end)):
+        if posture is not None and problem.nonlinear_excess_at_rest(posture[None])[0] > 0:
+            text = _worst_limit(problem, posture)
+            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; choose another of either")
+    if limits.start is not None:
+        return limits.start
+    if limits.end is not None:
+        return limits.end
+    low, high = _drawing_range(limits.lower, limits.upper)
+    middle = 0.5 * (low + high)
+    if not problem.nonlinear:
+        return middle
+    rng = np.random.default_rng([seed, 1])
+    q = np.vstack([middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_POSTURES, limits.dof))])
+    value = problem.nonlinear_excess_at_rest(q)
+    for _ in range(40):  # around the best ones, closer and closer
+        if value.min() < -0.05:
+            break
+        best = q[np.argsort(value)[:10]]
+        spread = (high - low) * rng.choice([0.3, 0.1, 0.03, 0.01], (100, 1))
+        more = np.clip(np.repeat(best, 10, axis=0) + rng.normal(size=(100, limits.dof)) * spread, low, high)
+        q = np.vstack([best, more])
+        value = np.concatenate([np.sort(value)[:10], problem.nonlinear_excess_at_rest(more)])
+    k = int(np.argmin(value))
+    if value[k] > 0:
+        text = _worst_limit(problem, q[k])
+        raise NotPossibleError(f"no posture inside the joints' ranges was found that respects all limits of torque and "
+                               f"space; in the best one the trouble is {text}, so relax that limit or the ranges")
+    return np.asarray(q[k])
+
+
+def _drawing_range(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Ranges to draw postures from: half a turn either way where there is no limit."""
+    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * np.pi, -np.pi))
+    return low, np.where(np.isfinite(upper), upper, low + 2 * np.pi)
+
+
+def _worst_limit(problem: MotionProblem, posture: Array) -> str:
+    """Which of the nonlinear limits is overstepped most in a posture (dof,), in words."""
+    value, text, zero = -np.inf, "", np.zeros((1, len(posture)))
+    for limit in problem.nonlinear:
+        values = limit.values(posture[None], zero, zero)[0]
+        if len(values) and values.max() > value:
+            value, text = float(values.max()), limit.describe(int(np.argmax(values)))
+    return text
+
+
+# -- motions between given postures ------------------------------------------------------------------
+def feasible_motion(problem: MotionProblem) -> Array:
+    """Free coefficients z (dof, k) of a motion that respects the linear limits, for a family with given postures."""
+    z = np.zeros((problem.family.dof, problem.family.size))
+    for j in range(problem.family.dof):
+        found = _feasible_joint(problem, j, range(4))
+        if found is None:
+            raise NotPossibleError(_conflict(problem, j))
+        z[j] = found
+    return z
+
+
+def _feasible_joint(problem: MotionProblem, j: int, signals: Iterable[int]) -> Array | None:
+    """Free coefficients (k,) of one joint inside the limits of some of its signals; None where there are none."""
+    (low, high), k = problem.bounds, problem.family.size
+    rows, left = [np.zeros((1, k))], [np.zeros(1)]
+    for s in signals:
+        for sign, bound in ((1.0, high[s, j]), (-1.0, low[s, j])):
+            if np.isfinite(bound):
+                size = problem.limit_sizes[s, j]
+                rows.append(sign * problem.functions[s] * problem.unit[j] / size)
+                left.append((sign * bound - sign * problem.fixed_signals[s, :, j]) / size)
+    # A small margin, so that the step lengths to the limits are not zero from the beginning.
+    bounds = np.concatenate(left)
+    for margin in (1e-3, 0.0):
+        stricter = np.maximum(bounds - margin, np.minimum(bounds, 0.0))
+        x, solved = solve_qp(np.eye(k), np.zeros(k), np.vstack(rows), stricter, 1e-10, 2000)
+        if solved and (np.vstack(rows) @ x - bounds).max() < 1e-7:
+            return x * problem.unit[j]
+    return None
+
+
+def _conflict(problem: MotionProblem, j: int) -> str:
+    """Which limits of a joint exclude each other: the smallest set that does."""
+    limits, family = problem.limits, problem.family.family
+    sets = [one for size in range(1, 5) for one in combinations(range(4), size)]
+    excluding = next((one for one in sets if _feasible_joint(problem, j, one) is None), sets[-1])
+    values = (f"{limits.lower[j]:g} to {limits.upper[j]:g}", *(f"{x[j]:g}" for x in (
+        limits.velocity, limits.acceleration, limits.jerk)))
+    which = " and ".join(f"{_SIGNALS[s]} limit {values[s]}" for s in excluding)
+    ends = (("from", limits.start), ("to", limits.end))
+    way = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
+    return (f"no {family.kind} motion takes joint '{limits.names[j]}' {way} in {family.duration:g} s inside its "
+            f"{which}: allow more time, more coefficients or wider limits")
+
+
+# -- random motions ----------------------------------------------------------------------------------
+def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
+    """Free coefficients z (dof, k) of a random motion inside the linear limits, and inside the others where that was
+    easy."""
+    problem, family = anchor.problem, anchor.problem.family
+    z = rng.normal(size=(family.dof, family.size)) * problem.unit
+    # Some draws prefer slow and wide motions, which uniform ones hardly ever are.
+    z = (z @ family.null.T * family.family.frequencies ** -rng.choice([0.0, 0.5, 1.0, 1.5])) @ family.null
+    gentlest = anchor.gentlest
+    if anchor.motion is None:
+        z = _scaled_into_limits(problem, z, rng)
+    else:
+        reach = _reach(problem, anchor.motion, z)[:, None]
+        z = anchor.motion + reach * rng.uniform(0.3, 0.99, (family.dof, 1)) * z
+    if not problem.nonlinear:
+        return z
+    tries = [gentlest + share * (z - gentlest) for share in _SHARES]
+    values = []
+    for one in tries:
+        values.append(problem.nonlinear_excess(one))
+        if values[-1] <= 0:
+            return one
+    return tries[int(np.argmin(values))]
+
+
+def _scaled_into_limits(problem: MotionProblem, z: Array, rng: np.random.Generator) -> Array:
+    """z (dof, k) scaled joint by joint to 70 to 99 % of what the linear limits allow, and moved anywhere in the
+    range."""
+    family, (low, high) = problem.family, problem.bounds
+    one = family.constant_motion(np.ones(family.dof))
+    moved = problem.functions @ z.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.min([np.where(np.isfinite(high[s]), high[s] / np.abs(moved[s]).max(axis=0), np.inf)
+                        for s in range(1, 4)], axis=0)
+        share = np.minimum(share, (high[0] - low[0]) / np.ptp(moved[0], axis=0))
+    share = np.where(np.isfinite(share), share, 1.0) * rng.uniform(0.7, 0.99, family.dof)
+    z = z * share[:, None]
+    moved = problem.functions[0] @ z.T
+    first, last = _drawing_range(low[0], high[0])
+    lowest = first - moved.min(axis=0)
+    return z + one * rng.uniform(lowest, np.maximum(last - moved.max(axis=0), lowest))[:, None]
+
+
+def _reach(problem: MotionProblem, z: Array, d: Array) -> Array:
+    """How far (dof,) each joint may go from z along d inside its linear limits."""
+    up, down = problem.slack(problem.signals(z))
+    move = problem.functions @ d.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        upward = np.where(move > 1e-12, up / move, np.inf).min(axis=(0, 1))
+        downward = np.where(move < -1e-12, down / -move, np.inf).min(axis=(0, 1))
+    return np.clip(np.minimum(upward, downward), 0.0, 10.0)
+
+
+def best_random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
+    """Free coefficients (dof, k) of the best of several random motions."""
+    problem = anchor.problem
+    found: list[tuple[float, int, Array]] = []
+    for _ in range(_DRAWS if not problem.nonlinear else _DRAWS // 3):
+        z = random_motion(anchor, rng)
+        excess = max(0.0, problem.nonlinear_excess(z))
+        found.append((problem.value(z, 2.0) + 10.0 * excess, len(found), z))
+    return min(found)[2]

@@ -1,0 +1,247 @@
+"""Families of motions q(t) = functions(t) c that are linear in their coefficients c (dof, K)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excitation.trajectories.fourier import FourierQuintic, FourierSeries, fourier_functions
+from dynid.excitation.trajectories.polynomial import power_functions
+from dynid.excitation.trajectories.spline import BSpline, spline_functions
+from dynid.excitation.trajectories.trajectory import Trajectory
+
+_DEGREE = 5  # of the B-splines: the jerk is smooth
+
+
+class Family(Protocol):
+    """What a search needs of a family; its options are the fields of the class."""
+
+    @property
+    def kind(self) -> str:
+        """The name by which files and commands know it."""
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+
+    @property
+    def rest(self) -> bool:
+        """Whether velocity and acceleration are zero at both ends."""
+
+    @property
+    def constant(self) -> Array:
+        """Coefficients (K,) of the motion q = 1."""
+
+    @property
+    def frequencies(self) -> Array:
+        """How fast each function swings (K,), 1 for the slowest."""
+
+    @property
+    def waves(self) -> float:
+        """How many waves of the highest frequency fit into the duration; the samples of a search follow it."""
+
+    def functions(self, t: ArrayLike) -> Array:
+        """The functions (4, m, K) at times t (m,), with three derivatives."""
+
+    def trajectory(self, coefficients: Array) -> Trajectory:
+        """The member with coefficients (dof, K)."""
+
+    def below(self, bandwidth: float) -> Family:
+        """The members without frequencies above `bandwidth` (Hz)."""
+
+
+def _check_duration(duration: float) -> None:
+    if not (duration > 0 and np.isfinite(duration)):
+        raise DynidError(f"a motion needs a duration above zero, got {duration}")
+
+
+def _unlimited(family: Family, bandwidth: float) -> Family:
+    """The family itself where the bandwidth is infinite; a family with all frequencies cannot keep another."""
+    if np.isfinite(bandwidth):
+        raise DynidError(f"a bandwidth of {bandwidth:g} Hz can only be kept by the family 'fourier', "
+                         f"got '{family.kind}'")
+    return family
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """Fourier series (Ardiani, eq. 1.39). duration, period: s (period: the duration unless given).
+
+    rest: velocity and acceleration zero at both ends.
+    """
+
+    duration: float = 20.0
+    harmonics: int = 5
+    period: float | None = None
+    rest: bool = True
+    kind = "fourier"
+
+    def __post_init__(self) -> None:
+        _check_duration(self.duration)
+        if self.harmonics < 1:
+            raise DynidError(f"a Fourier series needs at least one harmonic, got {self.harmonics}")
+        if self.period is not None and not self.period > 0:
+            raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s")
+
+    @property
+    def one_period(self) -> float:
+        return self.duration if self.period is None else float(self.period)
+
+    @property
+    def constant(self) -> Array:
+        return np.eye(2 * self.harmonics + 1)[-1]
+
+    @property
+    def frequencies(self) -> Array:
+        return np.append(np.tile(np.arange(1.0, self.harmonics + 1.0), 2), 1.0)
+
+    @property
+    def waves(self) -> float:
+        return self.harmonics * (self.duration / self.one_period)
+
+    def functions(self, t: ArrayLike) -> Array:
+        return fourier_functions(t, self.harmonics, self.one_period)
+
+    def trajectory(self, coefficients: Array) -> FourierSeries:
+        n = self.harmonics
+        return FourierSeries(coefficients[:, :n], coefficients[:, n:2 * n], coefficients[:, 2 * n], self.one_period,
+                             self.duration / self.one_period)
+
+    def below(self, bandwidth: float) -> Fourier:
+        if not np.isfinite(bandwidth):
+            return self
+        most = int(np.floor(bandwidth * self.one_period + 1e-9))
+        if most < 1:
+            raise NotPossibleError(f"a bandwidth of {bandwidth:g} Hz leaves no harmonic of a period of "
+                                   f"{self.one_period:g} s: allow a longer period or a higher bandwidth")
+        return replace(self, harmonics=min(self.harmonics, most))
+
+
+@dataclass(frozen=True)
+class FourierPlusQuintic:
+    """Fourier series plus a quintic over the whole duration, which can end elsewhere than it began (Park, 2006).
+
+    duration, period: s (period: the duration unless given). rest: velocity and acceleration zero at both ends.
+    """
+
+    duration: float = 20.0
+    harmonics: int = 5
+    period: float | None = None
+    rest: bool = True
+    kind = "fourier+quintic"
+
+    def __post_init__(self) -> None:
+        Fourier(self.duration, self.harmonics, self.period)  # refuses what makes no series
+
+    @property
+    def series(self) -> Fourier:
+        return Fourier(self.duration, self.harmonics, self.period)
+
+    @property
+    def constant(self) -> Array:
+        # The quintic's constant is the series' own, so five powers are left.
+        return np.append(self.series.constant, np.zeros(5))
+
+    @property
+    def frequencies(self) -> Array:
+        return np.append(self.series.frequencies, np.ones(5))
+
+    @property
+    def waves(self) -> float:
+        return self.series.waves
+
+    def functions(self, t: ArrayLike) -> Array:
+        return np.concatenate([self.series.functions(t), power_functions(t, self.duration)[:, :, 1:]], axis=2)
+
+    def trajectory(self, coefficients: Array) -> FourierQuintic:
+        powers = coefficients[:, 2 * self.harmonics + 1:]
+        return FourierQuintic(self.series.trajectory(coefficients), np.hstack([np.zeros((len(powers), 1)), powers]))
+
+    def below(self, bandwidth: float) -> Family:
+        return _unlimited(self, bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class Splines:
+    """B-splines of degree 5. duration: s. rest: velocity and acceleration zero at both ends.
+
+    knots: inner ones (s, rising), 'free' to search for them too, or None for `pieces` of one length.
+    """
+
+    duration: float = 20.0
+    pieces: int = 12
+    knots: Array | Literal["free"] | None = None
+    rest: bool = True
+    kind = "bspline"
+
+    def __post_init__(self) -> None:
+        _check_duration(self.duration)
+        if isinstance(self.knots, str) and self.knots != "free":
+            raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'")
+        inner = self.inner_knots
+        if ((inner <= 0) | (inner >= self.duration)).any() or (np.diff(inner) <= 0).any():
+            raise DynidError(f"inner knots must rise strictly between 0 and the duration {self.duration:g} s")
+
+    @property
+    def free_knots(self) -> bool:
+        return isinstance(self.knots, str)
+
+    @cached_property
+    def inner_knots(self) -> Array:
+        """(K - 6,), s; evenly spaced where none are given."""
+        if self.knots is None or isinstance(self.knots, str):
+            return np.linspace(0.0, self.duration, self.pieces + 1)[1:-1]
+        return np.asarray(self.knots, dtype=float)
+
+    @cached_property
+    def all_knots(self) -> Array:
+        ends = np.zeros(_DEGREE + 1), np.full(_DEGREE + 1, self.duration)
+        return np.concatenate([ends[0], self.inner_knots, ends[1]])
+
+    @property
+    def constant(self) -> Array:
+        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+
+    @property
+    def frequencies(self) -> Array:
+        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+
+    @property
+    def waves(self) -> float:
+        return (len(self.inner_knots) + _DEGREE + 1) / 2
+
+    def functions(self, t: ArrayLike) -> Array:
+        return spline_functions(t, self.all_knots, _DEGREE)
+
+    def trajectory(self, coefficients: Array) -> BSpline:
+        return BSpline(self.all_knots, coefficients, _DEGREE)
+
+    def below(self, bandwidth: float) -> Family:
+        return _unlimited(self, bandwidth)
+
+    def with_random_knots(self, rng: np.random.Generator, share: float) -> Splines:
+        """The same splines on other knots: each step between two changes by up to `share` of itself, in logarithm."""
+        steps = np.diff(np.concatenate([[0.0], self.inner_knots, [self.duration]]))
+        steps = steps * (1.0 + share) ** rng.uniform(-1.0, 1.0, len(steps))
+        return replace(self, knots=self.duration * np.cumsum(steps)[:-1] / steps.sum())
+
+
+_NAMED: dict[str, Callable[[float, int], Family]] = {
+    Fourier.kind: Fourier,
+    FourierPlusQuintic.kind: FourierPlusQuintic,
+    Splines.kind: lambda duration, harmonics: Splines(duration),
+}
+
+
+def family_named(kind: str, duration: float, harmonics: int) -> Family:
+    """A family by the name that commands use. harmonics: of a Fourier series; splines have none."""
+    if kind not in _NAMED:
+        raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(_NAMED)}")
+    return _NAMED[kind](duration, harmonics)

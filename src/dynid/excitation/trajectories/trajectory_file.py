@@ -1,0 +1,132 @@
+"""Trajectory files: CSV and NPZ, read and written, and ROS 2 trajectory_msgs/JointTrajectory in YAML, written."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation.trajectories.trajectory import Trajectory, times
+from dynid.files import write_whole
+from dynid.simulation import Reference
+
+_EVEN = 1e-3  # share of a period by which time stamps may be off
+
+
+def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
+    """From .csv (t, q_NAME .., and dq_NAME .., ddq_NAME .. where given) or .npz (t, q, dq, ddq, joints), in the order
+    of `joints`, at its own rate."""
+    path = Path(path)
+    readers = {".csv": _read_csv, ".npz": _read_npz}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise DynidError(f"{path} should end in {' or '.join(readers)}, as `dynid excite` writes motions")
+    try:
+        t, parts = reader(path, tuple(joints))
+    except OSError as problem:
+        raise DynidError(f"cannot read the motion {path}: {problem.strerror or problem}") from None
+    if len(t) < 3 or not np.isfinite(t).all():
+        raise DynidError(f"the motion {path} needs at least three rows with a finite time, got {len(t)}")
+    period = (t[-1] - t[0]) / (len(t) - 1)
+    if not period > 0 or np.abs(t - t[0] - period * np.arange(len(t))).max() > _EVEN * period:
+        raise DynidError(f"the rows of {path} are not evenly spaced in time; write the motion at a fixed rate")
+    for name, values in parts.items():
+        if not np.isfinite(values).all():
+            row, j = np.argwhere(~np.isfinite(values))[0]
+            raise DynidError(f"{path}: {name} of joint '{joints[j]}' is not a finite number in row {row + 1}")
+    return Reference.of(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
+
+
+def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
+    with path.open(encoding="utf-8") as file:
+        try:
+            head = file.readline().strip().split(",")
+            rows = np.loadtxt(file, delimiter=",", ndmin=2)
+        except (ValueError, UnicodeDecodeError) as problem:
+            raise DynidError(f"{path} is not a motion: {problem}") from None
+    if "t" not in head or rows.shape[1] != len(head):
+        raise DynidError(f"{path} is not a motion: its first line should be t, q_NAME.., dq_NAME.., ddq_NAME..")
+    parts = {}
+    for kind in ("q", "dq", "ddq"):
+        names = [f"{kind}_{joint}" for joint in joints]
+        missing = [name for name in names if name not in head]
+        if missing and (kind == "q" or len(missing) < len(names)):
+            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; it has "
+                             f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}")
+        if not missing:
+            parts[kind] = np.ascontiguousarray(rows[:, [head.index(name) for name in names]])
+    return rows[:, head.index("t")], parts
+
+
+def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = tuple(map(str, file["joints"]))
+            t, parts = np.asarray(file["t"], dtype=float), {kind: np.asarray(file[kind], dtype=float)
+                                                            for kind in ("q", "dq", "ddq") if kind in file.files}
+            position = parts["q"]
+    except (KeyError, ValueError, zipfile.BadZipFile, EOFError):
+        raise DynidError(f"{path} is not a motion: it should hold t, q, dq, ddq and joints") from None
+    missing = [name for name in joints if name not in names]
+    if missing:
+        raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; it has {', '.join(names)}")
+    if t.ndim != 1 or position.shape != (len(t), len(names)):
+        raise DynidError(f"{path} is not a motion: q has shape {position.shape} for {len(t)} times and {len(names)} "
+                         "joints")
+    order = [names.index(name) for name in joints]
+    return t, {kind: np.ascontiguousarray(values[:, order]) for kind, values in parts.items()}
+
+
+def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
+                     joints: Sequence[str] | None = None) -> None:
+    """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
+    target = Path(path)
+    names = tuple(joints) if joints is not None else tuple(f"joint{j + 1}" for j in range(trajectory.dof))
+    if len(names) != trajectory.dof:
+        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
+    writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory")
+    writer(trajectory, target, rate, names)
+
+
+def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+    head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names)]
+    with write_whole(path) as file:
+        file.write(",".join(head) + "\n")
+        for row in np.column_stack([t, motion.q, motion.dq, motion.ddq]):
+            file.write(",".join(f"{x:.12g}" for x in row) + "\n")
+
+
+def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+    with write_whole(path, "wb") as file:
+        np.savez_compressed(file, t=t, q=motion.q, dq=motion.dq, ddq=motion.ddq, joints=np.array(names))
+
+
+def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
+    """What `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with time_from_start."""
+    t = times(trajectory, rate)
+    motion = trajectory.at(t)
+
+    def numbers(row: np.ndarray) -> str:
+        return "[" + ", ".join(repr(float(f"{x:.12g}")) for x in row) + "]"
+
+    with write_whole(path) as file:
+        file.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
+        for name in names:
+            file.write("- '" + name.replace("'", "''") + "'\n")
+        file.write("points:\n")
+        for k, moment in enumerate(t):
+            nanoseconds = round(float(moment) * 1e9)
+            file.write(f"- positions: {numbers(motion.q[k])}\n  velocities: {numbers(motion.dq[k])}\n"
+                       f"  accelerations: {numbers(motion.ddq[k])}\n  effort: []\n"
+                       f"  time_from_start: {{sec: {nanoseconds // 10 ** 9}, nanosec: {nanoseconds % 10 ** 9}}}\n")

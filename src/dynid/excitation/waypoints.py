@@ -1,0 +1,113 @@
+"""Motions through given points: trapezoids from point to point, and quintics through way-points."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
+
+
+def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
+    """The points (rows, dof), inside the limits where these are given, or an error that names what is wrong."""
+    array = np.array(points, dtype=float)
+    if array.ndim != 2 or len(array) < 2 or not np.isfinite(array).all():
+        raise DynidError(f"a motion through points needs at least two rows of finite numbers, got shape {array.shape}")
+    if limits is not None:
+        if array.shape[1] != limits.dof:
+            raise DynidError(f"the points have {array.shape[1]} joints, the limits {limits.dof}")
+        outside = (array < limits.lower) | (array > limits.upper)
+        if outside.any():
+            row, j = np.argwhere(outside)[0]
+            raise DynidError(f"point {row + 1} puts joint '{limits.names[j]}' at {array[row, j]:g}, outside its limits "
+                             f"{limits.lower[j]:g} to {limits.upper[j]:g}")
+    return array
+
+
+def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: float = 1.0) -> Piecewise:
+    """From point to point (rows, dof), all joints together, with trapezoidal speed: as fast as the slowest joint may.
+
+    share: of the velocity and acceleration limits to use. pause: standstill at every point, s. The acceleration jumps,
+    so there is no finite jerk; a robot with a jerk limit wants quintics.
+    """
+    rows = _checked_points(points, limits)
+    if not 0 < share <= 1 or pause < 0:
+        raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share}, {pause}")
+    if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
+        j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
+        raise DynidError(f"trapezoids need a velocity and an acceleration limit of every joint; joint "
+                         f"'{limits.names[j]}' lacks one")
+    lengths: list[float] = []
+    blocks: list[Array] = []
+
+    def add(length: float, q: Array, v: Array, a: Array) -> None:
+        if length > 1e-12:
+            block = np.zeros((len(q), 6))
+            block[:, 0], block[:, 1], block[:, 2] = q, v, 0.5 * a
+            lengths.append(length)
+            blocks.append(block)
+
+    for first, last in pairwise(rows):
+        way = last - first
+        far = np.abs(way)
+        if pause > 0:
+            add(pause, first, np.zeros_like(way), np.zeros_like(way))
+        if not far.any():
+            continue
+        # On the path parameter u from 0 to 1 every joint's limit is one on du and ddu.
+        with np.errstate(divide="ignore"):
+            speed = share * float(np.min(limits.velocity / far))
+            push = share * float(np.min(limits.acceleration / far))
+        rise = min(speed / push, 1.0 / np.sqrt(push))
+        top = push * rise
+        flat = (1.0 - top * rise) / top
+        add(rise, first, np.zeros_like(way), push * way)
+        add(flat, first + 0.5 * top * rise * way, top * way, np.zeros_like(way))
+        add(rise, last - 0.5 * top * rise * way, top * way, -push * way)
+    if pause > 0:
+        add(pause, rows[-1], np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
+    if not blocks:
+        raise DynidError("all points are the same, so there is no motion")
+    return Piecewise(np.concatenate([[0.0], np.cumsum(lengths)]), np.array(blocks))
+
+
+def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
+    """Quintics through way-points (rows, dof) at the times `when` (rows,), from rest to rest.
+
+    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with stop.
+    """
+    rows, t = _checked_points(points), np.array(when, dtype=float)
+    if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
+        raise DynidError(f"{len(rows)} way-points need as many times that rise from 0, got {t}")
+    speed, push = np.zeros_like(rows), np.zeros_like(rows)
+    if not stop and len(rows) > 2:
+        from scipy.interpolate import CubicSpline
+
+        spline = CubicSpline(t, rows, bc_type="clamped")
+        speed, push = spline(t, 1), spline(t, 2)
+        push[0] = push[-1] = speed[0] = speed[-1] = 0.0
+    states = list(zip(rows, speed, push, strict=True))
+    return Piecewise(t, np.concatenate([quintic_between(states[k], states[k + 1], t[k + 1] - t[k]).coefficients
+                                        for k in range(len(rows) - 1)]))
+
+
+def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
+    """Quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
+    rows = _checked_points(points, limits)
+    lengths = []
+    for first, last in pairwise(rows):
+        far = np.abs(last - first)
+        # Peaks of the rest-to-rest quintic: 15/8 d/T, 10/sqrt(3) d/T^2, 60 d/T^3.
+        need = np.maximum.reduce([15.0 / 8.0 * far / limits.velocity,
+                                  np.sqrt(10.0 / np.sqrt(3.0) * far / limits.acceleration),
+                                  np.cbrt(60.0 * far / limits.jerk)])
+        if not need.max() > 0:
+            raise DynidError("a quintic between two points needs different points and a limit on velocity, "
+                             "acceleration or jerk")
+        lengths.append(float(need.max()) * 1.001)  # room for what a check adds between its points
+    return quintics(rows, np.concatenate([[0.0], np.cumsum(lengths)]), stop=True)

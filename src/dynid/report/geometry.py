@@ -1,0 +1,152 @@
+"""A robot in space as plain arrays: where its joints stand, its links as lines, its bodies as ellipsoids.
+
+All in the base frame, metres. Nothing here knows how it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.robot import BASE, Robot
+from dynid.robot import inertia as ten
+
+_AROUND, _ALONG = 16, 9  # points of an ellipsoid
+_FARTHEST, _LARGEST, _SMALLEST = 1.5, 0.8, 1e-3  # of a body's centre and half axes, in sizes of the robot
+
+
+def bent_posture(q: Array) -> Array:
+    """Of postures q (samples, dof) the one farthest from the median (dof,), in shares of each joint's range.
+
+    An arm that is bent shows its links better than one that hangs straight.
+    """
+    wide = np.ptp(q, axis=0)
+    away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
+    return q[int(np.argmax(np.sum(away ** 2, axis=1)))]
+
+
+def joint_frames(robot: Robot, poses: Array) -> Array:
+    """Frames of the joints (dof, 4, 4) for poses of the bodies (dof, 4, 4).
+
+    A sliding joint's frame stands where the slide begins; the body's own frame has moved along it.
+    """
+    return np.array([(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before
+                     for joint in robot.joints])
+
+
+def link_lines(robot: Robot, poses: Array) -> Array:
+    """Points (points, 3) of lines along the links for poses of the bodies (dof, 4, 4), a row of nan after each line.
+
+    From each body's frame to the joints that hang on it, and from a joint to its own body's frame. A body at the end of
+    the chain has a line to its farthest named frame, which stands for the tool.
+    """
+    frames, gap = joint_frames(robot, poses), np.full(3, np.nan)
+    path: list[Array] = []
+    for i, joint in enumerate(robot.joints):
+        start = np.zeros(3) if joint.parent == BASE else poses[joint.parent][:3, 3]
+        path += [start, frames[i][:3, 3], poses[i][:3, 3], gap]
+    for i in range(robot.dof):
+        ends = [frame.pose[:3, 3] for frame in robot.frames if frame.body == i]
+        if ends and not np.any(robot.parents == i):
+            far = max(ends, key=lambda p: float(np.linalg.norm(p)))
+            path += [poses[i][:3, 3], (poses[i] @ np.append(far, 1.0))[:3], gap]
+    return np.array(path)
+
+
+def last_point(lines: Array) -> Array:
+    """Where lines (points, 3) end (3,)."""
+    return np.asarray(lines[np.isfinite(lines[:, 0])][-1])
+
+
+def axis_lines(frames: Array, half: float) -> Array:
+    """Points (3 dof, 3) of a stroke along every joint's axis, `half` either way, a row of nan after each."""
+    centre, along = frames[:, :3, 3], half * frames[:, :3, 2]
+    return np.stack([centre - along, centre + along, np.full_like(centre, np.nan)], axis=1).reshape(-1, 3)
+
+
+def robot_size(frames: Array, poses: Array) -> float:
+    """Longest side of the box around base, joints and bodies, m, at least 0.2."""
+    points = np.concatenate([np.zeros((1, 3)), frames[:, :3, 3], poses[:, :3, 3]])
+    return max(float(np.ptp(points, axis=0).max()), 0.2)
+
+
+def bounds(parts: Sequence[Array]) -> tuple[Array, Array]:
+    """Lowest and highest corner (3,), (3,) of all points (points, 3) of some parts; nan rows do not count."""
+    points = np.concatenate(parts)
+    return np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+
+
+def plane_square(normal: Array, offset: float, middle: Array, half: float) -> Array:
+    """Corners (4, 3) of the square on the plane normal @ x = offset, around the point nearest `middle` (3,)."""
+    centre = middle - (normal @ middle - offset) * normal
+    first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    first /= np.linalg.norm(first)
+    second = np.cross(normal, first)
+    return np.array([centre + half * (a * first + b * second) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+
+
+# -- bodies -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """centre (3,), and the surface: points (points, 3) and triangles (faces, 3), three of the points each."""
+
+    centre: Array
+    points: Array
+    triangles: Ints
+
+
+def ellipsoid(body: Array, pose: Array, size: float) -> Ellipsoid | None:
+    """The solid ellipsoid of even density with a body's ten numbers, at its pose (4, 4); None without a mass.
+
+    It stays within some sizes of the robot, so that one wild link does not shrink the rest of a picture.
+    """
+    centre = mass_centre(body)
+    if centre is None:
+        return None
+    centre = centre * min(1.0, _FARTHEST * size / max(float(np.linalg.norm(centre)), 1e-300))
+    at = (pose @ np.append(centre, 1.0))[:3]
+    axes, turn = half_axes(body)
+    axes = np.clip(axes, _SMALLEST * size, _LARGEST * size)
+    sphere, triangles = unit_sphere()
+    return Ellipsoid(at, sphere @ (pose[:3, :3] @ turn * axes).T + at, triangles)
+
+
+def mass_centre(body: Array) -> Array | None:
+    """Centre of mass (3,), m, of ten numbers, in the body's frame; None without a mass."""
+    return body[6:9] / body[9] if abs(body[9]) > 1e-12 else None
+
+
+def central_inertia(body: Array, centre: Array) -> Array:
+    """Inertia about the centre of mass (3, 3), kg m^2."""
+    c = ten.skew(centre)
+    return ten.symmetric(body[:6]) - body[9] * (c @ c.T)
+
+
+def half_axes(body: Array) -> tuple[Array, Array]:
+    """Half axes (3,), m, of the even ellipsoid with a body's mass and inertia, and their directions (3, 3) in columns.
+
+    The second moment along an axis of an even ellipsoid is m a^2 / 5. A negative one, which no body has, is drawn by
+    its size.
+    """
+    centre = mass_centre(body)
+    if centre is None:
+        return np.zeros(3), np.eye(3)
+    central = central_inertia(body, centre)
+    second, turn = np.linalg.eigh(0.5 * np.trace(central) * np.eye(3) - central)
+    return np.sqrt(5.0 * np.abs(second / body[9])), turn
+
+
+@lru_cache(maxsize=1)
+def unit_sphere() -> tuple[Array, Ints]:
+    """Points (points, 3) of a unit sphere and its triangles (faces, 3)."""
+    around = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)
+    a, b = np.meshgrid(around, np.linspace(0.0, np.pi, _ALONG))
+    points = np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1).reshape(-1, 3)
+    here = np.arange((_ALONG - 1) * _AROUND).reshape(_ALONG - 1, _AROUND)
+    right = np.roll(here, -1, axis=1)
+    faces = np.stack([here, here + _AROUND, right, right, here + _AROUND, right + _AROUND], axis=-1)
+    return points, faces.reshape(-1, 3)

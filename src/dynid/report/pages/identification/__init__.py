@@ -1,0 +1,61 @@
+"""The page of an identification. A new section is a file and a template of the same name, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from dynid.report.pages.identification import (
+    consistency,
+    covariance,
+    cross_validation,
+    expressions,
+    logs,
+    parameters,
+    provenance,
+    residuals,
+    simulation,
+    skeleton,
+    torques,
+    verdict,
+)
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.render import write_page
+from dynid.report.section import Page, Section
+from dynid.report.words import count
+
+SECTIONS: tuple[Section[ReportData], ...] = (
+    verdict.SECTION,
+    torques.SECTION,
+    residuals.SECTION,
+    parameters.SECTION,
+    expressions.SECTION,
+    covariance.SECTION,
+    logs.SECTION,
+    cross_validation.SECTION,
+    simulation.SECTION,
+    consistency.SECTION,
+    skeleton.SECTION,
+    provenance.SECTION,
+)
+
+
+def subtitle(data: ReportData) -> str:
+    """How many parameters of how many joints, and by which method."""
+    return (f"{len(data.estimate.base)} base parameters of {count(len(data.joints), 'joint')}, "
+            f"method {data.estimate.method}")
+
+
+IDENTIFICATION = Page("identification", subtitle, SECTIONS)
+
+
+def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[ReportData]] = SECTIONS) -> Path:
+    """Write the report to a file, whole or not at all.
+
+    sections: in order; `(*SECTIONS, own)` adds one of your own, and a shorter list leaves some out.
+    """
+    return write_page(replace(IDENTIFICATION, sections=tuple(sections)), data, path)
+
+
+__all__ = ["IDENTIFICATION", "SECTIONS", "ReportData", "write_report"]

@@ -1,0 +1,64 @@
+"""Can it exist: every link's mass, centre and moments, what holds the fit back, how it falls, forces inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.report.figure import BLUE, GREEN, INK, MEASURED, ORANGE, VERMILION, Figure, axis, line, numbers, title
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.words import typeset
+from dynid.validate import FreeFall, WrenchComparison
+
+_POINTS = 600  # of a curve
+_UNITS = {"mass": "kg", "mass-limit": "kg", "not-positive-definite": "kg m²", "triangle": "kg m²",
+          "centre-of-mass": "m"}  # of a violation's amount, by kind
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    found = data.physics
+    if found is None:
+        return None
+    facts, fall, forces = data.estimate.diagnostics, found.fall, found.forces
+    rows = [{"link": link, "wrong": [typeset(one.message) for one in link.violations],
+             "worst": max(link.violations, key=lambda one: one.amount, default=None)} for link in found.links]
+    return {"rows": rows, "violations": [typeset(one.message) for one in found.violations],
+            "joint_violations": found.joint_violations, "active": facts.get("active"), "facts": facts,
+            "has_file": any(link.file_mass is not None for link in found.links),
+            "positive": 100.0 * found.positive_share, "postures": found.postures,
+            "fall": None if fall is None else typeset(fall.sentence),
+            "energy": None if fall is None else energy_figure(fall), "units": _UNITS,
+            "force_rows": found.largest_forces,
+            "forces": [] if forces is None else [force_figure(forces, j) for j in range(len(forces.joints))]}
+
+
+def energy_figure(fall: FreeFall) -> Figure:
+    """Energy of the robot let go, over time."""
+    rows = np.unique(np.linspace(0, len(fall.t) - 1, _POINTS).astype(np.int64))
+    x, least = numbers(fall.t[rows], 5), float(fall.potential.min())
+    hover = "%{y:.4~g} J at %{x:.2f} s"
+    traces = [line(x, numbers(fall.potential[rows] - least), "potential", ORANGE, 1.5, hovertemplate=hover),
+              line(x, numbers(fall.kinetic[rows]), "kinetic", GREEN, 1.5, hovertemplate=hover),
+              line(x, numbers(fall.energy[rows] - least), "sum", BLUE if fall.stable else VERMILION, 2.5,
+                   hovertemplate=hover)]
+    layout = {"xaxis": axis("time, s", range=[0.0, max(float(fall.t[-1]), 1e-3)]),
+              "yaxis": axis("energy, J")}
+    return Figure(traces, layout, "Energy of the robot let go without torques", 300)
+
+
+def force_figure(found: WrenchComparison, j: int) -> Figure:
+    """Norm of the force through one joint over time, for every set."""
+    rows = np.unique(np.linspace(0, len(found.t) - 1, _POINTS).astype(np.int64))
+    t = found.t - found.t[0]
+    x, hover = numbers(t[rows], 7), "%{y:.4~g} N at %{x:.2f} s"
+    traces = [line(x, numbers(found.forces[k, rows, j]), name, (MEASURED, BLUE, VERMILION, INK)[k % 4],
+                   3 if k == 0 else 1.5, hovertemplate=hover) for k, name in enumerate(found.names)]
+    layout = {"title": title(found.joints[j]), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+              "yaxis": axis("force, N")}
+    return Figure(traces, layout, f"Force through {found.joints[j]} over time", 270)
+
+
+SECTION = Section("consistency", "Can it exist", gather)

@@ -1,0 +1,62 @@
+"""Cross-validation: fit without a stretch of time, test on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, log_axis, significant, text
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.validate import CrossValidation
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    cross = data.cross_validation
+    if cross is None:
+        return None
+    known = [one[np.isfinite(one)] for one in cross.errors_per_joint.T]
+    joints = [{"name": name, "mean": float(one.mean()), "low": float(one.min()), "high": float(one.max())}
+              for name, one in zip(cross.joints, known, strict=True) if len(one)]
+    return {"cross": cross, "joints": joints, "errors": errors_figure(cross), "moves": moves_figure(cross),
+            "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
+            if np.isfinite(cross.fit_errors).any() else None}
+
+
+def errors_figure(cross: CrossValidation) -> Figure:
+    """Relative error on every block that was left out, beside that on the data fitted."""
+    x = [str(block + 1) for block in cross.blocks]
+    traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "left out", "marker": {"color": BLUE},
+               "hovertemplate": "block %{x}: %{y:.3~g} %<extra>left out</extra>"},
+              {"type": "scatter", "mode": "lines+markers", "x": x, "y": significant(cross.fit_errors), "name": "fitted",
+               "line": {"color": GREY, "width": 2}, "marker": {"size": 6},
+               "hovertemplate": "without block %{x}: %{y:.3~g} %<extra>fitted</extra>"}]
+    layout = {"xaxis": axis("block of time left out", type="category"),
+              "yaxis": axis("relative error, %", rangemode="tozero"), "shapes": [level(cross.mean, BLUE)]}
+    return Figure(traces, layout, "Relative error on each block of time that was left out", 290)
+
+
+def moves_figure(cross: CrossValidation) -> Figure | None:
+    """Deviations from the spread of the fits against the deviations stated; on the line they agree."""
+    if cross.stated is None:
+        return None
+    good = np.isfinite(cross.stated) & (cross.stated > 0) & np.isfinite(cross.jackknife) & (cross.jackknife > 0)
+    if good.sum() < 2:
+        return None
+    stated, found = cross.stated[good], cross.jackknife[good]
+    ends = [min(stated.min(), found.min()) / 1.5, max(stated.max(), found.max()) * 1.5]
+    names = [text(name) for name, ok in zip(cross.names, good, strict=True) if ok]
+    traces = [line(significant(ends), significant(ends), "equal", GREY, 1, line={"dash": "dash"}, hoverinfo="skip"),
+              {"type": "scatter", "mode": "markers", "x": significant(stated), "y": significant(found),
+               "name": "parameters", "text": names, "marker": {"size": 7, "color": VERMILION, "opacity": 0.75,
+                                                               "line": {"color": INK, "width": 0.5}},
+               "hovertemplate": "%{text}: stated %{x:.2~g}, between blocks %{y:.2~g}<extra></extra>"}]
+    low, high = (float(x) for x in ends)
+    layout = {"xaxis": log_axis("stated deviation, SI units", low, high),
+              "yaxis": log_axis("between blocks, SI units", low, high)}
+    return Figure(traces, layout, "Deviations between blocks against those stated", 290)
+
+
+SECTION = Section("cross_validation", "Cross-validation", gather)

@@ -1,0 +1,58 @@
+"""ReportData: what a report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.report.units import JointUnits, joint_units
+from dynid.robot import Robot
+from dynid.validate import CrossValidation, Physics, Reconstruction, SimulationCheck, Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything the sections show; what is empty or None leaves its section or column out.
+
+    estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
+    identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
+    samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
+    by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
+    file. seconds: it took.
+    """
+
+    title: str
+    estimate: Estimate
+    reconstruction: Reconstruction
+    verdict: Verdict
+    robot: Robot | None = None
+    others: tuple[Estimate, ...] = ()
+    validations: tuple[Reconstruction, ...] = ()
+    simulations: tuple[SimulationCheck, ...] = ()
+    cross_validation: CrossValidation | None = None
+    physics: Physics | None = None
+    samples: tuple[Samples, ...] = ()
+    problem: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    command: str = ""
+    settings: str = ""
+    seconds: float | None = None
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        """What the estimate was identified from."""
+        return self.samples or self.reconstruction.samples
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints."""
+        return self.reconstruction.names
+
+    @cached_property
+    def units(self) -> tuple[JointUnits, ...]:
+        """Of every joint."""
+        return joint_units(self.estimate.model, self.robot)

@@ -1,0 +1,173 @@
+"""Parameters: a table to sort and a chart with deviations; other methods beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.estimate import Estimate, methods
+from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
+from dynid.report.grade import GOOD, POOR, grade
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.words import number, percent, typeset
+from dynid.robot.inertia import NAMES
+from dynid.validate import compare
+
+_PER_NAME = 11  # px a parameter needs on the axis
+_MOST_BARS = 1e4  # percent: a deviation beyond says no more
+
+
+def gather(data: ReportData) -> Mapping[str, Any]:
+    estimate = data.estimate
+    others = [other_values(estimate, other) for other in data.others]
+    source = nominal_values(estimate)
+    std, relative = estimate.std, estimate.relative_std
+    units, expressions = estimate.base.units, estimate.base.expressions
+    rows = [{"name": name, "part": estimate.base.parameters.items[estimate.base.independent[k]].part,
+             "value": float(estimate.values[k]), "std": float(std[k]), "relative": float(relative[k]),
+             "known": bool(estimate.identified[k]), "unit": typeset(units[k]), "expression": expressions[k],
+             "grade": grade(float(relative[k])),
+             "nominal": None if source is None else float(source[k]),
+             "others": [{"value": float(other.values[k]), "known": bool(np.isfinite(other.values[k])),
+                         "apart": float(other.apart[k])} for other in others]}
+            for k, name in enumerate(estimate.names)]
+    known = estimate.identified
+    return {"rows": rows, "others": others, "titles": methods(), "chart": chart(estimate, others, source),
+            "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
+            "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
+            "shape": shape_rows(estimate), "good": GOOD, "poor": POOR,
+            "well": int(np.sum(known & (estimate.relative_std < GOOD))),
+            "ill": int(np.sum(known & (estimate.relative_std > POOR)))}
+
+
+def nominal_values(estimate: Estimate) -> Array | None:
+    """Base values of the robot's own file, where it gives all."""
+    nominal = estimate.model.parameters.nominal
+    return None if nominal is None else estimate.base.reduce(nominal)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodValues:
+    """One method's values, deviations and differences to the estimate in deviations (base,), nan where not known."""
+
+    method: str
+    values: Array
+    std: Array
+    apart: Array
+
+
+def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
+    """Another estimate carried over to the base parameters of this one."""
+    found = compare(estimate, other)
+    place = {name: k for k, name in enumerate(estimate.names)}
+    rows = [place[name] for name in found.names]
+    values, std, apart = np.full((3, len(estimate.names)), np.nan)
+    values[rows], std[rows], apart[rows] = found.values_b, found.std_b, found.apart
+    return MethodValues(other.method, values, std, apart)
+
+
+def links(estimate: Estimate) -> list[dict[str, Any]]:
+    """The ten numbers of every body, where the method gives them."""
+    if estimate.theta is None:
+        return []
+    return [{"name": body, "values": [float(estimate.theta[c]) for c in columns]}
+            for body, columns in estimate.model.parameters.bodies.items() if len(columns) == len(NAMES)]
+
+
+def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
+    """All other parameters, where the method gives them."""
+    if estimate.theta is None:
+        return []
+    return [{"name": item.name, "part": item.part, "value": float(value), "unit": typeset(item.unit)}
+            for item, value in zip(estimate.model.parameters, estimate.theta, strict=True) if item.body is None]
+
+
+def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
+    """Shape parameters of friction, where the method found them: {name: value or {value, std}} in the diagnostics."""
+    rows = []
+    for name, found in (estimate.diagnostics.get("shape") or {}).items():
+        facts = found if isinstance(found, Mapping) else {"value": found}
+        rows.append({"name": name, "value": facts.get("value"), "std": facts.get("std")})
+    return rows
+
+
+def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) -> Figure:
+    """Values with two deviations up and down on an axis that is linear near zero and logarithmic beyond, and below it
+    how large the deviations are. What is not identified is left out."""
+    shown = np.flatnonzero(estimate.identified)
+    names = [text(estimate.names[k]) for k in shown]
+    units = [typeset(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
+    linear = linear_part(estimate.values[shown])
+    own = MethodValues(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
+    traces = []
+    for m, one in enumerate([own, *others]):
+        # Methods stand side by side around the name's place on the axis.
+        x = np.arange(float(len(names))) + 0.6 * ((m + 0.5) / (1 + len(others)) - 0.5)
+        traces += _method(m, one, x, shown, names, units, linear)
+    if source is not None:
+        traces.append({"type": "scatter", "mode": "markers", "x": list(range(len(names))),
+                       "y": numbers(symmetric_log(source[shown], linear)),
+                       "name": "robot's file", "marker": {"symbol": "line-ew-open", "size": 12, "color": GREY,
+                                                          "line": {"width": 2}},
+                       "text": [f"{name} = {number(v, 5)}" for name, v in zip(names, source[shown], strict=True)],
+                       "hovertemplate": "%{text}<extra>robot's file</extra>"})
+    ticks = symmetric_log_ticks(estimate.values[shown], linear)
+    layout = {"xaxis": axis("base parameter", tickangle=-90 if len(names) > 12 else 0, anchor="y2", zeroline=False,
+                            tickfont={"size": 10 if len(names) > 12 else 13}, tickvals=list(range(len(names))),
+                            ticktext=names, range=[-0.7, len(names) - 0.3]),
+              "yaxis": axis("value, SI units", domain=[0.42, 1.0], tickvals=numbers(symmetric_log(ticks, linear), 6),
+                            ticktext=[tick_text(v) for v in ticks]),
+              "yaxis2": axis("deviation, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
+              "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)],
+              "legend": {"x": 0, "xanchor": "left"}}  # in sight also where the chart is wider than the window
+    width = 120 + _PER_NAME * len(names)
+    return Figure(traces, layout, "Values of the base parameters with their deviations", 560, width)
+
+
+def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], units: list[str],
+            linear: float) -> list[dict[str, Any]]:
+    """Markers of one method at places x: values with bars on the symmetric logarithm, relative deviations below."""
+    values, std = one.values[shown], one.std[shown]
+    at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
+    relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
+    said = [f"{own} = {number(v, 5)} ± {number(s, 2)} {unit}, {percent(r)}"
+            for own, v, s, unit, r in zip(names, values, std, units, relative, strict=True)]
+    color, label = SERIES[m % len(SERIES)], text(one.method)
+    marker = {"symbol": SYMBOLS[m % len(SYMBOLS)], "size": 7, "color": color, "opacity": 1.0 if m == 0 else 0.8}
+    common = {"type": "scatter", "mode": "markers", "x": numbers(x), "name": label, "marker": marker,
+              "legendgroup": str(m), "text": said, "hovertemplate": f"%{{text}}<extra>{label}</extra>"}
+    up, down = symmetric_log(values + wide, linear) - at, at - symmetric_log(values - wide, linear)
+    bars = {"type": "data", "symmetric": False, "array": numbers(up), "arrayminus": numbers(down), "color": color,
+            "thickness": 1.2, "width": 3}
+    return [{**common, "y": numbers(at), "error_y": bars},
+            {**common, "y": significant(np.clip(relative, 1e-4, _MOST_BARS)), "yaxis": "y2", "showlegend": False}]
+
+
+def linear_part(values: Array) -> float:
+    """Below this size the axis is linear: a power of ten that a tenth of the values stay under."""
+    size = np.abs(values[values != 0])
+    return 10.0 ** np.floor(np.log10(np.quantile(size, 0.1))) if len(size) else 1.0
+
+
+def symmetric_log(values: Array, linear: float) -> Array:
+    """Symmetric logarithm: decades beyond `linear`, straight through zero."""
+    return np.arcsinh(np.asarray(values, dtype=float) / (2.0 * linear)) / np.log(10.0)
+
+
+def symmetric_log_ticks(values: Array, linear: float) -> Array:
+    """Zero and powers of ten on both sides as far as the values reach."""
+    ticks, low = [0.0], int(np.round(np.log10(linear))) + 1
+    for sign in (1.0, -1.0):
+        reach = float(np.max(sign * values, initial=0.0))
+        if reach > 0:
+            top = max(int(np.ceil(np.log10(reach))), low)
+            ticks += [sign * 10.0 ** k for k in range(low, top + 1, max(1, -(-(top - low) // 5)))]
+    return np.array(sorted(ticks))
+
+
+SECTION = Section("parameters", "Parameters", gather)

@@ -1,0 +1,50 @@
+"""How it was made: what repeats this result."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from dynid.estimate import methods
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.words import file_name, number
+from dynid.version import __version__
+
+_PACKAGES = ("numpy", "scipy", "numba", "clarabel", "plotly")
+
+
+def gather(data: ReportData) -> Mapping[str, Any]:
+    facts = data.estimate.diagnostics
+    rows = [("method", f"{data.estimate.method}: {methods().get(data.estimate.method, 'a method of your own')}")]
+    if data.robot is not None:
+        rows.append(("robot", f"{data.robot.name}, {data.robot.dof} joints"
+                     + (f", from {file_name(data.robot.source)}" if data.robot.source else "")))
+        rows.append(("gravity", f"({', '.join(number(g) for g in np.asarray(data.robot.gravity))}) m/s²"))
+    options = {str(key): value for key, value in dict(data.estimate.provenance.get("options", {})).items()}
+    if options:
+        rows.append(("options", ", ".join(f"{key} = {value}" for key, value in options.items())))
+    if "condition" in facts:
+        rows.append(("condition number of the scaled regression", number(float(facts["condition"]), 3)))
+    rows += [(str(key), number(value) if isinstance(value, float) else str(value))
+             for key, value in data.problem.items()]
+    return {"rows": rows, "command": data.command, "settings": data.settings, "seconds": data.seconds,
+            "versions": versions()}
+
+
+def versions() -> list[tuple[str, str]]:
+    """dynid, Python and what they stand on."""
+    found = [("dynid", __version__), ("Python", platform.python_version())]
+    for package in _PACKAGES:
+        try:
+            found.append((package, version(package)))
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+SECTION = Section("provenance", "How it was made", gather)

@@ -1,0 +1,111 @@
+"""Simulation: the log's motion against that of a robot with the identified parameters, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.thin import thinned_rows, with_breaks
+from dynid.report.units import JointUnits
+from dynid.report.words import file_name
+from dynid.validate import ResimulatedLog, SimulationCheck
+
+MOST_POINTS = 3000  # of one joint in one simulation
+FEWEST_POINTS = 500
+POINTS = 6000  # of one joint in all of them together; the page stays light
+_MARGIN = 0.4  # share of the measured range that is shown above and below it
+_MARKS = 400  # starts of windows that are marked at most
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    if not data.simulations:
+        return None
+    done = [one for one in data.simulations if one.log is not None]
+    points = int(np.clip(POINTS // max(len(done), 1), FEWEST_POINTS, MOST_POINTS))
+    # One sentence for all that failed alike: parameters that cannot move fail on every log.
+    failed: dict[str, list[str]] = {}
+    for one in data.simulations:
+        if one.log is None and one.reason is not None:
+            failed.setdefault(one.reason.text, []).append(f"{file_name(one.source)}, {words(one)}")
+    return {"panes": [_pane(one, one.log, data.units, points) for one in done if one.log is not None],
+            "failed": [{"reason": reason, "logs": logs} for reason, logs in failed.items()], "points": points}
+
+
+def words(check: SimulationCheck) -> str:
+    """How it was simulated."""
+    return "under its own torques" if check.mode == "torque-driven" else "in closed loop"
+
+
+def _pane(check: SimulationCheck, log: ResimulatedLog, units: tuple[JointUnits, ...], points: int) -> dict[str, Any]:
+    feedback = check.mode == "closed-loop"
+    rows = [{"name": name, "unit": unit.position, "motion": float(log.motion[j]),
+             "off": float(log.position_deviation[j]), "error": float(log.position_error[j]),
+             "torque": float(log.torque_error_per_joint[j])}
+            for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
+    draw = torque_figure if feedback else position_figure
+    return {"label": file_name(check.source), "source": check.source, "kind": words(check), "feedback": feedback,
+            "horizon": check.horizon, "windows": len(log.windows), "possible": log.possible,
+            "reason": check.reason.text if check.reason else "", "notes": [note.text for note in check.notes],
+            "rows": rows, "total": log.total_error,
+            "torque": log.torque_error, "marked": len(log.windows) <= _MARKS, "thinned": len(log.t) > points,
+            "figures": [draw(log, j, name, unit, points)
+                        for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]}
+
+
+def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
+    """Measured and simulated position, a dot where the simulation starts anew from the measured state."""
+    measured, simulated, t = log.q[:, j], log.simulated_q[:, j], log.t - log.t[0]
+    rows = thinned_rows(np.column_stack([measured, simulated]), points)
+    time, shown = with_breaks(t, rows, _gap(t), measured)
+    # What the thinned rows leave of a window must end with it, or a jump back to the log would look like motion.
+    starts, ends = log.windows[:, 0], log.windows[:, 1] - 1
+    every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MARKS else rows
+    cuts = np.unique(np.searchsorted(every, starts))
+    cuts = cuts[cuts > 0]
+    apart = np.insert(t[every], cuts, t[every][cuts]), np.insert(simulated[every], cuts, np.nan)
+    hover = f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
+    traces = [line(numbers(time, 7), numbers(shown, 6), "measured", MEASURED, 4, hovertemplate=hover),
+              line(numbers(apart[0], 7), numbers(apart[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
+    if len(log.windows) <= _MARKS:
+        traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
+                       "y": numbers(measured[starts], 6), "name": "starts anew",
+                       "marker": {"color": INK, "size": 4 if len(starts) > 60 else 5}, "hovertemplate": hover})
+    layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+              "yaxis": axis(f"position, {units.position}", range=_range(measured, simulated))}
+    return Figure(traces, layout, f"Measured and simulated position of {name} over time", 290)
+
+
+def torque_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
+    """Measured torque, and what the controller asked for in the simulation."""
+    measured, simulated, t = log.tau[:, j], log.simulated_tau[:, j], log.t - log.t[0]
+    rows = thinned_rows(np.column_stack([measured, simulated]), points)
+    time, shown, hat = with_breaks(t, rows, _gap(t), measured, simulated)
+    hover = f"%{{y:.4~g}} {units.torque} at %{{x:.3f}} s"
+    traces = [line(numbers(time, 7), numbers(shown), "measured", MEASURED, 4, hovertemplate=hover),
+              line(numbers(time, 7), numbers(hat), "simulated", BLUE, 1.4, hovertemplate=hover)]
+    layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
+              "yaxis": axis(f"{units.effort}, {units.torque}", range=_range(measured, simulated))}
+    return Figure(traces, layout, f"Measured and simulated {units.effort} of {name} over time", 290)
+
+
+def _gap(t: Array) -> float:
+    """Seconds between two rows above which a line breaks."""
+    return 3.5 * float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+
+
+def _range(measured: Array, simulated: Array) -> list[float | None]:
+    """Of the axis: all of what was measured, and of a simulation that runs away only its beginning."""
+    low, high = float(measured.min()), float(measured.max())
+    span = high - low or max(abs(high), 1e-3)
+    low = max(min(low, float(simulated.min())), low - _MARGIN * span) - 0.05 * span
+    high = min(max(high, float(simulated.max())), high + _MARGIN * span) + 0.05 * span
+    return numbers([low, high])
+
+
+SECTION = Section("simulation", "Simulation", gather)

@@ -1,0 +1,118 @@
+"""The robot in 3-D: joints and links, and what each link weighs, where and how it is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.report import geometry, scene
+from dynid.report.figure import BLUE, INK, LIGHT, VERMILION, Figure, text
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.words import typeset
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+from dynid.robot.check import inertia_problems
+
+_ROUNDING = 1e-9  # an eigenvalue this much below zero, as a share of the largest, is rounding
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    robot = data.robot
+    if robot is None or robot.dof != data.estimate.model.dof:
+        return None
+    q = geometry.bent_posture(data.logs[0].q)
+    identified, nominal = identified_bodies(data), nominal_bodies(robot)
+    bodies = nominal if identified is None else identified
+    rows = [] if bodies is None else body_rows(robot, bodies)
+    return {"figure": skeleton_figure(robot, q, identified, nominal), "rows": rows,
+            "identified": identified is not None,
+            "posture": [(name, float(x), units.position)
+                        for name, x, units in zip(robot.joint_names, q, data.units, strict=True)],
+            "wrong": [row for row in rows if not row["possible"]]}
+
+
+def identified_bodies(data: ReportData) -> Array | None:
+    """Ten numbers of every body (dof, 10), where the method gives all parameters."""
+    theta, places = data.estimate.theta, data.estimate.model.parameters.bodies
+    names = () if data.robot is None else data.robot.body_names
+    if theta is None or not names or not all(len(places.get(name, ())) == 10 for name in names):
+        return None
+    return np.array([theta[places[name]] for name in names])
+
+
+def nominal_bodies(robot: Robot) -> Array | None:
+    """Ten numbers of every body (dof, 10) as the robot's file has them."""
+    return None if robot.bodies_without_inertia else robot.inertias
+
+
+def possible(body: Array) -> bool:
+    """Can real matter have these ten numbers? Their pseudo-inertia has no negative eigenvalue (Ardiani, eq. 1.47)."""
+    eigenvalues = np.linalg.eigvalsh(ten.pseudo_inertia(body))
+    return bool(eigenvalues[0] >= -_ROUNDING * max(float(np.abs(eigenvalues).max()), 1e-300))
+
+
+def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
+    """Mass, centre of mass and principal moments of every body, and why one cannot exist."""
+    problems = [p for p in inertia_problems(robot.with_inertias(bodies)) if p.kind != "missing"]
+    rows = []
+    for name, body in zip(robot.body_names, bodies, strict=True):
+        can, centre = possible(body), geometry.mass_centre(body)
+        moments = np.linalg.eigvalsh(geometry.central_inertia(body, centre)) if centre is not None else None
+        rows.append({"name": name, "mass": float(body[9]), "centre": None if centre is None else centre.tolist(),
+                     "moments": None if moments is None else moments.tolist(), "possible": can,
+                     "reasons": [] if can else [typeset(p.message) for p in problems if p.link == name]})
+    return rows
+
+
+def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
+    """Links, joint axes, centres of mass and ellipsoids in a posture q (dof,), in the base frame."""
+    poses = dynamics.forward_kinematics(robot, q)
+    frames = geometry.joint_frames(robot, poses)
+    size = geometry.robot_size(frames, poses)
+    lines, axes = geometry.link_lines(robot, poses), geometry.axis_lines(frames, 0.06 * size)
+    labels = [f"{text(joint.name)} {'slides' if joint.prismatic else 'turns'}" for joint in robot.joints]
+    traces = [scene.links(lines), scene.lines(axes, "axes", INK, 5), scene.joints(frames, labels)]
+    drawn = [lines, axes]
+    shown = nominal if identified is None else identified
+    if shown is not None:
+        name = "robot's file" if identified is None else "identified"
+        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(shown, poses, strict=True)]
+        traces += body_traces(robot, shown, shapes, name)
+        drawn += [shape.points for shape in shapes if shape is not None]
+    if identified is not None and nominal is not None:
+        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(nominal, poses, strict=True)]
+        traces += body_traces(robot, nominal, shapes, "robot's file", hidden=True)
+    layout = {"scene": scene.layout(*geometry.bounds(drawn), 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
+    return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)
+
+
+def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid | None], name: str, *,
+                hidden: bool = False) -> list[dict[str, Any]]:
+    """For each body (10,) its ellipsoid and its centre of mass; hidden: grey, and drawn only when asked for."""
+    traces: list[dict[str, Any]] = []
+    named: set[str] = set()
+    for link, body, shape in zip(robot.body_names, bodies, shapes, strict=True):
+        if shape is None:
+            continue
+        can = possible(body)
+        color = LIGHT if hidden else BLUE if can else VERMILION
+        label = name if can or hidden else f"{name}, cannot exist"
+        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>cannot exist")
+        common = {"legendgroup": label, "hovertemplate": "%{text}<extra></extra>",
+                  **({"visible": "legendonly"} if hidden else {})}
+        traces.append({"type": "scatter3d", "mode": "markers", **scene.coordinates(shape.centre[None]), "name": label,
+                       "text": [said], "showlegend": label not in named,
+                       "marker": {"size": 5, "color": color, "symbol": "diamond" if can else "square"}, **common})
+        traces.append(scene.mesh(shape.points, shape.triangles, label, color, 0.32, text=said, showlegend=False,
+                                 flatshading=False, lighting={"ambient": 0.75, "diffuse": 0.5, "specular": 0.05},
+                                 **common))
+        named.add(label)
+    return traces
+
+
+SECTION = Section("skeleton", "The robot in 3-D", gather)

@@ -1,0 +1,75 @@
+"""Verdict: the result in words, and its key numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.report.card import Card
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.words import file_name, percent
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings of one kind: how they are headed, their colour, and their sign (of the template)."""
+
+    kind: str
+    title: str
+    grade: str
+    icon: str
+
+
+GROUPS = (
+    Group("suspicious", "Suspicious", "poor", "warning"),
+    Group("not-excited", "What the data did not excite", "fair", "gap"),
+    Group("identified", "What is identified", "good", "check"),
+    Group("validation", "How well it predicts", "plain", "chart"),
+)
+
+
+def gather(data: ReportData) -> Mapping[str, Any]:
+    known = {group.kind for group in GROUPS}
+    kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
+    groups = [*GROUPS, *(Group(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
+    shown = [(group, data.verdict.of(group.kind)) for group in groups]
+    return {"headline": data.verdict.headline, "groups": [(group, distinct(found)) for group, found in shown if found],
+            "cards": cards(data), "good": data.verdict.good}
+
+
+def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Each sentence once."""
+    return list({finding.text: finding for finding in findings}.values())
+
+
+def cards(data: ReportData) -> list[Card]:
+    """The numbers one looks for first."""
+    total, estimate = data.reconstruction.total, data.estimate
+    found = [Card("relative error", percent(total.relative_error), "on the data it was identified from")]
+    errors = [(one.total.relative_error, ", ".join(map(file_name, one.sources))) for one in data.validations
+              if one.total.relative_error is not None]
+    if errors:
+        worst, name = max(errors, key=lambda pair: pair[0])
+        words = "not seen before" if len(errors) == 1 else f"the worst of {len(errors)} logs not seen before"
+        found.append(Card("validation error", percent(worst), f"on {name}, {words}"))
+    elif data.cross_validation is not None:
+        found.append(Card("validation error", percent(data.cross_validation.mean),
+                          "on blocks of time left out, on average"))
+    count = len(estimate.values)
+    known = sum(parameter.status == "identified" for parameter in data.verdict.excitation.parameters)
+    sharp = int(np.sum(estimate.identified & (estimate.relative_std < 10.0)))
+    found.append(Card("base parameters", f"{known} of {count}", f"identified, {sharp} to better than 10 %"))
+    inflation = estimate.diagnostics.get("deviation_inflation")
+    if inflation is not None:
+        words = ("wider than naive ones: rows are not independent" if float(inflation) > 1.05
+                 else "rows are as good as independent")
+        found.append(Card("deviations", f"\u00d7 {float(inflation):.2g}", words))
+    return found
+
+
+SECTION = Section("verdict", "Verdict", gather)

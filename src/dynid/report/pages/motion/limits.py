@@ -1,0 +1,31 @@
+"""Limits: the worst use of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.excitation import Usage
+from dynid.report.pages.motion.data import MotionData, used
+from dynid.report.section import Section
+from dynid.report.units import JointUnits
+
+
+def gather(data: MotionData) -> Mapping[str, Any] | None:
+    units = dict(zip(data.joints, data.units, strict=True))
+    rows = [{"kind": usage.kind, "where": usage.where, "value": usage.value, "bound": usage.bound, "time": usage.time,
+             "unit": unit_of(usage, units.get(usage.where)), "used": used(usage),
+             "words": f"{1000 * usage.value:.0f} mm free" if usage.kind == "space" else "met"}
+            for usage in sorted(data.excitation.report.usages, key=lambda u: -u.excess)]
+    return {"rows": rows} if rows else None
+
+
+def unit_of(usage: Usage, units: JointUnits | None) -> str:
+    """In which a limit is stated; units are those of the joint it belongs to."""
+    if units is None:
+        return "m" if usage.kind == "space" else ""
+    return {"velocity": units.velocity, "acceleration": units.acceleration, "jerk": f"{units.position}/s³",
+            "torque": units.torque}.get(usage.kind, units.position)
+
+
+SECTION = Section("limits", "Limits", gather)

@@ -1,0 +1,16 @@
+"""How it was made: what repeats the study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.study.data import StudyData
+from dynid.report.section import Section
+
+
+def gather(data: StudyData) -> Mapping[str, Any]:
+    return {"settings": data.settings, "command": data.command}
+
+
+SECTION = Section("provenance", "How it was made", gather)

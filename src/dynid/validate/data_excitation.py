@@ -1,0 +1,261 @@
+"""What the data did not excite, and which motion would.
+
+The information the data hold on a base parameter is in the weighted triangular factor: the norm of its column says how
+far a unit of it stands out of the noise, and how much of the column the others cannot imitate says how well it is told
+from them. What motion would help is asked of the model itself: some recorded rows are taken again with one joint's
+range, speed or acceleration stretched to its limits, and the deviation that would follow is compared with today's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.estimate import Estimate, Problem
+from dynid.estimate.linear import joint_weights
+from dynid.findings import Note
+from dynid.recording import Samples
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
+from dynid.threads import side_by_side
+from dynid.validate.joint_motion import JointMotion, joint_motions
+from dynid.validate.words import bare_joint, finite, listed, plain, sentence
+
+Status = Literal["identified", "weak", "not-excited"]
+Kind = Literal["wider", "faster", "harder", "more"]
+
+LONGER_LOG = "a longer log would help more than a larger motion"
+
+_ROWS = 96  # recorded rows that are taken again
+_WEAK = 0.3  # deviation as a share of the parameter's size, above which it is weak
+_FELT = 0.2  # percent of a joint's torque that a deviation has to be worth, below which nobody needs to know better
+_SMALL = 0.2  # share of the usual size of its kind below which a parameter counts as small
+_HELPS = 1.5  # a motion helps when it makes the deviation so many times smaller
+_SINGULAR = 1e-10  # singular values below this share of the largest are rounding
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A motion that would excite a parameter: which joints (from 0), what they should do, the deviation that a log as
+    long as this one with that motion in it would leave, as a share of today's, and what to tell the user."""
+
+    joints: tuple[int, ...]
+    kind: Kind
+    share: float
+    advice: Note
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
+
+
+@dataclass(frozen=True)
+class ExcitedParameter:
+    """One base parameter in the light of the data.
+
+    sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
+    its value. signal: value's size over the deviation it would have if all others were known. apart: share of its
+    column that the others cannot imitate, 0 to 1. doubt: what one deviation is worth, in percent of the torque of the
+    joint that feels it most. confounded: the parameters it cannot be told from.
+    """
+
+    name: str
+    expression: str
+    status: Status
+    value: float | None
+    std: float | None
+    sensitivity: float
+    torque: float | None
+    signal: float | None
+    apart: float
+    doubt: float | None
+    confounded: tuple[str, ...]
+    remedy: Remedy | None
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class DataExcitation:
+    """All base parameters, and how each joint moved (empty where only a saved fold is at hand)."""
+
+    parameters: tuple[ExcitedParameter, ...]
+    motions: tuple[JointMotion, ...]
+
+    @property
+    def missing(self) -> tuple[ExcitedParameter, ...]:
+        """Those weak or not excited."""
+        return tuple(p for p in self.parameters if p.status != "identified")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(p.sentence for p in self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"parameters": [p.to_dict() for p in self.parameters], "motions": [m.to_dict() for m in self.motions],
+                "sentences": list(self.sentences)}
+
+
+def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
+    """Which base parameters the data determine, which only weakly, which not at all, and what to do about it."""
+    regression, names = problem.regression, problem.base.names
+    weights = joint_weights(regression)
+    r = regression.stack(weights).r
+    norms = np.linalg.norm(r, axis=0)
+    [now] = side_by_side(deviations, [r], threads=1)
+    apart = np.where(norms > 0, 1.0 / np.maximum(norms * now, 1.0), 0.0)
+    rows = np.array(regression.rows, dtype=float)
+    power, seen, felt = (np.zeros(len(names)) for _ in range(3))
+    for factor, count in zip(regression.factors, rows, strict=True):
+        own = np.sum(factor.r[:, :-1] ** 2, axis=0)
+        power[factor.columns] += own
+        seen[factor.columns] += count
+        if factor.power > 0:
+            felt[factor.columns] = np.maximum(felt[factor.columns], np.sqrt(own / factor.power))
+    sensitivity = np.sqrt(power / np.maximum(seen, 1.0))
+    same = estimate.names == names
+    values = estimate.values if same else np.zeros(len(names))
+    known: Bools = estimate.identified if same else np.ones(len(names), dtype=np.bool_)
+    std = estimate.std if same else now
+    size = _sizes(problem, values, known, std)
+    doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * felt, np.nan)
+    weak = known & (std > _WEAK * size) & (doubt > _FELT)
+    motions = joint_motions(problem.model, problem.data, regression.joints)
+    wanted = np.flatnonzero(weak | ~known)
+    remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
+    confounded = estimate.diagnostics.get("confounded", {})
+    found = []
+    for i, name in enumerate(names):
+        status: Status = "not-excited" if not known[i] else "weak" if weak[i] else "identified"
+        alike = tuple(confounded.get(name, ())) if not known[i] else ()
+        remedy = remedies.get(i)
+        value = float(values[i]) if known[i] else None
+        found.append(ExcitedParameter(
+            name, problem.base.expressions[i], status, value, finite(std[i]), float(sensitivity[i]),
+            None if value is None else abs(value) * float(sensitivity[i]),
+            None if value is None else finite(abs(value) * float(norms[i])), float(np.clip(apart[i], 0.0, 1.0)),
+            finite(doubt[i]), alike, remedy,
+            _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
+    return DataExcitation(tuple(found), motions)
+
+
+def deviations(r: Array) -> Array:
+    """One-sigma deviation of every parameter from a weighted factor; huge, not infinite, where it says nothing."""
+    norms = np.linalg.norm(r, axis=0)
+    scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR)
+    _, singular, v = np.linalg.svd(r / scale, full_matrices=False)
+    singular = np.maximum(singular, _SINGULAR * max(float(singular[0]), 1e-300))
+    return np.sqrt(np.sum((v / singular[:, None]) ** 2, axis=0)) / scale
+
+
+def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
+    """What counts as large for each parameter: its value, its nominal value, or a share of what is usual of its kind.
+
+    A small parameter that is known to be small is identified; only a deviation large against its kind is not."""
+    size = np.where(known, np.abs(values), 0.0)
+    kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
+                      for i, c in enumerate(problem.base.independent)])
+    sure = known & (std < _WEAK * np.abs(values))
+    for kind in np.unique(kinds):
+        typical = np.abs(values[sure & (kinds == kind)])
+        if len(typical):
+            own = kinds == kind
+            size[own] = np.maximum(size[own], _SMALL * float(np.median(typical)))
+    if problem.nominal is not None:
+        size = np.maximum(size, np.abs(problem.base.matrix @ problem.nominal))
+    return size
+
+
+def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
+              wanted: Ints, size: Array) -> dict[int, Remedy]:
+    """The motion that helps each wanted parameter most; nothing for one that no motion helps."""
+    layout = Layout.of(problem.model, problem.base)
+    q, dq, ddq = _recorded(problem.data)
+    count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
+    dof = problem.model.dof
+
+    def after(what: tuple[tuple[int, ...], Kind]) -> Array:
+        """Deviations (wanted,) with a log as long as this one in which the joints move in that way."""
+        joints, kind = what
+        rng = np.random.default_rng(0)
+        new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
+        for k in joints:
+            for signal, which, limits in ((new_q, "wider", motions[k].room), (new_dq, "faster", motions[k].speeds),
+                                          (new_ddq, "harder", motions[k].accelerations)):
+                if kind in (which, "more"):
+                    signal[:, k] = rng.uniform(*limits, len(q))
+        entries = layout.entries(Samples.of(new_q, new_dq, new_ddq, np.zeros_like(q)), slice(None))
+        rows = [r]
+        for j in range(dof):
+            block = np.zeros((len(q), len(problem.base)))
+            block[:, layout.columns[j]] = weights[j] * np.sqrt(count) * entries[layout.joint(j)][:-1].T
+            rows.append(block)
+        return deviations(triangular(np.vstack(rows)))[wanted]
+
+    kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
+    tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")]
+    tried += [(tuple(range(dof)), "more")] if dof > 1 else []
+    results = dict(zip(tried, side_by_side(after, tried, problem.threads), strict=True))
+    single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
+    whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
+    everything = results[tuple(range(dof)), "more"]
+    still = tuple(k for k in range(dof) if not motions[k].moves)
+    found: dict[int, Remedy] = {}
+    for place, i in enumerate(wanted):
+        kind: Kind
+        (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1])
+        joints: tuple[int, ...] = (k,)
+        thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1])
+        if wide < best / 2.0 and best > _WEAK * size[i]:
+            joints, kind, best = (thorough,), "more", wide
+        if float(everything[place]) < best / 10.0 and best > _WEAK * size[i]:
+            joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
+        if best * _HELPS < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
+            found[int(i)] = Remedy(joints, kind, best / float(now[i]), _advice(joints, kind, motions, problem, int(i)))
+    return found
+
+
+def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
+    """q, dq, ddq (rows, dof) of some rows spread over all logs."""
+    each = max(8, _ROWS // len(samples))
+
+    def some(name: str) -> Array:
+        return np.concatenate([getattr(s, name)[np.linspace(0, len(s) - 1, min(each, len(s))).astype(int)]
+                               for s in samples])
+
+    return some("q"), some("dq"), some("ddq")
+
+
+def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> Note:
+    if len(joints) > 1:
+        if len(joints) == problem.model.dof:
+            return Note("move-all-at-once", "all joints have to move at once, over their whole range; use an exciting "
+                                            "trajectory")
+        who = listed([bare_joint(motions[k].joint) for k in joints])
+        return Note("move-together", f"joints {who} have to move in the same log")
+    motion, leading = motions[joints[0]], problem.model.parameters.items[problem.base.independent[i]]
+    if leading.body is None and leading.owner == joints[0] and kind != "wider":
+        return motion.advice_for_friction()
+    return motion.advice(kind)
+
+
+def _sentence(name: str, status: Status, value: float | None, std: float, seen: bool, alike: tuple[str, ...],
+              remedy: Remedy | None) -> str:
+    if status == "identified":
+        return ""
+    help_ = remedy.advice.text if remedy else LONGER_LOG if status == "weak" else ""
+    before = ": "
+    if status == "weak":
+        why = f"is known only to {value:.3g} +- {std:.2g}" if value is not None else "is hardly known"
+    elif alike:
+        why = f"cannot be told from {listed(alike, 3)}"
+    elif seen:
+        why = "is not excited"
+    else:
+        why, before = "is not excited: no torque in the data depends on it", "; "
+    return sentence(f"{name} {why}{before}{help_}" if help_ else f"{name} {why}")

@@ -1,0 +1,144 @@
+"""How far, how fast and how hard each joint moved, against what it could."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.findings import Note
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.validate.words import joint_label, plain
+
+STILL = 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
+_ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
+_ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed only
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """One joint over all samples.
+
+    low, high: of its position (rad or m). speed, acceleration: tops, 99.5 % of the rows stay below. forward: share of
+    the motion in the positive direction. spread: fast over slow speed (90 % and 25 % of the moving rows). Limits are
+    None where the robot gives none or there is no robot. unit: rad, m, or nothing without a robot. usual: range, speed
+    and acceleration to try where there is no limit.
+    """
+
+    joint: str
+    low: float
+    high: float
+    speed: float
+    acceleration: float
+    forward: float
+    spread: float
+    lower: float | None
+    upper: float | None
+    velocity_limit: float | None
+    acceleration_limit: float | None
+    unit: str
+    usual: tuple[float, float, float]
+
+    @property
+    def range(self) -> float:
+        return self.high - self.low
+
+    @property
+    def moves(self) -> bool:
+        return self.range > STILL
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """Positions it could take."""
+        if self.lower is not None and self.upper is not None and self.lower < self.upper:
+            return self.lower, self.upper
+        middle = 0.5 * (self.low + self.high)
+        return middle - self.usual[0], middle + self.usual[0]
+
+    @property
+    def speeds(self) -> tuple[float, float]:
+        top = self.velocity_limit or self.usual[1]
+        return -top, top
+
+    @property
+    def accelerations(self) -> tuple[float, float]:
+        top = self.acceleration_limit or self.usual[2]
+        return -top, top
+
+    def advice(self, kind: str) -> Note:
+        """What the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it did."""
+        who = joint_label(self.joint)
+        if not self.moves:
+            return Note("move-at-all", f"{who} did not move; let it move over its range, at several speeds and both "
+                                       "ways")
+        reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
+                   "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
+        words = {name: self._of(*numbers) for name, numbers in reached.items()}
+        if kind not in reached:
+            return Note("move-more", f"let {who} move wider, faster and with more acceleration, it used "
+                                     f"{words['wider']}, {words['faster']} and {words['harder']}",
+                        {name: used for name, (used, _, _) in reached.items()})
+        code, text = {"wider": ("move-wider", "move through a wider range, it used"),
+                      "faster": ("move-faster", "move faster, it reached"),
+                      "harder": ("accelerate-harder", "accelerate harder, it reached")}[kind]
+        used, limit, _ = reached[kind]
+        return Note(code, f"let {who} {text} {words[kind]}",
+                    {"reached": used} if limit is None else {"reached": used, "limit": limit})
+
+    def advice_for_friction(self) -> Note:
+        """What the joint should do for its own friction and rotor."""
+        who = joint_label(self.joint)
+        if not self.moves:
+            return self.advice("more")
+        if min(self.forward, 1.0 - self.forward) < _ONE_WAY:
+            way = "forward" if self.forward > 0.5 else "backward"
+            return Note("move-both-ways", f"let {who} move both ways, it moved {way} only", {"forward": self.forward})
+        if self.spread < _ONE_SPEED:
+            return Note("move-at-several-speeds",
+                        f"let {who} move at several speeds, it knew only {self._of(self.speed, None, '/s')}",
+                        {"speed": self.speed})
+        return self.advice("faster")
+
+    def _width(self) -> float | None:
+        return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+    def _of(self, used: float, limit: float | None, per: str = "") -> str:
+        unit = f" {self.unit}{per}" if self.unit else ""
+        return f"{used:.2g}{unit}" if limit is None else f"{used:.2g} of {limit:.3g}{unit}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**plain(vars(self)), "moves": self.moves}
+
+
+def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequence[str]) -> tuple[JointMotion, ...]:
+    """How each joint moved in some logs; empty without samples."""
+    if not samples:
+        return ()
+    inside = [np.concatenate([np.arange(a, b) for a, b in s.segments]) for s in samples if len(s.segments)]
+    q, dq, ddq = (np.concatenate([getattr(s, name)[rows] for s, rows in zip(samples, inside, strict=True)])
+                  for name in ("q", "dq", "ddq"))
+    top = [np.percentile(np.abs(x), 99.5, axis=0) for x in (dq, ddq)]
+    robot = getattr(model, "robot", None)
+    # Where limits are unknown: three times the most that any joint did, and not nothing.
+    usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0 for x in (0.5 * np.ptp(q, axis=0), *top))
+    found = []
+    for j, name in enumerate(joints):
+        speed = np.abs(dq[:, j])
+        moving = dq[speed > 0.05 * top[0][j], j] if top[0][j] > 0 else np.zeros(0)
+        slow, fast = np.percentile(speed[speed > 0.05 * top[0][j]], [25, 90]) if len(moving) else (0.0, 0.0)
+        lower, upper, velocity, acceleration = (None if robot is None else _limit(robot.limit(which)[j])
+                                                for which in ("lower", "upper", "velocity", "acceleration"))
+        unit = "" if robot is None else "m" if robot.joints[j].prismatic else "rad"
+        found.append(JointMotion(
+            name, float(q[:, j].min()), float(q[:, j].max()), float(top[0][j]), float(top[1][j]),
+            float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
+            velocity, acceleration, unit, (usual[0], usual[1], usual[2])))
+    return tuple(found)
+
+
+def _limit(value: Array) -> float | None:
+    return float(value) if np.isfinite(value) and value != 0 else None

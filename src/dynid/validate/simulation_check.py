@@ -1,0 +1,283 @@
+"""Validation by simulation: does a robot with these parameters move as the log says, under feedback or without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.estimate.closed_loop import law_of_log
+from dynid.findings import Note
+from dynid.model import Model
+from dynid.recording import Recording, Samples
+from dynid.recording.resample import at_times
+from dynid.simulation import Controller, Reference, TorqueDriven, simulate
+from dynid.simulation.plant import can_compile
+from dynid.simulation.simulation import inertia_matrices
+from dynid.validate.joint_motion import STILL
+from dynid.validate.words import finite, joint_label, plain
+
+Mode = Literal["torque-driven", "closed-loop"]
+
+HORIZON = 0.5  # s
+_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
+_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
+_BEGIN = 100  # steps that take as long as the beginning of a window
+_INTERPRETED = 2_000  # the same for a model that runs in a Python loop
+_FIRST = 20  # rows that give the state in which a log begins
+_POSTURES = 300  # of a log at which the inertia matrix is looked at
+_SINGULAR = 1e-12  # smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class ResimulatedLog:
+    """A log and its simulation, row by row: t (rows,), positions and torques (rows, dof), measured and simulated.
+
+    windows (k, 2): rows, of these, between which the simulation ran on without a look at the log. possible: windows
+    the log has, of which all were tried or, of a long log, some, evenly. reached: share of the rows tried that the
+    simulation lived to see; below 1 where it broke off, for the reason given.
+    """
+
+    mode: Mode
+    t: Array
+    q: Array
+    simulated_q: Array
+    tau: Array
+    simulated_tau: Array
+    windows: Array
+    joints: tuple[str, ...]
+    possible: int = 1
+    reached: float = 1.0
+    reason: Note | None = None
+
+    @property
+    def position_deviation(self) -> Array:
+        """Root mean square of measured minus simulated position (dof,), rad or m."""
+        return np.sqrt(np.mean((self.q - self.simulated_q) ** 2, axis=0))
+
+    @property
+    def motion(self) -> Array:
+        """Root mean square of each joint's own motion about its mean (dof,), rad or m."""
+        return np.sqrt(np.mean((self.q - self.q.mean(axis=0)) ** 2, axis=0))
+
+    @property
+    def position_error(self) -> Array:
+        """The deviation in percent of the motion (dof,); not a number for a joint that stands still."""
+        moves = np.ptp(self.q, axis=0) > STILL
+        return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
+
+    @property
+    def total_error(self) -> float:
+        """Root mean square of the position errors of the joints that move, percent; not a number where none does."""
+        known = self.position_error[np.isfinite(self.position_error)]
+        return float(np.sqrt(np.mean(known ** 2))) if len(known) else np.nan
+
+    @property
+    def torque_error(self) -> float:
+        """100 |tau - simulated| / |tau| over all joints, percent; 0 under the log's own torques."""
+        size = float(np.linalg.norm(self.tau))
+        return 100.0 * float(np.linalg.norm(self.tau - self.simulated_tau)) / size if size > 0 else 0.0
+
+    @property
+    def torque_error_per_joint(self) -> Array:
+        """The same joint by joint (dof,); not a number for a joint without torque."""
+        size, off = (np.linalg.norm(x, axis=0) for x in (self.tau, self.tau - self.simulated_tau))
+        return np.where(size > 0, 100.0 * off / np.where(size > 0, size, 1.0), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationCheck:
+    """One log, simulated in one way: what came of it, or None and the reason why nothing did.
+
+    horizon: s after which a torque-driven simulation starts anew. reason: also why some windows broke off; None where
+    all went well. notes: what the log says of the control law.
+    """
+
+    source: str
+    mode: Mode
+    horizon: float | None
+    log: ResimulatedLog | None
+    reason: Note | None = None
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the same keys whether it could be simulated or not."""
+        log, feedback = self.log, self.mode == "closed-loop"
+        return {
+            "source": self.source, "mode": self.mode, "horizon": self.horizon,
+            "windows": 0 if log is None else len(log.windows),
+            "windows_possible": None if log is None else log.possible,
+            "reached": 0.0 if log is None else float(log.reached),
+            "reason": None if self.reason is None else self.reason.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+            "position_error": None if log is None else finite(log.total_error),
+            "position_error_per_joint": None if log is None else plain(log.position_error),
+            "position_rms_per_joint": None if log is None else plain(log.position_deviation),
+            "torque_error": None if log is None or not feedback else finite(log.torque_error),
+            "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
+        }
+
+
+def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples], Recording | None]], *,
+                      horizon: float = HORIZON, controller: Controller | None = None) -> tuple[SimulationCheck, ...]:
+    """Every log under its own torques and, where a control law is given, in closed loop along its reference.
+
+    logs: the samples of each, several where it was read in pieces, and its recording, None where that is not at hand.
+    What cannot be simulated is said, not raised. Of long logs as many windows are tried as take about half a second.
+    """
+    steps = _STEPS if isinstance(estimate.model, Model) and can_compile(estimate.model) else _INTERPRETED
+    found = []
+    for parts, recording in logs:
+        source = parts[0].source
+        try:
+            per_window = horizon * max(parts[0].rate, 1.0 / _STEP) + _BEGIN
+            log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
+            found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
+        except (ModelError, NotPossibleError) as error:
+            found.append(SimulationCheck(source, "torque-driven", horizon, None, _reason(error)))
+        if controller is None:
+            continue
+        try:
+            if recording is None:
+                raise NotPossibleError("the log is not at hand as a whole, since it was read in pieces, so its "
+                                       "closed loop cannot be run", code="log-in-pieces")
+            if recording.reference is None:
+                raise NotPossibleError("the log has no reference for the controller to follow",
+                                       "name its columns in the [log] table", "no-reference")
+            # A speed d late acts as an inertia smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with the law
+            # as written a carriage too light would follow the log best.
+            law, notes = law_of_log(controller, recording)
+            log = closed_loop(estimate, recording, law)
+            found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
+        except (ModelError, NotPossibleError) as error:
+            found.append(SimulationCheck(source, "closed-loop", None, None, _reason(error)))
+    return tuple(found)
+
+
+def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
+    """Refuse parameters with which a robot cannot move through postures (rows, dof).
+
+    The inertia matrix is that of the torques, so base parameters alone tell.
+    """
+    few = q[:: max(1, len(q) // _POSTURES)]
+    values, directions = np.linalg.eigh(inertia_matrices(estimate.model, estimate.full, few))
+    bad = float(np.mean(values[:, 0] <= _SINGULAR * np.abs(values).max()))
+    if not bad:
+        return
+    share = "all" if bad == 1.0 else f"{max(100.0 * bad, 0.1):.2g} %"
+    joint = int(np.argmax(np.abs(directions[np.argmin(values[:, 0]), :, 0])))
+    robot = getattr(estimate.model, "robot", None)
+    name = joint_label(robot.joint_names[joint] if robot is not None else f"joint{joint + 1}")
+    raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "
+                           f"{name}, so a robot with these parameters cannot be simulated",
+                           "a pc- method such as pc-wls finds one that can", "inertia-indefinite")
+
+
+def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
+                ) -> ResimulatedLog:
+    """The estimate under the machine's control law along the log's own reference, from the measured start on.
+
+    step: of the integrator, s, or "adaptive".
+    """
+    reference = Reference.from_recording(recording)
+    _refuse_indefinite(estimate, recording.q)
+    run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
+                   step=min(_STEP, 1.0 / reference.rate) if step is None else step)
+    q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
+    return ResimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
+                        np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
+
+
+def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
+                  step: float | str | None = None, most: int | None = None) -> ResimulatedLog:
+    """The estimate under the log's torques, started anew from the filtered state every `horizon` seconds.
+
+    Without feedback every error grows, gravity's fastest: a short horizon tells good parameters from bad ones, a long
+    one only tells that arms fall (Lomakin, Deutscher, fig. 3 has a horizon of its whole motion).
+    samples: of one log, or of its pieces. most: windows to try, spread evenly over the log; default all.
+    """
+    parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
+    spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
+    if not spans:
+        raise NotPossibleError("there is not a single sample to simulate from", code="no-samples")
+    if not np.isfinite(horizon) or horizon <= 0:
+        raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s",
+                         code="horizon-not-positive")
+    longest = max((stop - start) / part.rate for part, start, stop in spans)
+    if horizon > longest:
+        raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest stretch without a gap has "
+                         f"{longest:.3g} s", "give a shorter one", "horizon-too-long")
+    windows = []
+    for part, start, stop in spans:
+        length = round(horizon * part.rate)
+        if length < 2:
+            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz",
+                             code="horizon-too-short")
+        windows += [(part, first, min(first + length, stop)) for first in range(start, stop - 1, length)]
+    _refuse_indefinite(estimate, np.concatenate([part.q for part in parts]))
+    tried = windows
+    if most is not None and most < len(windows):
+        tried = [windows[k] for k in np.unique(np.linspace(0, len(windows) - 1, max(most, 1)).round().astype(int))]
+    done, rows = [], 0
+    broken: list[NotPossibleError] = []
+    for part, first, last in tried:
+        rows += last - first
+        try:
+            done.append((part, first, last, _window(estimate, part, slice(first, last), step)))
+        except NotPossibleError as error:
+            broken.append(error)
+    if not done:
+        other = "" if estimate.method.startswith("pc-") else " or a pc- method"
+        raise NotPossibleError(f"not a single window of {horizon:g} s could be simulated: {broken[0].reason}",
+                               f"try a shorter horizon{other}", broken[0].code)
+    ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])
+    t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
+                 for name in ("t", "q", "tau"))
+    reason = None if not broken else Note(
+        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s broke off and are not counted: "
+        f"{broken[0].reason}; a shorter horizon keeps more", {"broken": len(broken), "tried": len(tried)})
+    return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
+                        np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
+                        float(ends[-1] / rows), reason)
+
+
+def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | None) -> Array:
+    """Simulated positions (rows, dof) from the state of the first row on."""
+    path = Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate, start=float(part.t[rows.start]))
+    # A torque sampled at the ticks acts between them as the mean of its two ends.
+    torque = part.tau[rows].copy()
+    torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
+    return simulate(estimate.model, estimate.full, TorqueDriven(torque), path,
+                    step=min(_STEP, 1.0 / part.rate) if step is None else step).q
+
+
+def _start(recording: Recording) -> Array | None:
+    """Position and velocity (2, dof) of a log that begins off its reference, as in the middle of a motion: a parabola
+    through the first few rows. None where it begins on it, as far as the scatter of these rows tells, or is too short.
+    """
+    t, q = recording.t[:_FIRST] - recording.t[0], recording.q[:_FIRST]
+    if len(t) < _FIRST or recording.reference is None:
+        return None
+    parabola = np.polynomial.polynomial.polyfit(t, q, 2)
+    scatter = np.std(q - np.polynomial.polynomial.polyvander(t, 2) @ parabola, axis=0)
+    off = np.abs(recording.q[0] - recording.reference[0])
+    return None if np.all(off <= 3.0 * scatter + 1e-9) else parabola[:2]
+
+
+def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
+    """A segment without its two ends that no joint uses: filters are at their worst there."""
+    used = np.flatnonzero(part.keep[start:stop].any(axis=1))
+    return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
+
+
+def _reason(error: DynidError) -> Note:
+    return Note(error.code, str(error))
+
+
+def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:
+    return joints or tuple(f"joint{j + 1}" for j in range(dof))

@@ -1,0 +1,35 @@
+"""What looks wrong: one suspicion a small function, by subject, each giving findings with codes.
+
+A new suspicion is a function from a case to findings and an entry in SUSPICIONS of its file; a new subject is a file
+in the list below.
+"""
+
+from __future__ import annotations
+
+from dynid.findings import Finding
+from dynid.validate.suspicions import amount, gains, known, parameters, residuals, signals, transfer
+from dynid.validate.suspicions.case import Case, Stage, Suspicion
+from dynid.validate.suspicions.gains import Refit, with_gains_set_right
+
+__all__ = ["SUSPICIONS", "Case", "Refit", "Suspicion", "suspicious"]
+
+# In the order in which findings are said, stage by stage.
+SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *gains.SUSPICIONS, *residuals.SUSPICIONS,
+                                     *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
+                                     *transfer.SUSPICIONS)
+
+
+def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:
+    """All that looks wrong, and what the data were fitted again with where a drive gain had to be set right.
+
+    Where the data make the fit worthless, only what is wrong with the data is said.
+    """
+    found = _look("data", case)
+    if any(finding.severity == "fatal" for finding in found):
+        return found, None
+    wrong, refitted, refit = with_gains_set_right(case)
+    return [*found, *wrong, *_look("fit", refitted), *_look("transfer", case)], refit
+
+
+def _look(stage: Stage, case: Case) -> list[Finding]:
+    return [finding for suspicion in SUSPICIONS if suspicion.stage == stage for finding in suspicion.look(case)]

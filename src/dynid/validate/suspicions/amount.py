@@ -1,0 +1,40 @@
+"""Suspicions of the amount of data: too few equations, and columns that noise makes hard to tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynid.findings import Finding
+from dynid.validate.suspicions.case import Case, Suspicion, suspect
+
+_FEW = 5.0  # equations for each base parameter
+_FEW_EFFECTIVE = 2.0  # the same, counting only what independent equations they are worth
+_CONDITION = 200.0  # of the scaled columns; good trajectories give 20 to 50
+
+
+def too_few_samples(case: Case) -> Iterator[Finding]:
+    """Fewer equations, or independent ones, than base parameters ask for."""
+    rows, base = sum(case.problem.regression.rows), len(case.problem.base)
+    effective = sum(case.estimate.diagnostics.get("effective_rows_per_joint", case.problem.regression.rows))
+    evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
+    if rows < _FEW * base:
+        yield suspect("too-few-samples", "too few samples", "data",
+                      f"{rows} equations are few for {base} base parameters: record a longer motion",
+                      severity="fatal", evidence=evidence)
+    elif effective < _FEW_EFFECTIVE * base:
+        yield suspect("few-independent-samples", "few independent samples", "data",
+                      f"{rows} equations are worth only {effective:.0f} independent ones, few for {base} base "
+                      "parameters: record a longer motion", evidence=evidence)
+
+
+def badly_conditioned(case: Case) -> Iterator[Finding]:
+    """A regressor whose scaled columns are hard to tell apart."""
+    condition = float(case.estimate.diagnostics.get("condition", 0.0))
+    if condition > _CONDITION:
+        yield suspect("badly-conditioned", "condition number", "data",
+                      f"the condition number is {condition:.3g} (columns scaled; below {_CONDITION:g} is good): noise "
+                      "makes some parameters hard to tell apart; use an exciting trajectory",
+                      evidence={"condition": condition})
+
+
+SUSPICIONS = (Suspicion("data", too_few_samples), Suspicion("fit", badly_conditioned))

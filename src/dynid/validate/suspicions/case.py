@@ -1,0 +1,78 @@
+"""Case: everything a suspicion may look at, and what a suspicion is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Estimate, Problem
+from dynid.findings import Evidence, Finding, Severity
+from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.data_excitation import DataExcitation
+from dynid.validate.gains import Gain
+from dynid.validate.joint_motion import JointMotion
+from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.residual_tests import ResidualTests
+from dynid.validate.words import sentence
+
+Stage = Literal["data", "fit", "transfer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An estimate with all that was computed to judge it.
+
+    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time, None
+    where that was left out.
+    """
+
+    problem: Problem
+    estimate: Estimate
+    reconstruction: Reconstruction
+    tests: ResidualTests
+    excitation: DataExcitation
+    gains: tuple[Gain, ...]
+    validations: tuple[Reconstruction, ...] = ()
+    cross: CrossValidation | None = None
+
+    @property
+    def motions(self) -> tuple[JointMotion, ...]:
+        """How each joint moved; empty where only a saved fold is at hand."""
+        return self.excitation.motions
+
+    def at_rest(self, j: int) -> bool:
+        """Did joint j (from 0) never move?"""
+        return bool(self.motions) and not self.motions[j].moves
+
+    def torques(self, j: int) -> list[Array]:
+        """Measured torque of joint j in each log."""
+        return [part.tau[:, j] for part in self.problem.data]
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """One thing that may be wrong, and the function that looks for it.
+
+    stage: `data` is asked first and of the logs alone; `fit` of the estimate, unless the data already make it
+    worthless, and with a wrong drive gain set right; `transfer` of other logs and of blocks of time.
+    """
+
+    stage: Stage
+    look: Callable[[Case], Iterable[Finding]]
+
+
+def suspect(code: str, title: str, about: str, text: str, *, severity: Severity = "warning",
+            joints: Sequence[str] = (), parameters: Sequence[str] = (), logs: Sequence[str] = (),
+            evidence: Evidence | None = None) -> Finding:
+    """A finding that something looks wrong. title: two or three words for it, about: what it is about."""
+    return Finding(code, "suspicious", severity, sentence(text), f"{title} ({about})", tuple(joints),
+                   tuple(parameters), tuple(logs), evidence or {})
+
+
+def each(values: Sequence[float] | Array) -> tuple[float, ...]:
+    """Numbers of several joints, parameters or logs as evidence."""
+    return tuple(float(x) for x in np.asarray(values, dtype=float))

@@ -1,0 +1,78 @@
+"""Suspicions of what was told as known: values that the torques contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import chdtri
+
+from dynid.errors import NotPossibleError
+from dynid.estimate import Problem, identify
+from dynid.estimate.linear import joint_weights, solve
+from dynid.findings import Finding
+from dynid.regression import Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.known import Known, known_of
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import listed
+
+_CHANCE = 1e-3  # that noise alone makes what is known look as wrong
+
+
+def known_contradicted(case: Case) -> Iterator[Finding]:
+    """Known values without which the data are explained far better, by the torques or by what can exist.
+
+    The data are folded once more without them. What each costs alone is algebra on that fold; what all cost together
+    under the estimate's own method is a second fit, where the method's conditions could be what contradicts them.
+    """
+    problem = case.problem
+    known = {**{name: Known(value) for name, value in problem.base.known.items()},
+             **known_of(problem.regression.prior)}
+    if not known or not problem.data:
+        return
+    free = fold(TorqueEquations.of(problem.model, problem.data, base_parameters(problem.model)), blocks=1,
+                threads=problem.threads)
+    weights = joint_weights(free)
+    # Rows are worth fewer independent ones: sums of squares shrink by how much deviations grow.
+    worth = max(1.0, case.estimate.diagnostics.deviation_inflation or 1.0) ** 2
+    least = _misfit(free, weights)
+    costs = {name: max(_misfit(free.given({name: one}), weights) - least, 0.0) / worth for name, one in known.items()}
+    wrong = [name for name, cost in costs.items() if cost > chdtri(1, _CHANCE)]
+    if wrong:
+        wrong.sort(key=lambda name: -costs[name])
+        yield suspect("known-contradicted", "known value", listed(wrong),
+                      f"the torques contradict the known {listed(wrong)}: left free, they are explained better by "
+                      f"{listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} deviations; check the value, its "
+                      "unit and its frame", parameters=wrong,
+                      evidence={"deviations": each([np.sqrt(costs[name]) for name in wrong])})
+    elif case.estimate.theta is not None:
+        yield from _impossible_together(case, free, weights, worth, known)
+
+
+def _impossible_together(case: Case, free: Regression, weights: np.ndarray, worth: float,
+                         known: dict[str, Known]) -> Iterator[Finding]:
+    """Known values that torques allow, but not for a robot that can exist."""
+    estimate, problem = case.estimate, case.problem
+    loose: Problem = replace(problem, regression=free)
+    try:
+        other = identify(loose, method=estimate.method, **dict(estimate.provenance.get("options", {})))
+    except NotPossibleError:
+        return
+    size = weights ** 2
+    cost = float(size @ (problem.regression.misfits(estimate.values) - free.misfits(other.values))) / worth
+    if cost > chdtri(len(known), _CHANCE):
+        names = list(known)
+        yield suspect("known-not-consistent", "known value", listed(names),
+                      f"no robot that can exist has the known {listed(names)} and these torques: without what is known "
+                      f"the consistent fit is better by {np.sqrt(cost):.1f} deviations; check the values, their units "
+                      "and their frames", parameters=names, evidence={"deviations": float(np.sqrt(cost))})
+
+
+def _misfit(regression: Regression, weights: np.ndarray) -> float:
+    """Weighted squares that the best parameters leave, prior rows included."""
+    stacked = regression.stack(weights)
+    return stacked.misfit(solve(regression, stacked).beta)
+
+
+SUSPICIONS = (Suspicion("fit", known_contradicted),)

@@ -1,0 +1,84 @@
+"""Suspicions of the residuals: what they follow, colour without a cause, outliers, torques that stay unexplained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynid.findings import Finding
+from dynid.validate.candidates import Follows
+from dynid.validate.residual_tests import JointTests
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import joints_listed, span
+
+_LOW_R2 = 0.8
+
+
+def residuals_followed(case: Case) -> Iterator[Finding]:
+    """What residuals follow, joints that follow the same together: a term is missing or too simple."""
+    groups: dict[tuple[str, str | None], list[tuple[JointTests, Follows]]] = {}
+    for joint in case.tests.joints:
+        if joint.explained_by is not None:
+            cause = joint.explained_by
+            groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
+    for members in groups.values():
+        (first, cause), causes = members[0], [cause for _, cause in members]
+        joints = [joint.joint for joint, _ in members]
+        who = joints_listed(joints)
+        evidence = {"share": each([one.share for one in causes]), "torque": each([one.torque for one in causes]),
+                    "strength": each([one.strength for one in causes])}
+        if all(one.coefficient is not None for one in causes):
+            evidence["coefficient"] = each([one.coefficient or 0.0 for one in causes])
+        text = first.notes[0].text
+        if len(members) > 1:
+            shares = span([100 * one.share for one in causes])
+            text = f"the residuals of {who} {cause.seen_by_several}: {_hint_for_several(causes)} ({shares} of them)"
+        yield suspect(f"residual-follows-{cause.candidate}", f"residual follows {cause.title}", who, text,
+                      joints=joints, evidence=evidence)
+
+
+def _hint_for_several(causes: list[Follows]) -> str:
+    late = [1e3 * (one.coefficient or 0.0) for one in causes]
+    if causes[0].candidate != "delay":
+        return causes[0].hint
+    return (f"their torques come {span([abs(ms) for ms in late], 'ms')} later than the motion says" if max(late) < 0
+            else "torque and motion are out of step in time")
+
+
+def residuals_coloured(case: Case) -> Iterator[Finding]:
+    """Residuals that their own past predicts, where no candidate explains them."""
+    found = {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
+             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured}
+    if found:
+        shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
+        which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
+        yield suspect("residuals-coloured", "coloured residual", who,
+                      f"the {which} of {who} {are} coloured: {shares} of {them} can be predicted from the past, so "
+                      "something is not modelled", joints=[*found], evidence={"predictable": each([*found.values()])})
+
+
+def residual_outliers(case: Case) -> Iterator[Finding]:
+    """Residuals with many rows far outside."""
+    found = {joint.joint: joint.normality.beyond for joint in case.tests.joints
+             if joint.normality is not None and joint.normality.shape == "outliers"}
+    if found:
+        shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
+        which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
+        yield suspect("residual-outliers", "outliers", who,
+                      f"the {which} of {who} {have} outliers ({shares} of the rows): a robust method (irls) is safer",
+                      joints=[*found], evidence={"beyond": each([*found.values()])})
+
+
+def torques_unexplained(case: Case) -> Iterator[Finding]:
+    """Joints whose torque varies otherwise than the model says, unless they stand still or a missing term is known."""
+    found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
+                                                                  strict=True))
+             if fit.r2 is not None and fit.r2 < _LOW_R2 and not case.at_rest(j) and test.explained_by is None}
+    if found:
+        who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
+        yield suspect("low-r2", "low R2", who,
+                      f"the model explains only {shares} of the variation of the torque of {who}", joints=[*found],
+                      evidence={"r2": each([*found.values()])})
+
+
+SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", residuals_coloured),
+              Suspicion("fit", residual_outliers), Suspicion("fit", torques_unexplained))

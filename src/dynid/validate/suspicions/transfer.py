@@ -1,0 +1,111 @@
+"""Suspicions of other data: logs that are met worse or with another scale, and blocks of time that do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import joints_listed, listed
+
+_SCALED = 0.1  # change of the slope of measured over predicted torque
+_BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
+_WORSE = 2.0  # times the error on the fitted data
+_ROUNDING = 1e-6  # percent: there is nothing to say of errors below
+_ODD, _ODD_BY = 3.0, 2.0  # a block's error over the median one, and percent above it
+_NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
+
+
+def other_logs(case: Case) -> Iterator[Finding]:
+    """Other logs whose torques have another scale, or that are met far worse than the fitted one."""
+    own = case.reconstruction
+    for other in case.validations:
+        scaled = _scaled_joints(own, other)
+        if scaled:
+            joints, slopes, many = [*scaled], [*scaled.values()], len(scaled) > 1
+            who, what = joints_listed(joints), "the load" if many else "its drive gain or its load"
+            yield suspect("load-changed" if many else "gain-or-load-changed",
+                          "load" if many else "drive gain or load", who,
+                          f"on {other.source} the torque of {who} is {listed([f'{x:.2f}' for x in slopes])} times the "
+                          f"predicted one: {what} has changed", joints=joints, logs=other.sources,
+                          evidence={"slope": each(slopes)})
+        elif other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
+            yield suspect("does-not-carry-over", "validation error", other.source,
+                          f"the error on {other.source} is {other.relative_error:.1f} %, on the fitted data "
+                          f"{own.relative_error:.1f} %: the estimate does not carry over", logs=other.sources,
+                          evidence={"relative_error": other.relative_error, "fitted": own.relative_error})
+
+
+def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:
+    """Joints whose torque on another log has another scale, with measured over predicted torque there."""
+    found = {}
+    for j, (mine, fit) in enumerate(zip(own.joints, other.joints, strict=True)):
+        if (fit.slope is None or mine.slope is None or fit.relative_error is None
+                or abs(fit.slope - mine.slope) < _SCALED):
+            continue
+        before, after = _scaled_misfit(other, j, fit.slope)
+        if after < _BY_SCALE * before and fit.relative_error > _WORSE * (mine.relative_error or 0.0):
+            found[fit.name] = fit.slope
+    return found
+
+
+def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, float]:
+    """Sum of squared residuals of joint j before and after its predicted torque is scaled."""
+    before = after = 0.0
+    for part in other.series:
+        keep = part.keep[:, j]
+        before += float(np.sum((part.measured[keep, j] - part.predicted[keep, j]) ** 2))
+        after += float(np.sum((part.measured[keep, j] - slope * part.predicted[keep, j]) ** 2))
+    return before, after
+
+
+def odd_block(case: Case) -> Iterator[Finding]:
+    """A block of time that the others do not predict."""
+    cross = case.cross
+    if cross is None or cross.mean < _ROUNDING:
+        return
+    known = cross.errors[np.isfinite(cross.errors)]
+    typical, most = np.median(known), known.max()
+    if len(known) > 3 and most > _ODD * typical and most > typical + _ODD_BY:
+        block = case.problem.regression.blocks[cross.worst]
+        which, span = f"block {cross.worst + 1}", block.spans[0]
+        evidence = {"block": float(cross.worst + 1), "error": float(most), "typical": float(typical),
+                    "start": span.start, "end": block.spans[-1].stop}
+        yield suspect("odd-block", "odd block of time", which,
+                      f"{which} of {len(case.problem.regression.blocks)} ({block}) is predicted to {most:.1f} % by the "
+                      f"others, {most / typical:.1f} times the usual: its motion is found nowhere else, or there was a "
+                      "contact or disturbance", logs=[span.source], evidence=evidence)
+
+
+def logs_differ(case: Case) -> Iterator[Finding]:
+    """Logs that the others predict far worse than a log's own blocks of time are predicted: the robot changed."""
+    cross = case.cross
+    if cross is None or cross.mean < _ROUNDING:
+        return
+    odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_blocks, one.from_blocks + 1.0)]
+    if odd:
+        names = [one.source for one in odd]
+        what = listed([f"{one.from_others:.1f} % where its blocks are predicted to {one.from_blocks:.1f} %"
+                       for one in odd])
+        yield suspect("logs-differ", "logs differ", listed(names),
+                      f"the other logs predict {listed(names)} to {what}: the robot changed between "
+                      "them (temperature, load, drift), or their motions have little in common",
+                      logs=names, evidence={"from_others": each([one.from_others for one in odd]),
+                                            "from_blocks": each([one.from_blocks for one in odd])})
+
+
+def parameters_not_constant(case: Case) -> Iterator[Finding]:
+    """Parameters that move between blocks of time more than their deviations allow."""
+    cross = case.cross
+    if cross is not None and cross.mean >= _ROUNDING and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
+        yield suspect("parameters-not-constant", "parameters not constant", "parameters",
+                      f"between blocks of time parameters move {cross.ratio:.1f} times as far as their stated "
+                      "deviations: the model is too simple or the robot changes (temperature, load)",
+                      evidence={"ratio": cross.ratio})
+
+
+SUSPICIONS = (Suspicion("transfer", other_logs), Suspicion("transfer", logs_differ), Suspicion("transfer", odd_block),
+              Suspicion("transfer", parameters_not_constant))

@@ -1,0 +1,154 @@
+"""What was not excited, by name, and whether the advised motion really excites it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.estimate import Problem, identify
+from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
+from dynid.recording import Samples
+from dynid.robot import Robot
+from dynid.validate.data_excitation import data_excitation, deviations
+from dynid.validate.joint_motion import joint_motions
+
+
+def test_sensitivity_and_share_by_definition(simulate):
+    log = simulate("arm3r", rows=800)
+    problem, estimate = log.fitted()
+    found = data_excitation(problem, estimate)
+    s, base = log.samples, problem.base
+    y = log.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent]
+    weights = np.array(estimate.diagnostics["weights"])
+    flat = (y * weights[None, :, None]).reshape(-1, len(base))
+    sees = log.model.structure[:, base.independent]
+    for i, one in enumerate(found.parameters):
+        column = y[:, sees[:, i], i]
+        assert one.sensitivity == pytest.approx(np.sqrt(np.mean(column ** 2)), rel=1e-8)
+        assert one.torque == pytest.approx(abs(estimate.values[i]) * one.sensitivity, rel=1e-8)
+        others = np.delete(flat, i, axis=1)
+        rest = flat[:, i] - others @ np.linalg.lstsq(others, flat[:, i], rcond=None)[0]
+        assert one.apart == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(flat[:, i]), rel=1e-6)
+        assert one.signal == pytest.approx(abs(estimate.values[i]) * np.linalg.norm(flat[:, i]), rel=1e-6)
+
+
+def test_deviations_are_those_of_the_inverse():
+    r = np.triu(np.random.default_rng(0).normal(size=(6, 6))) + 3 * np.eye(6)
+    np.testing.assert_allclose(deviations(r), np.sqrt(np.diag(np.linalg.inv(r.T @ r))), rtol=1e-10)
+    r[:, 2] = 0.0
+    assert deviations(r)[2] > 1e6 and np.isfinite(deviations(r)).all()
+
+
+def test_motion_of_a_joint_in_numbers():
+    t = np.arange(4000) / 1000.0
+    q = np.stack([0.5 * np.sin(2 * np.pi * t), 0.3 * t, np.full_like(t, 0.2)], axis=1)
+    dq = np.stack([np.pi * np.cos(2 * np.pi * t), np.full_like(t, 0.3), 0.0 * t], axis=1)
+    ddq = np.stack([-2 * np.pi ** 2 * np.sin(2 * np.pi * t), 0.0 * t, 0.0 * t], axis=1)
+    robot = Robot.builtin("arm3r")
+    swing, steady, still = joint_motions(Model(robot), [Samples.of(q, dq, ddq, 0 * q)], ("a", "b", "c"))
+    assert (swing.low, swing.high) == pytest.approx((-0.5, 0.5), abs=1e-5)
+    assert swing.speed == pytest.approx(np.pi, rel=1e-3)
+    assert swing.acceleration == pytest.approx(2 * np.pi ** 2, rel=1e-3)
+    assert swing.forward == pytest.approx(0.5, abs=0.01) and swing.velocity_limit == 2.175 and swing.upper == 2.8973
+    assert steady.forward == 1.0 and steady.spread == pytest.approx(1.0)
+    both_ways = steady.advice_for_friction()
+    assert (both_ways.code, both_ways.evidence) == ("move-both-ways", {"forward": 1.0})
+    assert not still.moves and still.advice("wider").code == "move-at-all"
+    wider = swing.advice("wider")
+    assert wider.code == "move-wider"
+    assert wider.evidence == pytest.approx({"reached": 1.0, "limit": 2 * 2.8973}, abs=1e-5)
+
+
+def test_a_frozen_joint_is_named_with_what_it_hides(simulate):
+    problem, estimate = simulate("arm3r", frozen=(1,)).fitted()
+    found = data_excitation(problem, estimate)
+    hidden = {p.name for p in found.missing if p.status == "not-excited"}
+    assert {"Fv2", "Fc2"} <= hidden == set(np.array(estimate.names)[~estimate.identified])
+    for one in found.missing:
+        if one.name in ("Fv2", "Fc2"):
+            assert (one.remedy.joints, one.remedy.advice.code) == ((1,), "move-at-all")
+            assert one.sensitivity == 0.0  # no torque in the data depends on it
+
+
+def test_slow_motion_asks_for_acceleration_of_the_joint_that_carries_it(simulate):
+    problem, estimate = simulate("kuka-lwr4", speed=0.05, rows=3000).fitted()
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
+    inertia = found["ZZ7"]  # about the last axis: only the last joint's own acceleration shows it
+    assert inertia.status == "weak" and inertia.remedy.joints == (6,) and inertia.remedy.kind == "harder"
+    assert inertia.remedy.advice.code == "accelerate-harder"
+    assert inertia.remedy.advice.evidence["limit"] == pytest.approx(5.24, abs=0.005)
+    assert found["Fv4"].remedy.advice.code == "move-both-ways"
+    assert found["Fv4"].remedy.advice.evidence["forward"] < 0.03
+    problem, estimate = simulate("kuka-lwr4", speed=0.1).fitted()
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
+    assert (found["Fv4"].remedy.joints, found["Fv4"].remedy.advice.code) == ((3,), "move-faster")
+
+
+def test_small_range_asks_for_more_range_before_gravity(simulate):
+    problem, estimate = simulate("arm3r", size=0.02, speed=3.0).fitted()
+    found = {p.name: p for p in data_excitation(problem, estimate).missing}
+    assert "Fo2" in found and found["Fo2"].remedy.kind == "wider" and found["Fo2"].remedy.joints in ((1,), (2,))
+    assert found["Fo2"].remedy.advice.code == "move-wider"
+
+
+def test_the_advised_motion_helps_as_much_as_promised(simulate):
+    log = simulate("arm3r", speed=0.1, rows=3000)
+    problem, estimate = log.fitted()
+    missing = [p for p in data_excitation(problem, estimate).missing
+               if p.remedy is not None and len(p.remedy.joints) == 1]
+    assert len(missing) > 3
+    rng = np.random.default_rng(1)
+    for one in missing:
+        # Follow the advice in a second log and hold the new deviation against the promise.
+        limits = problem.model.robot.joints[one.remedy.joints[0]]
+        signals = {name: getattr(log.samples, name).copy() for name in ("q", "dq", "ddq")}
+        for name, kind, low, high in (("q", "wider", limits.lower, limits.upper),
+                                      ("dq", "faster", -limits.velocity, limits.velocity),
+                                      ("ddq", "harder", -limits.acceleration, limits.acceleration)):
+            if one.remedy.kind in (kind, "more"):
+                signals[name][:, one.remedy.joints[0]] = rng.uniform(low, high, len(log.samples))
+        tau = log.model.inverse_dynamics(log.theta, **signals)
+        tau += (log.samples.tau - log.model.inverse_dynamics(log.theta, *(getattr(log.samples, n)
+                                                                          for n in ("q", "dq", "ddq"))))
+        second = replace(log.samples, tau=tau, **signals)
+        both = identify(Problem.of(log.model, [log.samples, second]), method="wls")
+        place = both.names.index(one.name)
+        assert both.std[place] < 0.75 * estimate.std[place]
+        assert both.std[place] / estimate.std[place] == pytest.approx(one.remedy.share, rel=0.6)
+
+
+def test_one_direction_and_one_speed(simulate):
+    robot = Robot.builtin("emps")
+    model = Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset()))
+    rng = np.random.default_rng(0)
+    n = 500
+    q, dq, ddq = np.linspace(0, 0.2, n)[:, None], np.full((n, 1), 0.1), rng.normal(size=(n, 1))
+    tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
+    problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
+    found = {p.name: p for p in data_excitation(problem, identify(problem, method="ols")).missing}
+    assert set(found) == {"Fc1", "Fo1"}  # one speed, one direction: all of friction is one number, called Fv1
+    assert found["Fc1"].confounded == ("Fv1",)
+    assert found["Fc1"].status == "not-excited"
+    advice = found["Fc1"].remedy.advice
+    assert (advice.code, advice.evidence) == ("move-both-ways", {"forward": 1.0})
+
+
+def test_a_model_of_ones_own_and_a_saved_fold(simulate):
+    log = simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13], frozen=(1,))
+    problem, estimate = log.fitted()
+    found = data_excitation(problem, estimate)
+    assert {"Fv2", "Fc2"} <= {p.name for p in found.missing}
+    alone = data_excitation(replace(problem, samples=()), estimate)  # names without advice
+    assert [p.name for p in alone.missing] == [p.name for p in found.missing]
+    assert alone.motions == () and all(p.remedy is None for p in alone.parameters)
+    for one in (found, alone):
+        json.dumps(one.to_dict(), allow_nan=False)
+
+
+def test_a_small_parameter_known_to_be_small_is_identified(simulate):
+    problem, estimate = simulate("arm3r", changes={"Fv1": 0.0, "Fv2": 0.0, "Fv3": 0.0}, noise=0.001).fitted()
+    assert np.any(estimate.relative_std > 30.0)
+    assert data_excitation(problem, estimate).missing == ()
