@@ -189,7 +189,7 @@ class DirectInverse:
             counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
                 raise NotPossibleError(f"{log.samples.source}: no row is left once the first {self.dropped:.3g} s are "
-                                       "dropped; record longer, or give 'transient'")
+                                       "dropped", "record longer, or give 'transient'", "no-rows-left")
             out.append(counts)
         return out
 

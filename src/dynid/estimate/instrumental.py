@@ -255,7 +255,8 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
     # Of measured equations alone, the noise of second differences may well leave more unexplained than there is torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
         raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
-                               "all; the simulated loop is not the machine's: check its controller and reference")
+                               "all", "the simulated loop is not the machine's: check its controller and reference",
+                               "explains-nothing")
     facts = closed_loop_facts(procedure.loop, end.history, options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes
     if values.theta is not None:

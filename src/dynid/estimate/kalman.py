@@ -261,16 +261,16 @@ class Filter:
                 belief = Belief(np.full(size, np.nan), belief.factor)
             if not np.isfinite(belief.mean).all():
                 raise NotPossibleError(f"method '{self.name}' lost the motion of {part.source} at "
-                                       f"{part.t[first + k]:.4g} s; start from better parameters, give a smaller "
-                                       "start_deviation, or more noise")
+                                       f"{part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
+                                       "start_deviation, or more noise", "filter-astray")
         return Belief(belief.mean[2 * n:], triangular(belief.factor[2 * n:].T).T), innovations
 
     def _refuse_lost(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
         if not relative_error < _LOST * reached + 1.0:
             raise NotPossibleError(f"method '{self.name}' lost the parameters: they explain the torques to "
-                                   f"{relative_error:.3g} %, least squares to {reached:.3g} %; start from better "
-                                   "parameters or give a smaller start_deviation")
+                                   f"{relative_error:.3g} %, least squares to {reached:.3g} %", "start from better "
+                                   "parameters or give a smaller start_deviation", "filter-astray")
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Estimate:

@@ -149,8 +149,8 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
             return _estimate(fitting, name, beta, here, history)
         shift, change, damping = _step(fitting, beta, here, damping)
         beta = beta + shift
-    raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations; check the "
-                           "controller, or start from another estimate")
+    raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations",
+                           "check the controller, or start from another estimate", "not-settled")
 
 
 def _step(fitting: Fitting, beta: Array, here: Fitted, damping: float) -> tuple[Array, float, float]:

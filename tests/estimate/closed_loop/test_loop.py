@@ -67,14 +67,16 @@ def test_a_reference_from_positions_carries_the_torque_of_the_robot() -> None:
 
 def test_gains_need_the_reference_they_followed() -> None:
     log = replace(recording(), reference=None, reference_velocity=None)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as error:
         make_loop(problem(log, LAW), "iv")
+    assert error.value.code == "no-reference"
 
 
 def test_a_robot_that_cannot_move_is_refused() -> None:
     loop = make_loop(problem(recording(), LAW), "iv")
-    with pytest.raises(NotPossibleError):
+    with pytest.raises(NotPossibleError) as error:
         loop.run(-THETA)
+    assert error.value.code == "inertia-not-positive"
 
 
 def test_the_regular_start_has_unit_inertia_and_the_machines_poles() -> None:

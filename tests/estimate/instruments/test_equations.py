@@ -110,5 +110,6 @@ def test_known_parameters_are_taken_off_the_torque() -> None:
 def test_instruments_that_are_all_zero_are_refused() -> None:
     found, _ = equations(None)
     nothing = replace(found, tapers=(np.zeros((ROWS, 2)),))
-    with pytest.raises(NotPossibleError):
+    with pytest.raises(NotPossibleError) as error:
         project(fold(nothing, blocks=1), np.ones(2), 2 * ROWS)
+    assert error.value.code == "no-rows-left"

@@ -51,5 +51,6 @@ def test_a_joint_that_is_not_asked_to_move_is_followed_at_once() -> None:
 
 
 def test_what_no_transfer_function_explains_is_refused() -> None:
-    with pytest.raises(NotPossibleError):
+    with pytest.raises(NotPossibleError) as error:
         closed_loop_transfer([(path(2.0), np.full(len(T), np.nan))], RATE)
+    assert error.value.code == "no-transfer-function"

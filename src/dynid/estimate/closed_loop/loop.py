@@ -83,9 +83,9 @@ class Loop:
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
         if np.any(found <= 0):
             j = int(np.argmin(found))
-            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, which cannot move; use a pc- "
-                                   "method, drop parameters that the motion does not excite, or start from "
-                                   "better values")
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, which cannot move",
+                                   "use a pc- method, drop parameters that the motion does not excite, or start from "
+                                   "better values", "inertia-not-positive")
         return found
 
     def run(self, theta: Array) -> Run:
@@ -183,8 +183,8 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):
-            raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed; give "
-                             "the reference, or the loop's poles instead of its gains")
+            raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed",
+                             "give the reference, or the loop's poles instead of its gains", "no-reference")
         _refuse_open_loop(gains, method)
         law, of_law = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
                                                   in zip(logs, problem.recordings, strict=True)])
@@ -209,7 +209,8 @@ def _refuse_open_loop(gains: Law, method: str) -> None:
     for name, values in (("position", gains.kp), ("speed", gains.kd)):
         if not np.all(values > 0):
             raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, joint "
-                             f"{int(np.argmin(values)) + 1} has none of {name}; give its gains or the loop's poles")
+                             f"{int(np.argmin(values)) + 1} has none of {name}", "give its gains or the loop's poles",
+                             "no-feedback")
 
 
 def closed_loop_facts(loop: Loop, history: Sequence[dict[str, Any]], seconds_dropped: float) -> dict[str, Any]:

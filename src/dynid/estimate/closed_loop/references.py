@@ -51,5 +51,6 @@ def _covering(part: Samples, reference: Reference) -> Reference:
     more = _OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
-                         f"the samples to {part.t[-1]:.4g} s; give the whole reference or cut the log to it")
+                         f"the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         "reference-too-short")
     return reference

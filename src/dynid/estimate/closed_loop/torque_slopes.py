@@ -65,17 +65,18 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
     smaller ones where a robot so far off cannot be simulated."""
     here = problem.base.reduce(theta)
     ways = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
-    failed: NotPossibleError | None = None
-    for shrink in _SHRINK:
-        steps = shrink * sizes
-        try:
-            runs = _many(loop, log, law_of, np.vstack([theta, theta + steps[:, None] * ways]), problem.threads)
-        except NotPossibleError as error:
-            failed = error
-            continue
-        first, *others = [at_samples(log.samples, run).tau for run in runs]
+
+    def over(steps: Array) -> Array:
+        motions = _many(loop, log, law_of, np.vstack([theta, theta + steps[:, None] * ways]), problem.threads)
+        first, *others = [at_samples(log.samples, motion).tau for motion in motions]
         return np.stack([(tau - first) / step for tau, step in zip(others, steps, strict=True)])
-    raise failed or NotPossibleError("the torques have no slopes without a step of the parameters")
+
+    for shrink in _SHRINK[:-1]:
+        try:
+            return over(shrink * sizes)
+        except NotPossibleError:
+            continue
+    return over(_SHRINK[-1] * sizes)
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:

@@ -70,8 +70,8 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     b = len(base) // 2
     instruments = stacked.r[:b, :b]
     if not np.any(np.abs(instruments) > 0):
-        raise NotPossibleError("no equation is left once the start of the simulation is dropped; record longer or give "
-                               "a faster controller")
+        raise NotPossibleError("no equation is left once the start of the simulation is dropped",
+                               "record longer or give a faster controller", "no-rows-left")
     kept = np.sort(reduce_columns(instruments, base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
     k, chosen = len(kept), stacked.select(np.concatenate([kept, b + kept]))
     rest = float(np.sum(chosen.rho[k:] ** 2)) + chosen.rest
@@ -79,7 +79,8 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     singular = _singular_values(found.r)
     if singular[-1] < _LOST_RANK * singular[0]:
         raise NotPossibleError("the instruments lost rank against the data, the simulated motion is not the measured "
-                               "one; check the controller's gains and the reference, or use start = 'wls'")
+                               "one", "check the controller's gains and the reference, or use start = 'wls'",
+                               "instruments-lost-rank")
     return found
 
 
