@@ -93,6 +93,17 @@ def test_consistent_methods_give_a_robot_that_can_exist(method: str) -> None:
     assert np.all(np.abs(estimate.values - TRUTH)[INERTIAL[:3]] < 0.03 * np.abs(TRUTH)[INERTIAL[:3]])
 
 
+@pytest.mark.parametrize("method", ["iv", "pc-iv", "didim"])
+def test_what_is_known_stays_and_the_rest_gets_no_worse(method: str) -> None:
+    exact = {name: float(THETA[MODEL.parameters.index(name)]) for name in ("Fv1", "Fc2")}
+    known = Problem.of(MODEL, problem(True).data, base=BASE, known=exact, recordings=log(), controller=LAW)
+    free, found = identify(problem(True), method=method), identify(known, method=method)
+    assert {name: found.full[MODEL.parameters.index(name)] for name in exact} == pytest.approx(exact, abs=1e-9)
+    assert np.all(np.abs(found.values - known.base.reduce(THETA)) < 3.0 * found.std)
+    shared = [BASE.names.index(name) for name in known.base.names]
+    assert np.all(found.std < 1.05 * free.std[shared]) and np.mean(found.std / free.std[shared]) < 1.0
+
+
 def test_half_the_bandwidth_is_forgiven_and_a_tenth_is_reported() -> None:
     half = identify(problem(True), method="iv", controller=LAW.slower(0.5))
     assert half.diagnostics["iterations"] <= 7

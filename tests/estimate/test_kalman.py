@@ -46,6 +46,21 @@ def test_inertias_are_found_from_parameters_a_third_too_small(method: str) -> No
     assert np.linalg.eigvalsh(estimate.covariance).min() > 0.0
 
 
+@pytest.mark.parametrize("method", ["ekf", "ukf"])
+def test_known_parameters_keep_their_values_and_their_torque(method: str) -> None:
+    """Half of the truth is known: the other half comes out as from all of it, and what is known stays."""
+    exact = {name: float(THETA[MODEL.parameters.index(name)]) for name in ("Fv1", "Fc1", "Fv2", "Fc2")}
+    whole = problem()
+    known = Problem.of(MODEL, whole.data, base=BASE, known=exact, nominal=0.7 * THETA)
+    estimate = identify(known, method=method, start="nominal", position_noise=2e-5, torque_noise=0.05)
+    assert {name: estimate.full[MODEL.parameters.index(name)] for name in exact} == exact
+    truth = known.base.reduce(THETA)
+    big = np.abs(truth) > 0.02 * np.abs(truth).max()
+    assert np.all(np.abs(estimate.values / truth - 1.0)[big] < 0.05)
+    with pytest.raises(DynidError, match="exact"):
+        identify(Problem.of(MODEL, whole.data, base=BASE, known={"Fv1": (0.1, 0.01)}), method=method)
+
+
 @cache
 def coarse() -> tuple[Problem, np.ndarray]:
     """An arm with a light wrist, encoder counts and a filter that smooths them, and its true base values."""
@@ -70,7 +85,7 @@ def test_a_light_arm_is_found_from_counts_and_its_deviations_hold() -> None:
 
 def test_a_filter_that_goes_astray_says_so() -> None:
     with pytest.raises(DynidError, match="lost the (parameters: they explain the torques to|motion of)"):
-        identify(coarse()[0], method="ekf", doubt=3.0, passes=1)
+        identify(coarse()[0], method="ekf", start_deviation=3.0, passes=1)
 
 
 def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
@@ -81,11 +96,12 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
-    estimate = identify(Problem.of(model, samples, nominal=nominal), method="ekf", start="nominal", doubt=1.0)
+    problem = Problem.of(model, samples, nominal=nominal)
+    estimate = identify(problem, method="ekf", start="nominal", start_deviation=1.0)
     values = dict(zip(estimate.names, estimate.values, strict=True))
     assert values["M1"] == pytest.approx(95.1089, rel=0.03)
     assert values["Fc1"] == pytest.approx(20.3935, rel=0.15)
-    # The model is not quite true, which shows in the innovations: the published values stay within the stated doubt.
+    # The model is not quite true, which shows in the innovations: the published values stay within what is stated.
     off = (estimate.values - [95.1089, 203.5034, 20.3935, -3.1648]) / estimate.std
     assert np.all(np.abs(off) < 2.0) and estimate.diagnostics["innovation_power"] > 4.0
 

@@ -3,52 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import fit
 from dynid.consistency.consistency import Form
-from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import closed_loop
+from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import (
-    How,
-    Log,
     Loop,
+    LoopOptions,
+    Run,
     Start,
     at_samples,
+    closed_loop_facts,
     first_run,
-    has_settled,
     make_loop,
-    regular_vector,
-    standing,
-    step_size,
-    stopped,
+    regular_parameters,
     tracking,
 )
+from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
 from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments import WINDOW, low_decimation, smoothed_velocity, soften
+from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
+from dynid.estimate.iteration import Past, Solved, Values, iterate
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.recording import Samples
-from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
-from dynid.regression.equations import Layout
-from dynid.simulation import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Controller
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
 _NO_WORSE = 1.01  # times the last squared misfit of the torques that a step may have
 _CONTRACTING = 0.4  # share of the last change below which an iteration needs no slopes
 
-Solver = Callable[[Regression, Stacked], tuple[Array, Array | None]]
+Solver = Callable[[Regression, Stacked], Values]
 
 
-@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data"})
+@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data", "exact"})
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
@@ -59,118 +54,169 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     (`torque_slopes`), which end at the same place; the stated deviations count them too. Options and stop rule as those
     of `iv`. The simulated loop has to be the machine's own: a wrong bandwidth is not forgiven.
     """
-    how = How(start, tolerance, max_iterations, step, controller, transient)
-    return _iterate(problem, "didim", _unconstrained, how)
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
-@method("pc-didim", "didim among physically consistent robots", needs={"data"}, gives={"theta"})
+@method("pc-didim", "didim among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: Form = "pseudo") -> Estimate:
     """Each least squares inside the set, so that every simulated robot can exist (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 
-    def constrained(regression: Regression, stacked: Stacked) -> tuple[Array, Array | None]:
+    def constrained(regression: Regression, stacked: Stacked) -> Values:
         best = fit(consistency, problem.base, stacked)
-        return best.beta, best.theta
+        return Values(best.beta, best.theta)
 
-    how = How(start, tolerance, max_iterations, step, controller, transient)
-    return _iterate(problem, "pc-didim", constrained, how)
-
-
-def _unconstrained(regression: Regression, stacked: Stacked) -> tuple[Array, Array | None]:
-    return solve(regression, stacked).beta, None
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _estimate(problem, "pc-didim", options, constrained)
 
 
-def _iterate(problem: Problem, name: str, solver: Solver, how: How) -> Estimate:
-    loop = make_loop(problem, name, how.controller, how.step)
-    dropped = loop.settled if how.transient is None else how.transient
-    try:
-        runs = first_run(problem, loop, how.start)
-    except NotPossibleError as error:
-        raise stopped(name, 1, error) from None
-    speeds = [smoothed_velocity(log.samples) for log in loop.logs]
-    history: list[dict[str, Any]] = []
-    last: tuple[Array, Array | None] | None = None
-    changes: list[float] = []
-    simulated: Array | None = None
-    carried = regular_vector(problem.model) if how.start == "regular" else None
+@dataclass(frozen=True, eq=False)
+class State:
+    """What the equations of one iteration are made of.
+
+    run: the simulated loop. theta (parameters,): it was simulated with, None for the first run. origin (parameters,):
+    where a shorter step starts from, None where that is not known. share: of the last step that was taken. slopes
+    (base, base): of the torques, None while plain iterations contract. rows: that count (samples, dof), one a log.
+    """
+
+    run: Run
+    theta: Array | None
+    origin: Array | None
+    share: float = 1.0
     slopes: Array | None = None
-    share = 1.0
-    rows: list[Bools] = []
-    step = np.inf  # of the last iteration, in deviations
-    for iteration in range(1, how.max_iterations + 1):
-        if step > 1.0:  # a row that is in and out by turns would keep a good estimate swinging for ever
-            rows = moving_rows(loop, runs, speeds, dropped, simulated)
-        samples = simulated_samples(loop, runs, rows)
-        regression = fold(TorqueEquations.of(problem.model, samples, problem.base), blocks=1, threads=problem.threads)
-        weights = joint_weights(regression)
-        stacked = regression.stack(weights)
-        here = None if simulated is None else problem.base.reduce(simulated)
-        found = solver(regression, stacked if slopes is None or here is None else bent(stacked, slopes, here))
-        change = np.inf if last is None else _change(stacked, found[0], last[0])
-        slow = len(changes) > 0 and change > (1.0 - share + _CONTRACTING * share) * changes[-1]
-        if here is not None and simulated is not None and (slow or (slopes is None and change <= how.tolerance)):
+    rows: Sequence[Bools] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Measured torques on the regressor of one simulated motion: its samples and rows, one a log, their fold, and the
+    weights of the joints (dof,)."""
+
+    samples: tuple[Samples, ...]
+    rows: Sequence[Bools]
+    regression: Regression
+    weights: Array
+
+    @property
+    def stacked(self) -> Stacked:
+        return self.regression.stack(self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Detail:
+    """Of one solution: its equations, the slopes it used, and what least squares say of the equations."""
+
+    equations: Equations
+    slopes: Array | None
+    solution: Solution
+
+
+@dataclass(frozen=True, eq=False)
+class DirectInverse:
+    """The steps of `didim` and `pc-didim` for the iteration. speeds: smoothed measured velocities (samples, dof), one a
+    log. dropped: s at the start of each log."""
+
+    name: str
+    problem: Problem
+    loop: Loop
+    options: LoopOptions
+    solver: Solver
+    speeds: tuple[Array, ...]
+    dropped: float
+    advice: str = ("the simulated loop has to be the machine's own: check its gains, or use 'pc-iv', which forgives a "
+                   "wrong bandwidth")
+
+    @staticmethod
+    def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
+        """The steps with all that stays the same over the iterations."""
+        loop = make_loop(problem, name, options.controller, options.step)
+        speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
+        return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
+
+    def start(self) -> State:
+        run = first_run(self.problem, self.loop, self.options.start)
+        return State(run, None, regular_parameters(self.problem.model) if self.options.start == "regular" else None)
+
+    def solve(self, state: State, past: Past) -> Solved[Detail]:
+        equations = self._equations(state, self._moving_rows(state) if past.may_select_rows else state.rows)
+        regression, stacked, slopes, theta = equations.regression, equations.stacked, state.slopes, state.theta
+        here = None if theta is None else self.problem.base.reduce(theta)
+        free = solve(regression, stacked)
+        found = self.solver(regression, stacked if slopes is None or here is None else
+                            linearised(stacked, slopes, here))
+        change = np.inf if past.last is None else _change(stacked, found.beta, past.last.beta)
+        slow = len(past.changes) > 0 and change > (1.0 - state.share + _CONTRACTING * state.share) * past.changes[-1]
+        if theta is not None and here is not None and (slow or (slopes is None and change <= self.options.tolerance)):
+            slopes = torque_slopes(self.problem, self.loop, state.run.law_of, theta, equations.samples,
+                                   equations.weights, _deviations(equations, free))
+            found = self.solver(regression, linearised(stacked, slopes, here))
+            change = _change(stacked, found.beta, here)
+        solution, covariance = replace(free, beta=found.beta), None
+        if slopes is not None and change <= self.options.tolerance:
+            covariance = _covariance(solution, _noise(self.problem, equations, solution), slopes)
+        facts = {"simulated_relative_error": regression.relative_error(found.beta),
+                 "tracking_error": tracking(self.loop.logs, state.run.motions)}
+        move = found.beta if past.last is None else found.beta - past.last.beta
+        return Solved(found, move, change, covariance, facts, Detail(equations, slopes, solution))
+
+    def advance(self, state: State, found: Solved[Detail]) -> State:
+        equations = found.detail.equations
+        misfit = partial(self._misfit, equations)
+        limit = np.inf if state.theta is None else _NO_WORSE * misfit(state.run)
+        wanted = found.values.parameters(self.problem.base)
+        run, theta, share = self._shortened(wanted, state.origin, misfit, limit)
+        return State(run, theta, theta, share, found.detail.slopes, equations.rows)
+
+    def _equations(self, state: State, rows: Sequence[Bools]) -> Equations:
+        """The simulated motion with the measured torques, in the rows that count."""
+        samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
+                        in zip(self.loop.logs, state.run.motions, rows, strict=True))
+        equations = TorqueEquations.of(self.problem.model, samples, self.problem.base)
+        regression = fold(equations, blocks=1, threads=self.problem.threads)
+        return Equations(samples, rows, regression, joint_weights(regression))
+
+    def _moving_rows(self, state: State) -> list[Bools]:
+        """Rows that count (samples, dof), one a log: not the start, nor rows in or next to a standstill of the
+        simulated robot or of the machine, where dry friction has no clear sign."""
+        out = []
+        for log, motion, dq in zip(self.loop.logs, state.run.motions, self.speeds, strict=True):
+            simulated = at_samples(log.samples, motion)
+            unclear = self.loop.friction_sign_unclear(log, state.theta, [simulated.dq, dq])
+            late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
+            counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
+            if not np.any(counts):
+                raise NotPossibleError(f"{log.samples.source}: no row is left once the first {self.dropped:.3g} s are "
+                                       "dropped", "record longer, or give 'transient'", "no-rows-left")
+            out.append(counts)
+        return out
+
+    def _misfit(self, equations: Equations, run: Run) -> float:
+        """Weighted squares of measured minus simulated torques in the rows that count."""
+        total = 0.0
+        for log, motion, keep in zip(self.loop.logs, run.motions, equations.rows, strict=True):
+            miss = (log.samples.tau - at_samples(log.samples, motion).tau) * equations.weights
+            total += float(np.sum(miss[keep] ** 2))
+        return total
+
+    def _shortened(self, theta: Array, origin: Array | None, misfit: Callable[[Run], float], limit: float
+                   ) -> tuple[Run, Array, float]:
+        """The loop with parameters theta, or so far on the way to them from the origin that it can be simulated and its
+        misfit is within the limit; the parameters simulated, and that share of the way."""
+        if origin is None:
+            return self.loop.run_following(theta), theta, 1.0
+        for share in _SHARES[:-1]:
+            there = origin + share * (theta - origin)
             try:
-                slopes = torque_slopes(problem, loop, simulated, samples, weights, _deviations(regression, weights))
-            except NotPossibleError as error:
-                raise stopped(name, iteration, error) from None
-            found = solver(regression, bent(stacked, slopes, here))
-            change = _change(stacked, found[0], here)
-        step = np.inf
-        if slopes is not None and change <= how.tolerance:
-            covariance = _covariance(problem, samples, regression, found[0], slopes)[0]
-            step = step_size(found[0] - last[0] if last is not None else found[0], covariance)
-        if np.isfinite(change):
-            changes.append(change)
-        last = found
-        beta, theta = found
-        simulated = problem.base.expand(beta) if theta is None else theta
-        history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else change,
-                        "step": None if not np.isfinite(step) else step,
-                        "simulated_relative_error": regression.relative_error(beta),
-                        "tracking_error": tracking(loop, runs)})
-        if slopes is not None and has_settled(change, how.tolerance, step):
-            break
-        try:
-            misfit = partial(_misfit, loop, rows, weights)
-            limit = np.inf if here is None else _NO_WORSE * misfit(runs)
-            runs, simulated, share = _advance(loop, simulated, carried, misfit, limit)
-            carried = simulated
-        except NotPossibleError as error:
-            raise stopped(name, iteration + 1, error) from None
-    else:
-        raise NotPossibleError(f"method '{name}' did not settle in {how.max_iterations} iterations: the last changed "
-                               f"the torques by {100.0 * change:.2g} %; the simulated loop has to be the "
-                               "machine's own: check its gains, or use 'pc-iv', which forgives a wrong bandwidth")
-    return _estimate(problem, name, loop, samples, regression, beta, theta, slopes, history, dropped)
-
-
-def _misfit(loop: Loop, rows: Sequence[Bools], weights: Array, runs: Sequence[Simulation]) -> float:
-    """Weighted squares of measured minus simulated torques in the rows that count."""
-    total = 0.0
-    for log, run, keep in zip(loop.logs, runs, rows, strict=True):
-        miss = (log.samples.tau - at_samples(log.samples, run).tau) * weights
-        total += float(np.sum(miss[keep] ** 2))
-    return total
-
-
-def _advance(loop: Loop, theta: Array, last: Array | None, misfit: Callable[[list[Simulation]], float], limit: float
-             ) -> tuple[list[Simulation], Array, float]:
-    """The loop with parameters theta, or so far on the way to them from the last ones that it can be simulated and its
-    misfit is within the limit; and that share of the way."""
-    if last is None:
-        return loop.tried(theta, follow=True)[0], theta, 1.0
-    for share in _SHARES[:-1]:
-        there = last + share * (theta - last)
-        try:
-            runs = loop.tried(there, follow=True)[0]
-        except NotPossibleError:
-            continue
-        if misfit(runs) <= limit:
-            return runs, there, share
-    there = last + _SHARES[-1] * (theta - last)
-    return loop.tried(there, follow=True)[0], there, _SHARES[-1]
+                run = self.loop.run_following(there)
+            except NotPossibleError:
+                continue
+            if misfit(run) <= limit:
+                return run, there, share
+        there = origin + _SHARES[-1] * (theta - origin)
+        return self.loop.run_following(there), there, _SHARES[-1]
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
@@ -178,121 +224,38 @@ def _change(stacked: Stacked, new: Array, old: Array) -> float:
     return float(np.linalg.norm(stacked.r @ (new - old))) / max(float(np.linalg.norm(stacked.r @ new)), 1e-300)
 
 
-def moving_rows(loop: Loop, runs: list[Simulation], speeds: Sequence[Array], dropped: float,
-                theta: Array | None) -> list[Bools]:
-    """Rows that count (samples, dof), one a log: not the start, nor rows in or next to a standstill of the simulated
-    robot (theta) or of the machine (smoothed velocities `speeds`), where dry friction has no clear sign."""
-    out = []
-    for log, run, dq in zip(loop.logs, runs, speeds, strict=True):
-        there = at_samples(log.samples, run)
-        still = standing(loop, [there.dq, dq], theta, log.reference)
-        late = (log.samples.t >= log.samples.t[0] + dropped)[:, None]
-        counts = log.samples.keep & late & (soften(~still, there, 0.5 * WINDOW) > 0.5)
-        if not np.any(counts):
-            raise NotPossibleError(f"{log.samples.source}: no row is left once the first {dropped:.3g} s are dropped; "
-                                   "record longer, or give 'transient'")
-        out.append(counts)
-    return out
-
-
-def simulated_samples(loop: Loop, runs: list[Simulation], rows: Sequence[Bools]) -> list[Samples]:
-    """The simulated motion with the measured torques, in the rows that count."""
-    return [replace(at_samples(log.samples, run), tau=log.samples.tau, keep=keep)
-            for log, run, keep in zip(loop.logs, runs, rows, strict=True)]
-
-
-def bent(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
-    """Equations whose motion follows the parameters: R M beta = rho - R here + R M here (see `torque_slopes`)."""
-    r = stacked.r @ slopes
-    return Stacked(r, stacked.rho - stacked.r @ here + r @ here, stacked.rest, stacked.rows)
-
-
-def torque_slopes(problem: Problem, loop: Loop, theta: Array, samples: Sequence[Samples], weights: Array,
-                  sizes: Array) -> Array:
-    """M = (X'WX)^-1 X'WS (base, base), S the slopes of the simulated torques, X the regressor of the simulated motion.
-
-    tau(beta) = X(beta) beta, so S is X and what the motion itself changes. Where it hardly moves M is the identity and
-    the method's own iterations contract at once. A soft loop with much friction is far from that: an iteration takes
-    the share 1 - M of an error with it, which makes them slow or diverge, and the noise in the fixed point is M^-1
-    times that of a least squares. sizes (base,): by which each parameter is moved.
-    """
-    base = problem.base
-    layout = Layout.of(problem.model, base)
-    _, scaled = loop.tried(theta, follow=True)
-    normal, cross = np.zeros((len(base), len(base))), np.zeros((len(base), len(base)))
-    for log, part in zip(loop.logs, samples, strict=True):
-        slopes = _slopes(problem, loop, log, theta, sizes, scaled)
-        decimation = low_decimation(part)
-        at = np.arange(len(part.t)) if decimation is None else decimated_rows(part.segments, decimation)
-        entries = layout.entries(part, slice(0, len(part.t)))
-        for j, weight in enumerate(weights):
-            x, s, columns = entries[layout.joint(j)][:-1], slopes[:, :, j], layout.columns[j]
-            if decimation is not None:
-                x, s = (decimate_columns(y.T, decimation, part.segments).T for y in (x, s))
-            keep = part.keep[at, j]
-            x = weight * x[:, keep]
-            normal[np.ix_(columns, columns)] += x @ x.T
-            cross[columns] += weight * x @ s[:, keep].T
-    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
-    inverse = np.linalg.pinv(normal / np.outer(scale, scale), rcond=1e-12, hermitian=True) / np.outer(scale, scale)
-    return inverse @ cross
-
-
-def _slopes(problem: Problem, loop: Loop, log: Log, theta: Array, sizes: Array, scaled: bool) -> Array:
-    """Slopes of the simulated torques in each base parameter (base, samples, dof), over steps of these sizes (base,) or
-    smaller ones where a robot so far off cannot be simulated."""
-    here = problem.base.reduce(theta)
-    ways = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
-    for shrink in (1.0, 0.1, 0.01):
-        steps = shrink * sizes
-        moved = np.vstack([theta, theta + steps[:, None] * ways])
-        try:
-            laws = [loop.law(row, scaled) for row in moved]
-            if log.made_up:
-                runs = [simulate(problem.model, row, law, loop.reference(log, row, law), step=loop.step)
-                        for row, law in zip(moved, laws, strict=True)]
-            else:
-                runs = simulate_many(problem.model, moved, laws, log.reference, step=loop.step, threads=problem.threads)
-        except NotPossibleError:
-            if shrink == 0.01:
-                raise
-            continue
-        first, *others = [at_samples(log.samples, run).tau for run in runs]
-        return np.stack([(tau - first) / step for tau, step in zip(others, steps, strict=True)])
-    raise ModelError("slopes need at least one size of steps")
-
-
-def _deviations(regression: Regression, weights: Array) -> Array:
-    """A step for each parameter: its deviation as least squares has it, rows taken for independent (base,)."""
-    free = solve(regression, regression.stack(weights))
-    sizes = np.sqrt(np.maximum(np.diag(naive_covariance(regression, free, weights)), 0.0))
+def _deviations(equations: Equations, free: Solution) -> Array:
+    """A step for each parameter (base,): its deviation as least squares has it, rows taken for independent."""
+    sizes = np.sqrt(np.maximum(np.diag(naive_covariance(equations.regression, free, equations.weights)), 0.0))
     return np.where(sizes > 0.0, sizes, 1e-6)
 
 
-def _covariance(problem: Problem, samples: Sequence[Samples], regression: Regression, beta: Array,
-                slopes: Array) -> tuple[Array, Solution, Array, Noise]:
-    """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion, and what C is from."""
-    inner = replace(problem, regression=regression, data=tuple(samples))
-    weights = joint_weights(regression)
-    free = solve(regression, regression.stack(weights))
-    shown = Solution(beta, free.inverse, free.identified, free.confounded, free.condition)
-    found = noise(inner, shown, weights)
-    covariance = found.covariance(shown)
-    kept = np.flatnonzero(free.identified)
+def _noise(problem: Problem, equations: Equations, solution: Solution) -> Noise:
+    """What the noise does to the equations of the simulated motion."""
+    inner = replace(problem, regression=equations.regression, data=equations.samples)
+    return noise(inner, solution, equations.weights)
+
+
+def _covariance(solution: Solution, found: Noise, slopes: Array) -> Array:
+    """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion."""
+    kept = np.flatnonzero(solution.identified)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
-    return back @ covariance @ back.T, shown, weights, found
+    return back @ found.covariance(solution) @ back.T
 
 
-def _estimate(problem: Problem, name: str, loop: Loop, samples: list[Samples], regression: Regression, beta: Array,
-              theta: Array | None, slopes: Array, history: list[dict[str, Any]], dropped: float) -> Estimate:
-    inner = replace(problem, regression=regression, data=tuple(samples))
-    covariance, shown, weights, found = _covariance(problem, samples, regression, beta, slopes)
-    fitted = diagnostics(inner, shown, weights, covariance, found, **closed_loop.facts(loop, history, dropped))
+def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> Estimate:
+    procedure = DirectInverse.of(problem, name, options, solver)
+    end = iterate(procedure, options.tolerance, options.max_iterations)
+    values, detail = end.found.values, end.found.detail
+    inner = replace(problem, regression=detail.equations.regression, data=detail.equations.samples)
+    fitted = diagnostics(inner, detail.solution, detail.equations.weights, end.covariance,
+                         _noise(problem, detail.equations, detail.solution),
+                         **closed_loop_facts(procedure.loop, end.history, procedure.dropped))
     facts = {"simulated_relative_error": fitted.relative_error,
-             "relative_error": problem.regression.relative_error(beta),
-             "relative_error_per_joint": problem.regression.relative_errors(beta).tolist()}
-    if theta is not None:
+             "relative_error": problem.regression.relative_error(values.beta),
+             "relative_error_per_joint": problem.regression.relative_errors(values.beta).tolist()}
+    if values.theta is not None:
         facts["consistent"] = True
-    return Estimate(name, problem.model, problem.base, beta, covariance, shown.identified, theta,
-                    diagnostics=fitted.with_facts(facts))
+    return Estimate(name, problem.model, problem.base, values.beta, end.covariance, detail.solution.identified,
+                    values.theta, diagnostics=fitted.with_facts(facts))

@@ -11,9 +11,8 @@ frequencies, where parameters live, in units of the power expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +33,40 @@ _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
 _SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
 _LOST = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
 _BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is blunted
+_CAUTION = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too far for the slopes of a light arm
+
+
+@method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact"})
+def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
+                    position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
+    """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
+
+    start: parameters to begin with; start_deviation: theirs, a share of what each could explain alone. passes: how
+    often the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start
+    are.
+    """
+    options = Options(start, start_deviation, passes, position_noise, torque_noise)
+    return _estimate(problem, "ekf", _extended_step, options)
+
+
+@method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact"})
+def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
+                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
+    """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
+    points for every state and parameter. Options as those of `ekf`."""
+    options = Options(start, start_deviation, passes, position_noise, torque_noise)
+    return _estimate(problem, "ukf", _unscented_step, options)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of both filters, as the methods describe them."""
+
+    start: Start
+    start_deviation: float
+    passes: int
+    position_noise: float | None
+    torque_noise: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,35 +77,37 @@ class Noise:
     torque: Array
 
 
-@method("ekf", "extended Kalman filter on state and parameters", needs={"data"})
-def extended_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 2,
-                    position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """A mean (states,) and the triangular factor S (states, states) of its covariance S S'."""
 
-    start: parameters to begin with; doubt: their deviation, a share of what each could explain alone. passes: how often
-    the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start are.
-    """
-    return _filter(problem, "ekf", _extended_step, start, doubt, passes, position_noise, torque_noise)
+    mean: Array
+    factor: Array
 
 
-@method("ukf", "unscented Kalman filter on state and parameters", needs={"data"})
-def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0.1, passes: int = 1,
-                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
-    points for every state and parameter. Options as those of `ekf`."""
-    return _filter(problem, "ukf", _unscented_step, start, doubt, passes, position_noise, torque_noise)
+@dataclass(frozen=True, eq=False)
+class Tick:
+    """What happens from one row to the next: the torque (dof,) that acts for `period` seconds, and the position (dof,)
+    measured at its end."""
+
+    torque: Array
+    position: Array
+    period: float
 
 
-class Machine:
-    """Accelerations of many states with parameters of their own, from one call of the regressor."""
+class Dynamics:
+    """Inertia matrices and bias torques of many states with base parameters of their own, from one call of the
+    regressor; the signs of dry friction are blunted over a small share of the top speed (dof,)."""
 
-    def __init__(self, problem: Problem, speed: Array) -> None:
+    def __init__(self, problem: Problem, top_speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
-        self.blunt = _BLUNT * np.maximum(speed, 1e-6)
+        self.known = problem.base.known_vector
+        self.blunt = _BLUNT * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Of many states, from one call: regressors without acceleration (points, n, base), and what a unit
-        acceleration of joint k adds to them (points, k, n, base).
+        """Of many states, from one call: regressors without acceleration (points, n, columns), and what a unit
+        acceleration of joint k adds to them (points, k, n, columns); columns: those of the base parameters and, where
+        parameters are known, one with their torque (`with_known`).
 
         The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
@@ -82,32 +117,39 @@ class Machine:
         every = self.model.regressor(
             np.vstack([q, q, np.repeat(q, n + 1, axis=0)]),
             np.vstack([dq - self.blunt, dq + self.blunt, np.tile(still, (points, 1))]),
-            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))[:, :, self.columns]
+            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))
+        every = np.concatenate([every[:, :, self.columns], (every @ self.known)[:, :, None]], axis=2) \
+            if self.known.any() else every[:, :, self.columns]
         resting = every[2 * points:].reshape(points, n + 1, n, -1)
         return 0.5 * (every[:points] + every[points:2 * points]), resting[:, 1:] - resting[:, :1]
 
     def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
         """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""
-        without, units = self.regressors(q, dq)
-        return np.einsum("pkjb,pb->pjk", units, beta), np.einsum("pjb,pb->pj", without, beta)
+        (without, units), values = self.regressors(q, dq), self.with_known(beta)
+        return np.einsum("pkjb,pb->pjk", units, values), np.einsum("pjb,pb->pj", without, values)
+
+    def with_known(self, beta: Array) -> Array:
+        """Values of all columns of the regressors (.., columns) from base values (.., base)."""
+        return np.append(beta, np.ones((*beta.shape[:-1], 1)), axis=-1) if self.known.any() else beta
 
 
-Step = Callable[[Machine, Array, Array, Array, Array, Noise, float], tuple[Array, Array, Array]]
+Step = Callable[[Dynamics, Belief, Tick, Noise], tuple[Belief, Array]]
 
 
-def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
-                   h: float) -> tuple[Array, Array, Array]:
-    n, m = machine.dof, len(x)
+def _extended_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise) -> tuple[Belief, Array]:
+    """One tick with the model linearised about the mean; also the whitened innovation (dof,)."""
+    x, n, m, h = belief.mean, dynamics.dof, len(belief.mean), tick.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
     moved[1:] += _MOVE * np.eye(2 * n)
-    without, units = machine.regressors(moved[:, :n], moved[:, n:])
-    matrix = np.swapaxes(units @ beta, 1, 2)
-    ddq = np.linalg.solve(matrix, (tau - without @ beta)[:, :, None])[:, :, 0]
+    without, units = dynamics.regressors(moved[:, :n], moved[:, n:])
+    values = dynamics.with_known(beta)
+    matrix = np.swapaxes(units @ values, 1, 2)
+    ddq = np.linalg.solve(matrix, (tick.torque - without @ values)[:, :, None])[:, :, 0]
     inverse = np.linalg.inv(matrix[0])
     slope = np.zeros((n, m))
     slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
-    slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))
+    slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))[:, :len(beta)]
     jacobian = np.eye(m)
     jacobian[n:2 * n] += h * slope
     jacobian[:n, n:2 * n] += h * np.eye(n)
@@ -115,118 +157,142 @@ def _extended_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array
     ahead = x.copy()
     ahead[:n] += h * dq + 0.5 * h * h * ddq[0]
     ahead[n:2 * n] += h * ddq[0]
-    driven = np.zeros((m, n))
-    driven[n:2 * n] = h * inverse * noise.torque
-    driven[:n] = 0.5 * h * driven[n:2 * n]
-    root = triangular(np.hstack([jacobian @ s, driven]).T).T
-    return _update(ahead, root, np.eye(n, m), seen - ahead[:n], noise)
+    factor = triangular(np.hstack([jacobian @ belief.factor, _driven(m, h * inverse * noise.torque, h)]).T).T
+    return _measure(Belief(ahead, factor), tick.position, noise)
 
 
-def _update(x: Array, s: Array, h: Array, innovation: Array, noise: Noise) -> tuple[Array, Array, Array]:
-    """Measurement by one triangular factor of [[R 0], [H S S]] (Potter's idea for many measurements); also the
-    innovation in units of what was expected (n,)."""
-    n, m = h.shape
-    array = np.zeros((n + m, n + m))
-    array[:n, :n] = np.diag(noise.position)
-    array[:n, n:] = h @ s
-    array[n:, n:] = s
-    lower = triangular(array.T).T
-    news = solve_triangular(lower[:n, :n], innovation, lower=True)
-    return x + lower[n:, :n] @ news, lower[n:, n:], news
-
-
-def _unscented_step(machine: Machine, x: Array, s: Array, tau: Array, seen: Array, noise: Noise,
-                    h: float) -> tuple[Array, Array, Array]:
-    n, m = machine.dof, len(x)
+def _unscented_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise) -> tuple[Belief, Array]:
+    """One tick with sigma points through the model; also the whitened innovation (dof,)."""
+    n, m, h = dynamics.dof, len(belief.mean), tick.period
     reach = _SPREAD * np.sqrt(m)
-    points = np.vstack([x + reach * s.T, x - reach * s.T])
+    points = np.vstack([belief.mean + reach * belief.factor.T, belief.mean - reach * belief.factor.T])
     q, dq, beta = points[:, :n], points[:, n:2 * n], points[:, 2 * n:]
-    matrix, bias = machine.parts(q, dq, beta)
-    ddq = np.linalg.solve(matrix, (tau - bias)[:, :, None])[:, :, 0]
+    matrix, bias = dynamics.parts(q, dq, beta)
+    ddq = np.linalg.solve(matrix, (tick.torque - bias)[:, :, None])[:, :, 0]
     ahead = points.copy()
     ahead[:, :n] += h * dq + 0.5 * h * h * ddq
     ahead[:, n:2 * n] += h * ddq
     mean = ahead.mean(axis=0)
-    driven = np.zeros((m, n))
-    driven[n:2 * n] = h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque
-    driven[:n] = 0.5 * h * driven[n:2 * n]
-    root = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, driven.T])).T
-    return _update(mean, root, np.eye(n, m), seen - mean[:n], noise)
+    driven = _driven(m, h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque, h)
+    factor = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, driven.T])).T
+    return _measure(Belief(mean, factor), tick.position, noise)
 
 
-def _filter(problem: Problem, name: str, step: Step, start: Start, doubt: float, passes: int,
-            position_noise: float | None, torque_noise: float | None) -> Estimate:
+def _driven(states: int, speed: Array, h: float) -> Array:
+    """What noise of the torques moves (states, dof) in h seconds if it moves the velocities by `speed` (dof, dof)."""
+    n = len(speed)
+    out = np.zeros((states, n))
+    out[n:2 * n] = speed
+    out[:n] = 0.5 * h * speed
+    return out
+
+
+def _measure(belief: Belief, position: Array, noise: Noise) -> tuple[Belief, Array]:
+    """Measured positions (dof,) taken in by one triangular factor of [[R 0], [H S S]] (Potter's idea for many
+    measurements); also the innovation in units of what was expected (dof,)."""
+    n, m = len(position), len(belief.mean)
+    array = np.zeros((n + m, n + m))
+    array[:n, :n] = np.diag(noise.position)
+    array[:n, n:] = belief.factor[:n]
+    array[n:, n:] = belief.factor
+    lower = triangular(array.T).T
+    whitened = solve_triangular(lower[:n, :n], position - belief.mean[:n], lower=True)
+    return Belief(belief.mean + lower[n:, :n] @ whitened, lower[n:, n:]), whitened
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A filter for a problem: its step, the dynamics, the logs as measured, and the base values of weighted least
+    squares (base,), which it must not fall far behind."""
+
+    name: str
+    problem: Problem
+    step: Step
+    options: Options
+    dynamics: Dynamics
+    parts: tuple[Samples, ...]
+    least_squares: Array
+
+    def run(self, first: Array, deviation: float) -> Estimate:
+        """Through all logs, again and again, from base values first (base,) and their deviation, a share of what each
+        could explain alone; refused where it ends far from what least squares explain."""
+        problem, beta = self.problem, first
+        regression, alone = problem.regression, problem.lone_values()
+        scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
+        history: list[dict[str, Any]] = []
+        for _ in range(self.options.passes):
+            belief, power = self._once(Belief(beta, np.diag(scale)))
+            beta = belief.mean
+            history.append({"values": beta.tolist(), "relative_error": regression.relative_error(beta)})
+            self._refuse_lost(history[-1]["relative_error"])
+        facts = Diagnostics.of_fit(
+            regression, beta, rank=len(beta), iterations=len(history), converged=True, history=history,
+            start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
+            "for innovations that are not the white noise it expects")
+        return Estimate(self.name, problem.model, problem.base, beta, power * belief.factor @ belief.factor.T,
+                        alone > 0, diagnostics=facts, uncertainty="innovations")
+
+    def _once(self, belief: Belief) -> tuple[Belief, float]:
+        """Base parameters after all logs, and the largest slow power of an innovation."""
+        power = 0.0
+        for part in self.parts:
+            noise = _noise(self.problem, part, belief.mean, self.options)
+            for first, last in part.segments:
+                belief, innovations = self._segment(part, range(int(first), int(last)), belief, noise)
+                power = max(power, *(_slow_power(column) for column in innovations.T))
+        return belief, power
+
+    def _segment(self, part: Samples, rows: range, parameters: Belief, noise: Noise) -> tuple[Belief, Array]:
+        """Base parameters after one run of rows, and the whitened innovations (rows, dof)."""
+        n, first, last = self.dynamics.dof, rows.start, rows.stop
+        size = 2 * n + len(parameters.mean)
+        factor = np.zeros((size, size))
+        factor[:n, :n] = np.diag(10.0 * noise.position)
+        factor[n:2 * n, n:2 * n] = np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
+        factor[2 * n:, 2 * n:] = parameters.factor
+        belief = Belief(np.concatenate([part.q[first], part.dq[first], parameters.mean]), factor)
+        torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
+        innovations = np.zeros((last - first - 1, n))
+        for k in range(len(innovations)):
+            tick = Tick(torque[k], part.q[first + k + 1], 1.0 / part.rate)
+            try:
+                belief, innovations[k] = self.step(self.dynamics, belief, tick, noise)
+            except np.linalg.LinAlgError:
+                belief = Belief(np.full(size, np.nan), belief.factor)
+            if not np.isfinite(belief.mean).all():
+                raise NotPossibleError(f"method '{self.name}' lost the motion of {part.source} at "
+                                       f"{part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
+                                       "start_deviation, or more noise", "filter-astray")
+        return Belief(belief.mean[2 * n:], triangular(belief.factor[2 * n:].T).T), innovations
+
+    def _refuse_lost(self, relative_error: float) -> None:
+        reached = self.problem.regression.relative_error(self.least_squares)
+        if not relative_error < _LOST * reached + 1.0:
+            raise NotPossibleError(f"method '{self.name}' lost the parameters: they explain the torques to "
+                                   f"{relative_error:.3g} %, least squares to {reached:.3g} %", "start from better "
+                                   "parameters or give a smaller start_deviation", "filter-astray")
+
+
+def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Estimate:
+    """The estimate of a filter; one that goes astray is run again with a start that is held to be surer."""
     parts = problem.as_logged()
-    if passes < 1 or not doubt > 0:
-        raise ModelError(f"method '{name}' needs at least one pass and a doubt above zero")
+    if options.passes < 1 or not options.start_deviation > 0:
+        raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero")
     least = weighted_least_squares(problem).values
-    if start == "nominal":
+    if options.start == "nominal":
         first = problem.base.reduce(problem.need_nominal(name))
-    elif start == "wls":
+    elif options.start == "wls":
         first = least
     else:
-        raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{start}'")
-    machine = Machine(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
-    # What a doubt stands for may be too far for the slopes of a light arm: then a filter that doubts less goes on.
-    go = partial(_passes, problem, name, step, machine, parts, first, least, passes,
-                 lambda part, beta: _noise(problem, part, beta, position_noise, torque_noise))
-    for less in (1.0, 0.3):
+        raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{options.start}'")
+    dynamics = Dynamics(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
+    runner = Filter(name, problem, step, options, dynamics, parts, least)
+    for share in _CAUTION[:-1]:
         try:
-            return go(less * doubt)
+            return runner.run(first, share * options.start_deviation)
         except NotPossibleError:
             continue
-    return go(0.1 * doubt)
-
-
-def _passes(problem: Problem, name: str, step: Step, machine: Machine, parts: Sequence[Samples], beta: Array,
-            least: Array, passes: int, noise_of: Callable[[Samples, Array], Noise], doubt: float) -> Estimate:
-    """The filter through all logs, again and again; refused where it ends far from what least squares explain."""
-    regression, alone = problem.regression, problem.lone_values()
-    scale = doubt * np.maximum(np.abs(beta), 0.1 * alone)
-    history: list[dict[str, Any]] = []
-    root, power = np.diag(scale), 0.0
-    for _ in range(passes):
-        root, power = np.diag(scale), 0.0
-        for part in parts:
-            noise = noise_of(part, beta)
-            for first, last in part.segments:
-                beta, root, news = _segment(machine, name, step, part, int(first), int(last), beta, root, noise)
-                power = max(power, *(_slow_power(column) for column in news.T))
-        history.append({"values": beta.tolist(), "relative_error": regression.relative_error(beta)})
-        reached = regression.relative_error(least)
-        if not history[-1]["relative_error"] < _LOST * reached + 1.0:
-            raise NotPossibleError(f"method '{name}' lost the parameters: they explain the torques to "
-                                   f"{history[-1]['relative_error']:.3g} %, least squares to {reached:.3g} %; start "
-                                   "from better parameters or give less doubt")
-    facts = Diagnostics.of_fit(
-        regression, beta, rank=len(beta), iterations=passes, converged=True, history=history, doubt=doubt,
-        innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} for innovations that are not the "
-        "white noise it expects")
-    return Estimate(name, problem.model, problem.base, beta, power * root @ root.T, alone > 0, diagnostics=facts,
-                    uncertainty="innovations")
-
-
-def _segment(machine: Machine, name: str, step: Step, part: Samples, first: int, last: int, beta: Array, root: Array,
-             noise: Noise) -> tuple[Array, Array, Array]:
-    """Through one run of rows: the parameters and the factor of their covariance come out again, and the innovations
-    (rows, n)."""
-    n, h = machine.dof, 1.0 / part.rate
-    x = np.concatenate([part.q[first], part.dq[first], beta])
-    s = np.zeros((len(x), len(x)))
-    s[:n, :n], s[n:2 * n, n:2 * n] = np.diag(10.0 * noise.position), np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
-    s[2 * n:, 2 * n:] = root
-    torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
-    news = np.zeros((last - first - 1, n))
-    for k in range(len(news)):
-        try:
-            x, s, news[k] = step(machine, x, s, torque[k], part.q[first + k + 1], noise, h)
-        except np.linalg.LinAlgError:
-            x = np.full(len(x), np.nan)
-        if not np.isfinite(x).all():
-            raise NotPossibleError(f"method '{name}' lost the motion of {part.source} at {part.t[first + k]:.4g} s; "
-                                   "start from better parameters, give less doubt, or more noise")
-    cut = triangular(s[2 * n:].T).T
-    return x[2 * n:], cut, news
+    return runner.run(first, _CAUTION[-1] * options.start_deviation)
 
 
 def _slow_power(innovation: Array) -> float:
@@ -235,12 +301,12 @@ def _slow_power(innovation: Array) -> float:
     return float(max(c[0], c[0] + 2.0 * c[1:].sum()))
 
 
-def _noise(problem: Problem, part: Samples, beta: Array, position: float | None, torque: float | None) -> Noise:
+def _noise(problem: Problem, part: Samples, beta: Array, options: Options) -> Noise:
     """Given, or from the log: third differences of the positions and the residuals of the first parameters."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
     miss = np.sqrt(problem.regression.misfits(beta) / rows)
-    n = part.dof
+    n, position, torque = part.dof, options.position_noise, options.torque_noise
     return Noise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
                  np.full(n, torque) if torque is not None else np.maximum(miss, 1e-9))

@@ -9,13 +9,13 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import closed_loop
-from dynid.estimate.closed_loop import Log, Loop, at_samples, make_loop, stopped, tracking
+from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
-from dynid.estimate.instruments import low_decimation
+from dynid.estimate.instruments.residuals import low_decimation
+from dynid.estimate.iteration import stopping
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
@@ -28,7 +28,7 @@ _STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitiv
 _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
-@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data"})
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data", "exact"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -36,15 +36,83 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
 
     start: an estimate by this method, or "nominal". Other options as those of `iv`.
     """
-    return _gauss_newton(problem, "cloe", "position", start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _gauss_newton(problem, "cloe", "position", options)
 
 
-@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data"})
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data", "exact"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
     """Gauss-Newton on the torques of the simulated loop, the way of its motion included (unlike didim)."""
-    return _gauss_newton(problem, "clie", "torque", start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    return _gauss_newton(problem, "clie", "torque", options)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """What is fitted: the loop's output against the log's as measured, without the first `dropped` seconds.
+
+    scale (base,): a size of each base parameter.
+    """
+
+    problem: Problem
+    loop: Loop
+    output: Output
+    dropped: float
+    scale: Array
+
+    def measured(self, log: Log) -> Array:
+        """The log's output (samples, dof)."""
+        return log.samples.q if self.output == "position" else log.samples.tau
+
+    def simulated(self, log: Log, motion: Simulation) -> Array:
+        """The same output of a simulated motion (samples, dof)."""
+        there = at_samples(log.samples, motion)
+        return there.q if self.output == "position" else there.tau
+
+    def late(self, log: Log, series: Array) -> Array:
+        """Series over the samples of a log (samples, ..) at the low rate, without the start that is dropped."""
+        decimation = low_decimation(log.samples)
+        late = log.samples.t >= log.samples.t[0] + self.dropped
+        if decimation is not None:
+            series = decimate_columns(series, decimation, log.samples.segments)
+            late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
+        return series[late]
+
+    def runs(self, beta: Array) -> list[Simulation]:
+        """The simulated loop of every log with base values beta (base,)."""
+        theta = self.problem.base.expand(beta)
+        law = self.loop.machine_law(theta)
+        return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
+
+    def cost(self, beta: Array, weights: Array) -> float:
+        """Weighted squares of the misfit with base values beta (base,); infinite where they cannot be simulated."""
+        try:
+            motions = self.runs(beta)
+        except NotPossibleError:
+            return np.inf
+        return sum(float(np.sum((self.late(log, self.measured(log) - self.simulated(log, motion)) * weights) ** 2))
+                   for log, motion in zip(self.loop.logs, motions, strict=True))
+
+    def at(self, beta: Array) -> Fitted:
+        """Misfit and sensitivities at base values beta (base,), by central differences: the loop is as smooth in its
+        parameters as its friction."""
+        base, loop = self.problem.base, self.loop
+        law = loop.machine_law(base.expand(beta))
+        moved = np.vstack([beta, *(beta + sign * move for move in _STEP * np.diag(self.scale) for sign in (1.0, -1.0))])
+        thetas = np.array([base.expand(row) for row in moved])
+        residual, jacobian = [], []
+        for log in loop.logs:
+            motions = simulate_many(loop.model, thetas, law, log.reference, step=loop.step,
+                                    threads=self.problem.threads)
+            series = [self.simulated(log, motion) for motion in motions]
+            slopes = [(a - b) / (2.0 * _STEP * size)
+                      for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
+            stack = self.late(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
+            residual.append(stack[:, :, 0])
+            jacobian.append(stack[:, :, 1:])
+        return Fitted(np.concatenate(residual), np.concatenate(jacobian))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,55 +122,63 @@ class Fitted:
     residual: Array
     jacobian: Array
 
+    @property
+    def deviation(self) -> Array:
+        """Of the misfit of each joint (dof,)."""
+        return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
-def _gauss_newton(problem: Problem, name: str, output: Output, start: Start, tolerance: float, max_iterations: int,
-                  step: float | None, controller: Controller | None, transient: float | None) -> Estimate:
-    beta = _first(problem, start, controller, step)
-    loop = make_loop(replace(problem, data=problem.as_logged()), name, controller, step)
-    dropped = loop.settled if transient is None else transient
-    scale = _scales(problem, beta)
+    @property
+    def weights(self) -> Array:
+        """1 / deviation of each joint (dof,)."""
+        return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
+
+
+def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
+    beta = _first(problem, options)
+    loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
+    fitting = Fitting(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
     history: list[dict[str, Any]] = []
     change, damping = np.inf, 0.0
-    for iteration in range(1, max_iterations + 1):
-        try:
-            here = _fitted(problem, loop, beta, scale, output, dropped)
-        except NotPossibleError as error:
-            raise stopped(name, iteration, error) from None
-        deviation = np.sqrt(np.mean(here.residual ** 2, axis=0))
-        weights = 1.0 / np.maximum(deviation, 1e-9 * max(float(deviation.max()), 1e-300))
-        moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
-        miss = (here.residual * weights).ravel()
+    for iteration in range(1, options.max_iterations + 1):
+        with stopping(name, iteration):
+            here = fitting.at(beta)
         history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else change,
-                        "deviation": deviation.tolist()})
-        if change <= tolerance:
+                        "deviation": here.deviation.tolist()})
+        if change <= options.tolerance:
+            return _estimate(fitting, name, beta, here, history)
+        shift, change, damping = _step(fitting, beta, here, damping)
+        beta = beta + shift
+    raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations",
+                           "check the controller, or start from another estimate", "not-settled")
+
+
+def _step(fitting: Fitting, beta: Array, here: Fitted, damping: float) -> tuple[Array, float, float]:
+    """A step (base,) that does not make the misfit worse, zero where there is none (Levenberg's damping, from `damping`
+    on); the share of the misfit that it moves, and the damping to begin the next with."""
+    weights, scale = here.weights, fitting.scale
+    moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
+    miss = (here.residual * weights).ravel()
+    u, s, vt = np.linalg.svd(moves, full_matrices=False)
+    live = s > 1e-9 * s[0]
+    cost = float(miss @ miss)
+    shift = np.zeros_like(beta)
+    for _ in range(_DAMPINGS):
+        trial = vt[live].T @ ((u[:, live].T @ miss) * (s[live] / (s[live] ** 2 + damping * s[0] ** 2))) * scale
+        if fitting.cost(beta + trial, weights) < cost * (1.0 + 1e-9):
+            shift = trial
             break
-        u, s, vt = np.linalg.svd(moves, full_matrices=False)
-        live = s > 1e-9 * s[0]
-        cost = float(miss @ miss)
-        for _ in range(_DAMPINGS):
-            shift = vt[live].T @ ((u[:, live].T @ miss) * (s[live] / (s[live] ** 2 + damping * s[0] ** 2))) * scale
-            try:
-                better = _cost(problem, loop, beta + shift, output, dropped, weights)
-            except NotPossibleError:
-                better = np.inf
-            if better < cost * (1.0 + 1e-9):
-                break
-            damping = max(10.0 * damping, 1e-6)
-        else:
-            shift = np.zeros_like(beta)
-        change = float(np.linalg.norm(moves @ (shift / scale)) / np.sqrt(cost)) if cost > 0 else 0.0
-        beta, damping = beta + shift, damping / 10.0
-    else:
-        raise NotPossibleError(f"method '{name}' did not settle in {max_iterations} iterations; check the controller, "
-                               "or start from another estimate")
-    return _estimate(problem, name, loop, beta, here, weights, history, dropped)
+        damping = max(10.0 * damping, 1e-6)
+    change = float(np.linalg.norm(moves @ (shift / scale)) / np.sqrt(cost)) if cost > 0 else 0.0
+    return shift, change, damping / 10.0
 
 
-def _first(problem: Problem, start: Start, controller: Controller | None, step: float | None) -> Array:
+def _first(problem: Problem, options: LoopOptions) -> Array:
+    """Base values (base,) to start from."""
+    start = options.start
     if start == "iv":
-        return instrumental_variables(problem, controller=controller, step=step).values
+        return instrumental_variables(problem, controller=options.controller, step=options.step).values
     if start == "didim":
-        return direct_inverse(problem, controller=controller, step=step).values
+        return direct_inverse(problem, controller=options.controller, step=options.step).values
     if start == "wls":
         return weighted_least_squares(problem).values
     if start == "nominal":
@@ -115,55 +191,28 @@ def _scales(problem: Problem, beta: Array) -> Array:
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
-def _fitted(problem: Problem, loop: Loop, beta: Array, scale: Array, output: Output, dropped: float) -> Fitted:
-    """Central differences: the loop is as smooth in its parameters as its friction."""
-    law = loop.law(problem.base.expand(beta))
-    moves = _STEP * np.diag(scale)
-    moved = np.vstack([beta, *(beta + sign * move for move in moves for sign in (1.0, -1.0))])
-    thetas = np.array([problem.base.expand(row) for row in moved])
-    residual, jacobian = [], []
-    for log in loop.logs:
-        runs = simulate_many(problem.model, thetas, law, log.reference, step=loop.step, threads=problem.threads)
-        series = [getattr(at_samples(log.samples, run), "q" if output == "position" else "tau") for run in runs]
-        measured = log.samples.q if output == "position" else log.samples.tau
-        slopes = [(a - b) / (2.0 * _STEP * size) for a, b, size in zip(series[1::2], series[2::2], scale, strict=True)]
-        stack = _late(log, np.stack([measured - series[0], *slopes], axis=2), dropped)
-        residual.append(stack[:, :, 0])
-        jacobian.append(stack[:, :, 1:])
-    return Fitted(np.concatenate(residual), np.concatenate(jacobian))
+def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: list[dict[str, Any]]) -> Estimate:
+    problem, (rows, dof, _) = fitting.problem, here.jacobian.shape
+    normal, middle = _moments(here)
+    size = np.sqrt(np.diag(normal))
+    seen = size > 1e-9 * size.max()
+    inverse = np.zeros_like(normal)
+    inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
+    covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
+    facts = Diagnostics.of_fit(
+        problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
+        condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
+        tracking_error=tracking(fitting.loop.logs, fitting.runs(beta)),
+        **closed_loop_facts(fitting.loop, history, fitting.dropped))
+    return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
 
 
-def _late(log: Log, series: Array, dropped: float) -> Array:
-    """Series over the samples of a log (samples, ..) at the low rate, without the start that is dropped, s."""
-    decimation = low_decimation(log.samples)
-    late = log.samples.t >= log.samples.t[0] + dropped
-    if decimation is not None:
-        series = decimate_columns(series, decimation, log.samples.segments)
-        late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
-    return series[late]
-
-
-def _runs(loop: Loop, theta: Array) -> list[Simulation]:
-    law = loop.law(theta)
-    return [simulate(loop.model, theta, law, log.reference, step=loop.step) for log in loop.logs]
-
-
-def _cost(problem: Problem, loop: Loop, beta: Array, output: Output, dropped: float, weights: Array) -> float:
-    theta = problem.base.expand(beta)
-    total = 0.0
-    for log, run in zip(loop.logs, _runs(loop, theta), strict=True):
-        there = at_samples(log.samples, run)
-        miss = log.samples.q - there.q if output == "position" else log.samples.tau - there.tau
-        total += float(np.sum((_late(log, miss, dropped) * weights) ** 2))
-    return total
-
-
-def _estimate(problem: Problem, name: str, loop: Loop, beta: Array, here: Fitted, weights: Array,
-              history: list[dict[str, Any]], dropped: float) -> Estimate:
+def _moments(here: Fitted) -> tuple[Array, Array]:
+    """J'W^2 J and the covariance of J'W^2 residual (base, base), residuals correlated in time."""
     from scipy.signal import oaconvolve
 
     rows, dof, b = here.jacobian.shape
-    normal, middle = np.zeros((b, b)), np.zeros((b, b))
+    normal, middle, weights = np.zeros((b, b)), np.zeros((b, b)), here.weights
     for j in range(dof):
         x = here.jacobian[:, j, :].T
         normal += weights[j] ** 2 * (x @ x.T)
@@ -171,14 +220,4 @@ def _estimate(problem: Problem, name: str, loop: Loop, beta: Array, here: Fitted
         kernel = np.concatenate([shape[:0:-1], shape])
         spread = oaconvolve(x, kernel[None], mode="full", axes=1)[:, len(shape) - 1:len(shape) - 1 + rows]
         middle += weights[j] ** 4 * (x @ spread.T)
-    size = np.sqrt(np.diag(normal))
-    seen = size > 1e-9 * size.max()
-    inverse = np.zeros((b, b))
-    inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
-    covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
-    runs = _runs(loop, problem.base.expand(beta))
-    facts = Diagnostics.of_fit(
-        problem.regression, beta, rank=int(seen.sum()), weights=weights.tolist(), tracking_error=tracking(loop, runs),
-        condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
-        rows_per_joint=[rows] * dof, **closed_loop.facts(loop, history, dropped))
-    return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
+    return normal, middle

@@ -116,7 +116,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "blocks", "nominal", "shape"]  # beyond the fold
+Need = Literal["data", "blocks", "nominal", "shape", "exact"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
 
 
@@ -126,8 +126,8 @@ class Method:
     beyond base parameters and their covariance.
 
     needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
-    parameters, "shape" a model with free shape parameters. gives: "theta" all standard parameters, "shape" another
-    model.
+    parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation. gives:
+    "theta" all standard parameters, "shape" another model.
     """
 
     name: str
@@ -188,6 +188,9 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
         raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
     if "data" in chosen.needs and not problem.data:
         raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
+    if "exact" in chosen.needs and problem.regression.prior is not None:
+        raise ModelError(f"method '{method}' takes known parameters as exact only; give "
+                         f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = chosen.function(problem, **options)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
@@ -165,14 +164,7 @@ class TorqueEquations:
     def rows(self, piece: Piece) -> Rows:
         samples, rows = self.logs[piece.log], piece.rows
         keep = samples.keep[rows.start:rows.stop:rows.step]
-        if samples.decimation is None:
-            entries = self.entries(samples, slice(rows.start, rows.stop))
-        else:
-            margin = reach(samples.decimation)
-            low, high = max(rows[0] - margin, piece.segment[0]), min(rows[-1] + margin + 1, piece.segment[1])
-            full = self.entries(samples, slice(low, high))
-            thin = decimate_piece(full.T, samples.decimation, np.array(rows), low, piece.segment)
-            entries = np.ascontiguousarray(thin.T)
+        entries = piece_entries(samples, piece, lambda full: self.entries(samples, full))
         if not self.base.known:
             return Rows(self.layout, entries, keep)
         entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
@@ -187,6 +179,18 @@ class TorqueEquations:
             return entries
         known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows])
         return np.concatenate([entries, known.T])
+
+
+def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
+    """Entries (k, m) of a piece's rows, from a function that gives those of any rows at full rate, (k, rows); decimated
+    where the samples say so."""
+    rows = piece.rows
+    if samples.decimation is None:
+        return entries(slice(rows.start, rows.stop))
+    margin = reach(samples.decimation)
+    low, high = max(rows[0] - margin, piece.segment[0]), min(rows[-1] + margin + 1, piece.segment[1])
+    thin = decimate_piece(entries(slice(low, high)).T, samples.decimation, np.array(rows), low, piece.segment)
+    return np.ascontiguousarray(thin.T)
 
 
 def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array) -> Array:
@@ -263,8 +267,10 @@ class Mixed:
                                    for row in self.matrix])
 
     @cached_property
-    def _mixing(self) -> csr_array:
+    def _mixing(self) -> Any:
         """(rows, plain rows): makes the entries from those of the plain equations."""
+        from scipy.sparse import csr_array
+
         plain, own = self.equations.layout, self.layout
         to, take, value = [], [], []
         for i, j in np.argwhere(self.matrix):

@@ -5,9 +5,11 @@ from dynid.simulation.controllers import (
     PID,
     Cascade,
     ComputedTorque,
+    ControlLaw,
     Controller,
     Poles,
     TorqueDriven,
+    control_law,
     controller_from_table,
 )
 from dynid.simulation.plant import Flexible, LuGre, Ripple
@@ -23,7 +25,7 @@ from dynid.simulation.simulation import (
 from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
-    "PD", "PID", "Cascade", "ComputedTorque", "Controller", "Flexible", "LuGre", "Poles", "Reference", "Ripple",
-    "Simulation", "TorqueDriven", "VirtualRobot", "controller_from_table", "dry_elements", "inertia_matrices",
-    "joint_inertia", "simulate", "simulate_many",
+    "PD", "PID", "Cascade", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "LuGre", "Poles", "Reference",
+    "Ripple", "Simulation", "TorqueDriven", "VirtualRobot", "control_law", "controller_from_table", "dry_elements",
+    "inertia_matrices", "joint_inertia", "simulate", "simulate_many",
 ]

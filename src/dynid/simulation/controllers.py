@@ -1,14 +1,13 @@
-"""Control laws: what turns a reference and the measured motion into torques.
+"""Control laws: what turns a reference and the measured motion into torques, and what each knows of its closed loop.
 
-All have limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag:
-ticks by which the speed they use is old, 1 for a central difference of positions, 0.5 for a backward one.
+Every law answers the questions of the closed-loop methods itself (`ControlLaw`), so that nobody asks for its class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,47 +17,117 @@ from dynid.errors import ModelError
 from dynid.model import Model
 from dynid.simulation.kernels import Law
 from dynid.simulation.plant import can_compile, make_plant, per_joint
+from dynid.simulation.reference import Reference
+
+_TIME_CONSTANTS = 5.0  # after which a different start is forgotten (Janot, Vandanjon, Gautier, s. 3.4)
+_UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
 
 
-@dataclass(frozen=True, eq=False)
-class PD:
-    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ControlLaw:
+    """What every law has and answers; as it stands here, for a law of which nothing more is known.
 
-    kp: ArrayLike
-    kd: ArrayLike
+    limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag: ticks by
+    which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
+    """
+
+    needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to fit each other
     limit: ArrayLike = np.inf
     delay: int = 0
     speed_lag: float = 0.0
 
+    def law(self, dof: int) -> Law | None:
+        """Its compiled form; None for a law that is a Python function."""
+        return None
+
+    def gains(self, dof: int) -> Law | None:
+        """The gains of one linear loop a joint; None for a law that is not known by such gains."""
+        return None
+
+    def scaled(self, ratio: Array) -> Self:
+        """The same law for an inertia `ratio` (dof,) times as large."""
+        return self
+
+    def tuned(self, inertia: Array) -> ControlLaw:
+        """The law for joints of the given inertia (dof,), where it is known by what it does to them."""
+        return self
+
+    def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
+        """The law with which joints of the given inertia (dof,) have the closed-loop poles of the machine's own joints,
+        whose inertia `machine` (dof,) laws of known gains need."""
+        raise ModelError("the regular start needs a controller whose gains can be rescaled; with a function as the "
+                         "controller use start = 'nominal' or 'wls'")
+
+    def settling(self, inertia: Array | None) -> float:
+        """Seconds until a wrong start is forgotten, from the slowest pole; inertia (dof,): of the machine's joints."""
+        return _UNKNOWN_SETTLING
+
+    def follows(self, motion: Reference) -> Reference:
+        """The reference with which the linear loop follows a motion; the motion itself where that is not known."""
+        return motion
+
+    def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
+        """The reference with which the law gives exactly these torques (ticks, dof) along a motion; None where that is
+        not known."""
+        return None
+
+    def lagging(self, ticks: float) -> Self:
+        """The same law with a speed that is so many ticks old."""
+        return replace(self, speed_lag=ticks)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JointGains(ControlLaw):
+    """What laws of known gains, one linear loop a joint, answer from them."""
+
+    needs_inertia: ClassVar[bool] = True
+
+    def gains(self, dof: int) -> Law | None:
+        return self.law(dof)
+
+    def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
+        return super().with_poles(inertia, machine) if machine is None else self.scaled(inertia / machine)
+
+    def settling(self, inertia: Array | None) -> float:
+        gains = None if inertia is None else self.gains(len(inertia))
+        if inertia is None or gains is None:
+            return _UNKNOWN_SETTLING
+        slowest = [np.min(-np.roots([J, kd, kp]).real) for J, kd, kp in zip(inertia, gains.kd, gains.kp, strict=True)]
+        return float(_TIME_CONSTANTS / max(min(slowest), 1e-3))
+
+
+@dataclass(frozen=True, eq=False)
+class PD(JointGains):
+    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint."""
+
+    kp: ArrayLike
+    kd: ArrayLike
+
     def law(self, dof: int) -> Law:
         return _law(dof, self, kp=self.kp, kd=self.kd, follow=1.0)
 
-    def scaled(self, ratio: Array) -> PD:
-        """The same law for an inertia `ratio` times as large, one ratio a joint."""
+    def scaled(self, ratio: Array) -> Self:
         return replace(self, kp=np.multiply(self.kp, ratio), kd=np.multiply(self.kd, ratio))
 
 
 @dataclass(frozen=True, eq=False)
-class PID:
+class PID(JointGains):
     """tau = kp (qr - q) + ki int (qr - q) + kd (dqr - dq); the integral waits while the torque is cut to the limit."""
 
     kp: ArrayLike
     ki: ArrayLike
     kd: ArrayLike
-    limit: ArrayLike = np.inf
-    delay: int = 0
-    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         return _law(dof, self, kp=self.kp, ki=self.ki, kd=self.kd, follow=1.0)
 
-    def scaled(self, ratio: Array) -> PID:
+    def scaled(self, ratio: Array) -> Self:
         return replace(self, kp=np.multiply(self.kp, ratio), ki=np.multiply(self.ki, ratio),
                        kd=np.multiply(self.kd, ratio))
 
 
 @dataclass(frozen=True, eq=False)
-class Cascade:
+class Cascade(JointGains):
     """A speed loop inside a position loop, both proportional: tau = gain kv (kp (qr - q) - dq).
 
     Janot, Vandanjon, Gautier, eq. 40-41; the TX40 and the EMPS. gain: drive gain, N m or N per unit of command.
@@ -69,51 +138,75 @@ class Cascade:
     kv: ArrayLike
     gain: ArrayLike = 1.0
     feedforward: bool = False
-    limit: ArrayLike = np.inf
-    delay: int = 0
-    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         drive = np.multiply(self.gain, self.kv)
         return _law(dof, self, kp=drive * np.asarray(self.kp), kd=drive, follow=float(self.feedforward))
 
-    def scaled(self, ratio: Array) -> Cascade:
+    def scaled(self, ratio: Array) -> Self:
         return replace(self, kv=np.multiply(self.kv, ratio))
+
+    def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
+        """qr = q + (tau + kd dq) / kp, the law solved for its reference; with feedforward it is no longer algebraic."""
+        if self.feedforward:
+            return None
+        gains = self.law(motion.q.shape[1])
+        return Reference.of(motion.q + (torque + gains.kd * motion.dq) / gains.kp, rate=motion.rate, start=motion.start)
 
 
 @dataclass(frozen=True, eq=False)
-class Poles:
+class Poles(ControlLaw):
     """A cascade known by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
 
     Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the parameters at hand, so the loop
     keeps its poles whatever they are. omega: rad/s, one number or one a joint.
     """
 
+    needs_inertia: ClassVar[bool] = True
     omega: ArrayLike
     damping: ArrayLike = 1.0
-    limit: ArrayLike = np.inf
-    delay: int = 0
-    speed_lag: float = 0.0
 
     def tuned(self, inertia: Array) -> Cascade:
         """The cascade for joints of the given inertia (dof,)."""
-        omega, damping = (np.asarray(x, dtype=float) for x in (self.omega, self.damping))
+        omega, damping = self._poles()
         if np.any(omega <= 0) or np.any(damping <= 0):
             raise ModelError("poles need omega and damping above zero")
         return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay,
                        speed_lag=self.speed_lag)
 
+    def with_poles(self, inertia: Array, machine: Array | None) -> Cascade:
+        return self.tuned(inertia)
+
+    def settling(self, inertia: Array | None) -> float:
+        omega, damping = self._poles()
+        return float(_TIME_CONSTANTS / np.min(omega * np.minimum(1.0, damping)))
+
+    def follows(self, motion: Reference) -> Reference:
+        """qr = q + 2 damping/omega dq + ddq/omega^2, the inverse of Janot, Vandanjon, Gautier, eq. 42."""
+        omega, damping = self._poles()
+        q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
+        return Reference.of(q, rate=motion.rate, start=motion.start)
+
+    def computed_torque(self, model: Model, theta: ArrayLike) -> ComputedTorque:
+        """The same poles by a computed torque that knows the parameters theta (parameters,) of the machine."""
+        omega, damping = self._poles()
+        return ComputedTorque(model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
+
     def slower(self, factor: float) -> Poles:
         """The same damping at `factor` times the bandwidth."""
         return replace(self, omega=np.multiply(self.omega, factor))
 
+    def _poles(self) -> tuple[Array, Array]:
+        return np.asarray(self.omega, dtype=float), np.asarray(self.damping, dtype=float)
+
 
 @dataclass(frozen=True, eq=False)
-class ComputedTorque:
+class ComputedTorque(ControlLaw):
     """tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8), friction left alone.
 
     model, theta: what the controller believes of the machine. rotors: with the inertia of the rotors.
-    feedforward False: a = kp (qr - q) - kd dq, positions alone, as the document has it.
+    feedforward False: a = kp (qr - q) - kd dq, positions alone, as the document has it. Its gains are in rad/s and know
+    nothing of inertia, so they are never scaled.
     """
 
     model: Model
@@ -122,9 +215,6 @@ class ComputedTorque:
     kd: ArrayLike
     feedforward: bool = True
     rotors: bool = True
-    limit: ArrayLike = np.inf
-    delay: int = 0
-    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         if not can_compile(self.model):
@@ -136,18 +226,19 @@ class ComputedTorque:
         rotors = plant.extra if self.rotors and len(plant.extra) else np.zeros((dof, dof))
         return law._replace(rows=plant.rows, extra=rotors)
 
-    def scaled(self, ratio: Array) -> ComputedTorque:
-        return self  # its gains are in rad/s and know nothing of inertia
+    def with_poles(self, inertia: Array, machine: Array | None) -> Cascade:
+        root = np.sqrt(np.asarray(self.kp, dtype=float))
+        return Poles(root, np.asarray(self.kd, dtype=float) / (2.0 * root)).tuned(inertia)
+
+    def settling(self, inertia: Array | None) -> float:
+        return float(_TIME_CONSTANTS / np.sqrt(np.min(np.asarray(self.kp, dtype=float))))
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueDriven:
+class TorqueDriven(ControlLaw):
     """No feedback: the torques (ticks, dof) are applied as they stand."""
 
     torque: Array
-    limit: ArrayLike = np.inf
-    delay: int = 0
-    speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law:
         feed = np.ascontiguousarray(self.torque, dtype=float)
@@ -155,14 +246,33 @@ class TorqueDriven:
             raise ModelError(f"driving torques must be (ticks, {dof}) finite numbers, got shape {feed.shape}")
         return _law(dof, self)._replace(feed=feed)
 
-    def scaled(self, ratio: Array) -> TorqueDriven:
-        return self
-
 
 Function = Callable[[float, Array, Array, Array, Array, Array], ArrayLike]
-Controller = PD | PID | Cascade | Poles | ComputedTorque | TorqueDriven | Function
+
+
+@dataclass(frozen=True, eq=False)
+class ControlFunction(ControlLaw):
+    """A user's function f(t, q, dq, qr, dqr, ddqr) -> torques (dof,) as a law, applied without limit, delay or lag."""
+
+    function: Function
+
+    def __call__(self, t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> ArrayLike:
+        return self.function(t, q, dq, qr, dqr, ddqr)
+
+
+Controller = ControlLaw | Function
 
 KINDS: dict[str, Any] = {"pd": PD, "pid": PID, "cascade": Cascade, "poles": Poles}
+
+
+def control_law(controller: Any) -> ControlLaw:
+    """The controller as a law: itself, or the law around a function; anything else is refused."""
+    if isinstance(controller, ControlLaw):
+        return controller
+    if not callable(controller):
+        raise ModelError(f"a controller is PD, PID, Cascade, Poles, ComputedTorque, TorqueDriven or a function "
+                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
+    return ControlFunction(controller)
 
 
 def controller_from_table(table: Mapping[str, Any]) -> Controller:
@@ -184,19 +294,11 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     try:
         return KINDS[kind](**options)
     except TypeError:
-        needed = [f.name for f in fields(KINDS[kind]) if f.name not in options]
+        needed = [f.name for f in fields(KINDS[kind]) if f.default is MISSING and f.name not in options]
         raise ModelError(f"controller '{kind}' needs {needed[0]}") from None
 
 
-def check_controller(controller: Any) -> None:
-    """Refuse what is neither a control law nor a function."""
-    known = PD | PID | Cascade | Poles | ComputedTorque | TorqueDriven
-    if not isinstance(controller, known) and not callable(controller):
-        raise ModelError(f"a controller is PD, PID, Cascade, Poles, ComputedTorque, TorqueDriven or a function "
-                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
-
-
-def _law(dof: int, controller: Any, **gains: ArrayLike) -> Law:
+def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     arrays = {name: per_joint(gains.get(name, 0.0), dof, f"{name} of the controller")
               for name in ("kp", "ki", "kd", "follow", "ahead")}
     for name in ("kp", "ki", "kd"):

@@ -14,16 +14,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Parameters
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
-from dynid.simulation.controllers import (
-    PD,
-    PID,
-    Cascade,
-    ComputedTorque,
-    Controller,
-    Poles,
-    TorqueDriven,
-    check_controller,
-)
+from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
 from dynid.simulation.plant import (
     DIRECTION,
@@ -168,7 +159,7 @@ def _vector(parameters: Parameters, theta: ArrayLike) -> Array:
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
               widths: Array | None) -> Simulation:
-    check_controller(controller)
+    controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
         raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}")
@@ -186,7 +177,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     out, measured = np.zeros((4, ticks, n)), np.zeros((ticks, n))
     # A loop that runs away doubles its speed every few ticks: ten times the reference is far outside any useful motion.
     fastest = 10.0 * reference.speed + 100.0
-    law = controller.law(n) if isinstance(controller, PD | PID | Cascade | ComputedTorque | TorqueDriven) else None
+    law = controller.law(n)
     if plant is not None and law is not None:
         ended, tick = kernels.run(plant, law, sensors, reference.q, reference.dq, reference.ddq, y,
                                   1.0 / reference.rate, steps, run.tolerance, fastest, out, measured,

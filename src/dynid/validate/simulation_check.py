@@ -10,13 +10,13 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, ModelError, NotPossibleError
-from dynid.estimate import Estimate, Problem
-from dynid.estimate.closed_loop import LAW_NOT_MET, SPEED_LATE, make_loop
+from dynid.estimate import Estimate
+from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
 from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
-from dynid.simulation import PD, Cascade, Controller, Reference, TorqueDriven, simulate
+from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
 from dynid.simulation.simulation import inertia_matrices
 from dynid.validate.joint_motion import STILL
@@ -149,7 +149,9 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             if recording.reference is None:
                 raise NotPossibleError("the log has no reference for the controller to follow",
                                        "name its columns in the [log] table", "no-reference")
-            law, notes = _law_of_log(estimate, parts, recording, controller)
+            # A speed d late acts as an inertia smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with the law
+            # as written a carriage too light would follow the log best.
+            law, notes = law_of_log(controller, recording)
             log = closed_loop(estimate, recording, law)
             found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
         except (ModelError, NotPossibleError) as error:
@@ -252,21 +254,6 @@ def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | 
     torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
     return simulate(estimate.model, estimate.full, TorqueDriven(torque), path,
                     step=min(_STEP, 1.0 / part.rate) if step is None else step).q
-
-
-def _law_of_log(estimate: Estimate, parts: Sequence[Samples], recording: Recording, controller: Controller
-                ) -> tuple[Controller, tuple[Note, ...]]:
-    """The law with the age of the speed it uses, as closed-loop methods read it from the logged torques, and what they
-    say of it. A speed d late acts as an inertia that is smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with
-    the law as written a carriage too light would follow the log best."""
-    if not isinstance(controller, PD | Cascade):
-        return controller, ()
-    try:
-        loop = make_loop(Problem.of(estimate.model, parts, base=estimate.base, blocks=1, recordings=recording,
-                                    controller=controller), "simulation")
-    except (ModelError, NotPossibleError):
-        return controller, ()  # what the log cannot tell stays as given
-    return loop.controller, tuple(note for note in loop.notes if note.code in (LAW_NOT_MET, SPEED_LATE))
 
 
 def _start(recording: Recording) -> Array | None:

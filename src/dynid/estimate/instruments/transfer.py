@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop import Log, Loop
+from dynid.estimate.closed_loop.references import Log
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
 from dynid.simulation import Reference
 
 
-def plain_references(loop: Loop) -> list[Samples]:
+def plain_references(logs: Sequence[Log]) -> list[Samples]:
     """The references at the rows of the samples, as instruments where the loop follows them closely (Ardiani,
     s. 3.3.2, remark 2)."""
-    return [_at(log, log.reference.q, log.reference) for log in loop.logs]
+    return [_at_samples(log, log.reference.q) for log in logs]
 
 
-def filtered_references(loop: Loop) -> list[Samples]:
-    """References through H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) e^(-d s), fitted to reference and position of each
-    joint (Ardiani, eq. 3.5-3.8, with a continuous-time transfer function found by output error)."""
-    out = []
-    fitted = [closed_loop_transfer([(log.reference.q[:, j], _measured(log)[:, j]) for log in loop.logs],
-                                   loop.logs[0].reference.rate) for j in range(loop.model.dof)]
-    for log in loop.logs:
-        q = np.column_stack([response(p, log.reference.q[:, j], log.reference.rate) for j, p in enumerate(fitted)])
-        out.append(_at(log, q, log.reference))
-    return out
+def filtered_references(logs: Sequence[Log]) -> list[Samples]:
+    """References through H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1), fitted to reference and position of each joint
+    (Ardiani, eq. 3.5-3.8, with a continuous-time transfer function found by output error)."""
+    positions = [at_times(log.reference.t, log.samples.t, log.samples.q) for log in logs]
+    fitted = [closed_loop_transfer([(log.reference.q[:, j], q[:, j]) for log, q in zip(logs, positions, strict=True)],
+                                   logs[0].reference.rate) for j in range(logs[0].samples.dof)]
+    return [_at_samples(log, np.column_stack([response(h, log.reference.q[:, j], log.reference.rate)
+                                              for j, h in enumerate(fitted)])) for log in logs]
 
 
-def closed_loop_transfer(pairs: list[tuple[Array, Array]], rate: float) -> Array:
+def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float) -> Array:
     """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive."""
     from scipy.optimize import least_squares
 
@@ -53,8 +52,8 @@ def closed_loop_transfer(pairs: list[tuple[Array, Array]], rate: float) -> Array
         if np.isfinite(found.cost) and (best is None or found.cost < best.cost):
             best = found
     if best is None:
-        raise NotPossibleError("no stable transfer function leads from the reference to the measured position; check "
-                               "that the reference belongs to this log")
+        raise NotPossibleError("no stable transfer function leads from the reference to the measured position",
+                               "check that the reference belongs to this log", "no-transfer-function")
     return np.exp(best.x)
 
 
@@ -69,12 +68,9 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
     return np.asarray(y)
 
 
-def _measured(log: Log) -> Array:
-    return at_times(log.reference.t, log.samples.t, log.samples.q)
-
-
-def _at(log: Log, q: Array, reference: Reference) -> Samples:
-    motion = Reference.of(q, rate=reference.rate, start=reference.start)
+def _at_samples(log: Log, q: Array) -> Samples:
+    """Positions (ticks, dof) at the ticks of a log's reference as a motion at the rows of its samples."""
+    motion = Reference.of(q, rate=log.reference.rate, start=log.reference.start)
     position, velocity, acceleration = (at_times(log.samples.t, motion.t, x)
                                         for x in (motion.q, motion.dq, motion.ddq))
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)

@@ -1,0 +1,71 @@
+"""Apparent inertia: with which each joint's linear loop turns the reference into the measured position best.
+
+q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction, gravity and coupling are left out, so
+this is a scale for gains, no estimate. The joint's mean position has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.closed_loop.references import Log
+from dynid.simulation.kernels import Law
+
+_RANGE = 1e3  # times more or less than the inertia of a loop damped as kp and kd suggest, kd^2 / kp
+_COARSE, _FINE = 49, 21  # inertias tried over the whole range, and between the neighbours of the best
+
+
+@dataclass(frozen=True)
+class JointLoop:
+    """The gains of one joint's linear loop."""
+
+    kp: float
+    ki: float
+    kd: float
+    follow: float
+
+    def response(self, inertia: float, reference: Array, rate: float) -> Array:
+        """Positions (ticks,) of a joint of this inertia under a reference (ticks,) at `rate` Hz that stood still
+        before."""
+        from scipy.signal import bilinear, lfilter, lfiltic
+
+        above, below = [self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
+        if self.ki:
+            above, below = [*above, self.ki], [*below, self.ki]
+        b, a = bilinear(above, below, rate)
+        state = lfiltic(b, a, np.full(len(a), reference[0]), np.full(len(b), reference[0]))
+        y, _ = lfilter(b, a, reference, zi=state)
+        return np.asarray(y)
+
+
+def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
+    """Inertia of each joint (dof,) that the logged loop shows, kg m^2 or kg."""
+    found = np.ones(len(gains.kp))
+    for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
+        joint = JointLoop(float(kp), float(ki), float(kd), float(follow))
+        found[j] = _smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12)))
+    return found
+
+
+def _smallest(miss: partial[float], middle: float) -> float:
+    """The inertia about exp(middle) that misses least, by a coarse and a fine grid of its logarithm."""
+    grid = middle + np.linspace(-np.log(_RANGE), np.log(_RANGE), _COARSE)
+    values = [miss(x) for x in grid]
+    best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
+    fine = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], _FINE)
+    return float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
+
+
+def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
+    """Squared distance of the joint's linear response from its measured positions, over all logs."""
+    total = 0.0
+    for log in logs:
+        y = loop.response(float(np.exp(log_inertia)), log.reference.q[:, joint], log.reference.rate)
+        there = np.interp(log.samples.t, log.reference.t, y)
+        total += float(np.sum((there - log.samples.q[:, joint]) ** 2))
+    return total

@@ -1,0 +1,220 @@
+"""Loop: all logs of a problem with the machine's control law, ready to be simulated with any parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.closed_loop.apparent_inertia import apparent_inertia
+from dynid.estimate.closed_loop.motion import friction_elements, friction_sign_unclear, tracking
+from dynid.estimate.closed_loop.references import Log, log_references, measured_motion
+from dynid.estimate.closed_loop.speed_lag import with_speed_lag
+from dynid.estimate.problem import Problem
+from dynid.findings import Note
+from dynid.model import LinearModel, Model
+from dynid.simulation import (
+    ControlLaw,
+    Controller,
+    Poles,
+    Reference,
+    Simulation,
+    control_law,
+    inertia_matrices,
+    joint_inertia,
+    simulate,
+)
+from dynid.simulation.kernels import Law
+
+DEFAULT_BANDWIDTH = 40.0  # Hz, of the loop that is simulated where no controller was given
+_SHARE_OF_RATE = 0.15  # of the sampling rate (Hz), the fastest such loop in rad/s
+_CLOSE = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
+_BEARABLE = 1.0  # share of a speed that one tick of its feedback may take away
+
+LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> the law to simulate them with
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The simulated closed loop of every log: motions, and how the law followed from the parameters."""
+
+    motions: tuple[Simulation, ...]
+    law_of: LawOf
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """All logs of a problem with the control law.
+
+    apparent_inertia (dof,): inertia of each joint that the logged loop shows; None for a law without gains of its own.
+    settling: s until a wrong start is forgotten. step: of the simulation, s. assumed: the poles that were taken because
+    no controller was given, else None.
+    """
+
+    model: LinearModel
+    logs: tuple[Log, ...]
+    controller: ControlLaw
+    apparent_inertia: Array | None
+    settling: float
+    step: float | None
+    notes: tuple[Note, ...]
+    assumed: Poles | None = None
+
+    def machine_law(self, theta: Array) -> ControlLaw:
+        """The machine's own law for parameters theta (parameters,): known gains as they are, known poles as gains that
+        give them."""
+        return self.controller.tuned(self.inertia(theta))
+
+    def rescaled_law(self, theta: Array) -> ControlLaw:
+        """The machine's law with its gains scaled so that parameters theta (parameters,) leave its poles in place."""
+        if self.apparent_inertia is None:
+            return self.machine_law(theta)
+        return self.controller.scaled(self.inertia(theta) / self.apparent_inertia)
+
+    def inertia(self, theta: Array) -> Array:
+        """Largest inertia of each joint along the references (dof,), refused where it is not positive; ones for a law
+        that does not ask for it."""
+        if not self.controller.needs_inertia:
+            return np.ones(self.model.dof)
+        found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
+        if np.any(found <= 0):
+            j = int(np.argmin(found))
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, which cannot move",
+                                   "use a pc- method, drop parameters that the motion does not excite, or start from "
+                                   "better values", "inertia-not-positive")
+        return found
+
+    def run(self, theta: Array) -> Run:
+        """The closed loop of every log with parameters theta (parameters,) along the references as they stand, for
+        instruments: any robot close to the log gives them, so a law that was only assumed may be replaced by one that
+        holds the robot better."""
+        return self._closest(theta, self._stable_law, lambda log, law: log.reference)
+
+    def run_following(self, theta: Array) -> Run:
+        """The closed loop of every log with parameters theta (parameters,) under the law as it is; along references
+        computed from positions as these parameters need them (`following_reference`)."""
+        return self._closest(theta, lambda theta, law: law, lambda log, law: self.following_reference(log, theta, law))
+
+    def _closest(self, theta: Array, adapted: Callable[[Array, ControlLaw], ControlLaw],
+                 reference_of: Callable[[Log, ControlLaw], Reference]) -> Run:
+        """The run, of those with the laws that may be tried, which follows the log best."""
+        found: list[tuple[float, Run]] = []
+        failed: list[NotPossibleError] = []
+        laws = self._laws(theta)
+        for law_of in laws:
+            try:
+                law = adapted(theta, law_of(theta))
+                motions = tuple(simulate(self.model, theta, law, reference_of(log, law), step=self.step)
+                                for log in self.logs)
+            except NotPossibleError as error:
+                failed.append(error)
+                continue
+            found.append((tracking(self.logs, motions) if len(laws) > 1 else 0.0, Run(motions, law_of)))
+        if not found:
+            raise failed[-1]
+        return min(found, key=lambda one: one[0])[1]
+
+    def _laws(self, theta: Array) -> tuple[LawOf, ...]:
+        """The laws to try for parameters theta: the machine's own, and with other inertia than the logged loop shows
+        the rescaled one too.
+
+        Known gains are the machine's own, so a robot close to it follows the log with them and with no others; one
+        with far other inertia may not even stand with them. The apparent inertia is too rough to tell which it is, as
+        gravity and friction pass for inertia there: where it differs, the log itself tells.
+        """
+        if self.apparent_inertia is None:
+            return (self.machine_law,)
+        ratio = self.inertia(theta) / self.apparent_inertia
+        close = np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE))
+        return (self.machine_law,) if close else (self.machine_law, self.rescaled_law)
+
+    def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:
+        """The law, or the computed torque with the assumed poles where joints move each other so much that one loop a
+        joint would not hold them."""
+        if self.assumed is None or not isinstance(self.model, Model) or self._holds(theta, law):
+            return law
+        return self.assumed.computed_torque(self.model, theta)
+
+    def _holds(self, theta: Array, law: ControlLaw) -> bool:
+        """Whether one tick of the speed feedback, T M^-1 kd, stays well below what a sampled loop can bear, 2."""
+        gains = law.gains(self.model.dof)
+        if gains is None:
+            return True
+        for log in self.logs:
+            few = log.reference.q[:: max(1, len(log.reference) // 50)]
+            once = np.linalg.solve(inertia_matrices(self.model, theta, few), np.diag(gains.kd)) / log.reference.rate
+            if np.abs(np.linalg.eigvals(once)).max() > _BEARABLE:
+                return False
+        return True
+
+    def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
+        """The log's own reference, or where the log holds none the one with which a robot of parameters theta follows
+        the positions.
+
+        A loop without integral lags by what gravity and friction ask of it; a reference computed with the whole torque
+        lets it ask for just that.
+        """
+        if not log.from_positions:
+            return log.reference
+        samples = log.samples
+        torque = self.model.regressor(samples.q, samples.dq, samples.ddq) @ theta
+        found = law.follows_with(measured_motion(samples), torque)
+        return log.reference if found is None else found
+
+    def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
+        """(samples, dof): rows in which dry friction of parameters theta (parameters,) has no clear sign in any of the
+        motions whose velocities (samples, dof) are given."""
+        directions, widths = friction_elements(self.model, theta, log.reference, self.step)
+        return friction_sign_unclear(directions, widths, speeds)
+
+
+def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
+    """The loop of a problem: references of its logs, or computed from the positions where a log has none."""
+    parts, dof = problem.data, problem.model.dof
+    given = controller or problem.controller
+    assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
+    law = control_law(given or assumed)
+    logs, said = log_references(parts, problem.recordings, law)
+    notes = [*said] if assumed is None else [_assumed_note(assumed), *said]
+    gains, inertia = law.gains(dof), None
+    if gains is not None:
+        if any(log.from_positions for log in logs):
+            raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed",
+                             "give the reference, or the loop's poles instead of its gains", "no-reference")
+        _refuse_open_loop(gains, method)
+        law, of_law = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
+                                                  in zip(logs, problem.recordings, strict=True)])
+        inertia = apparent_inertia(gains, logs)
+        notes += [*of_law, Note("loop-inertia", "inertia of the joints that the logged loop shows: "
+                                + ", ".join(f"{x:.3g}" for x in inertia), {"inertia": tuple(inertia.tolist())})]
+    return Loop(problem.model, logs, law, inertia, law.settling(inertia), step, tuple(notes), assumed)
+
+
+def _assumed_poles(dof: int, rate: float) -> Poles:
+    """Poles as fast as samples of this rate (Hz) allow, for a controller that is not known."""
+    return Poles(np.full(dof, min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * rate)))
+
+
+def _assumed_note(poles: Poles) -> Note:
+    omega = float(np.max(poles.omega))
+    return Note("controller-assumed", f"no controller was given: a loop with both poles at {omega:.3g} rad/s is "
+                "simulated", {"poles": omega})
+
+
+def _refuse_open_loop(gains: Law, method: str) -> None:
+    for name, values in (("position", gains.kp), ("speed", gains.kd)):
+        if not np.all(values > 0):
+            raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, joint "
+                             f"{int(np.argmin(values)) + 1} has none of {name}", "give its gains or the loop's poles",
+                             "no-feedback")
+
+
+def closed_loop_facts(loop: Loop, history: Sequence[dict[str, Any]], seconds_dropped: float) -> dict[str, Any]:
+    """Diagnostics of every closed-loop method: its iterations, and what the loop was simulated with."""
+    return {"iterations": len(history), "converged": True, "history": list(history), "notes": list(loop.notes),
+            "transient_dropped": seconds_dropped,
+            "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}

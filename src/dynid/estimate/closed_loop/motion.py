@@ -1,0 +1,64 @@
+"""Simulated motions beside measured ones: at the same rows, how far apart, and where dry friction has no clear sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.estimate.closed_loop.references import Log
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.recording.resample import at_times
+from dynid.simulation import Reference, Simulation, dry_elements
+
+_SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
+_WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
+
+
+def at_samples(samples: Samples, motion: Simulation) -> Samples:
+    """A simulated motion at the rows of measured samples; its accelerations by central differences of its velocities,
+    as a tick's torque makes them jump."""
+    ddq = np.gradient(motion.dq, 1.0 / motion.rate, axis=0)
+    place = (samples.t - motion.t[0]) * motion.rate
+    whole = np.clip(np.round(place).astype(np.int64), 0, len(motion) - 1)
+    if np.all(np.abs(place - whole) < 1e-3):
+        q, dq, ddq, tau = motion.q[whole], motion.dq[whole], ddq[whole], motion.tau[whole]
+    else:
+        q, dq, ddq, tau = (at_times(samples.t, motion.t, x) for x in (motion.q, motion.dq, ddq, motion.tau))
+    return replace(samples, q=np.ascontiguousarray(q), dq=np.ascontiguousarray(dq), ddq=np.ascontiguousarray(ddq),
+                   tau=np.ascontiguousarray(tau))
+
+
+def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
+    """How far simulated positions are from measured ones, percent of their motion."""
+    miss = size = 0.0
+    for log, motion in zip(logs, motions, strict=True):
+        there = at_samples(log.samples, motion).q
+        moved = log.samples.q - log.samples.q.mean(axis=0)
+        miss, size = miss + float(np.sum((there - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
+    return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
+
+
+def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
+    """(samples, dof): rows in which dry friction that acts on a joint has no clear sign in any of the motions whose
+    velocities (samples, dof) are given; directions (elements, dof) and widths (elements,) as `dry_elements` has them.
+    """
+    out = np.zeros(speeds[0].shape, dtype=bool)
+    for dq in speeds:
+        for direction, width in zip(directions, widths, strict=True):
+            speed = np.abs(dq @ direction)
+            slow = speed < max(_SLOW * float(speed.max()), _WIDTHS * float(width))
+            out[:, direction != 0.0] |= slow[:, None]
+    return out
+
+
+def friction_elements(model: LinearModel, theta: Array | None, reference: Reference, step: float | None
+                      ) -> tuple[Array, Array]:
+    """Directions (elements, dof) and widths (elements,) of dry friction as simulated with parameters theta; one on
+    every joint, of no width, where no parameters are known yet."""
+    if theta is None:
+        return np.eye(model.dof), np.zeros(model.dof)
+    return dry_elements(model, theta, reference, step)

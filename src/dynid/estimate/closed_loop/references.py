@@ -1,0 +1,56 @@
+"""References: what the controller of each log was asked to follow, or what makes the simulated loop follow the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynid.errors import ModelError
+from dynid.findings import Note
+from dynid.recording import Recording, Samples
+from dynid.simulation import ControlLaw, Reference
+
+_OUTSIDE = 1.5  # ticks by which samples may stand outside their reference
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One log: its samples and the reference its loop is simulated along.
+
+    from_positions: the log holds no reference, so it was computed from the filtered positions.
+    """
+
+    samples: Samples
+    reference: Reference
+    from_positions: bool
+
+
+def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
+                   ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
+    """One log for each set of samples, and notes on those whose reference had to be computed; recordings: one each, or
+    none at all."""
+    logs, notes = [], []
+    for k, part in enumerate(parts):
+        recording = recordings[k] if recordings else None
+        if recording is None or recording.reference is None:
+            logs.append(Log(part, law.follows(measured_motion(part)), True))
+            notes.append(Note("reference-from-positions",
+                              f"{part.source} holds no reference: it was taken from the filtered positions"))
+        else:
+            logs.append(Log(part, _covering(part, Reference.from_recording(recording)), False))
+    return tuple(logs), tuple(notes)
+
+
+def measured_motion(samples: Samples) -> Reference:
+    """Filtered positions, velocities and accelerations of a log as a motion to follow."""
+    return Reference(samples.q, samples.dq, samples.ddq, samples.rate, float(samples.t[0]))
+
+
+def _covering(part: Samples, reference: Reference) -> Reference:
+    """The reference, refused where it does not last over all samples."""
+    more = _OUTSIDE / reference.rate
+    if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
+        raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
+                         f"the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         "reference-too-short")
+    return reference

@@ -1,0 +1,80 @@
+"""Speed lag: how old the speed is that a controller uses, as the logged torques show it.
+
+The logged torque says which speed the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. A controller that
+takes it from positions sees it late by d, v = dq - d ddq, which moves the loop as an inertia smaller by d kd would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.findings import Note
+from dynid.recording import Recording
+from dynid.recording.resample import at_times
+from dynid.simulation import ControlLaw, Controller, Reference, control_law
+from dynid.simulation.kernels import Law
+
+_FEWEST = 200  # ticks, below which a log is too short to tell
+_BORDER = 50  # ticks at either end that the filter spoils
+_CUTOFF = 0.04  # of half the rate: second differences of positions are noise above it
+_MISS = 0.02  # share of the speed by which a law may differ from the logged torques
+_LONGEST = 100.0  # ticks
+_SHORTEST = 0.05  # ticks, below which a lag is none
+
+
+def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[Note, ...]]:
+    """The law with the speed lag that one log with a reference shows, and notes on it; as given where gains or log do
+    not tell."""
+    law = control_law(controller)
+    try:
+        gains = law.gains(recording.dof)
+        if gains is None or not np.all((gains.kp > 0) & (gains.kd > 0)):
+            return law, ()
+        return with_speed_lag(law, gains, [(Reference.from_recording(recording), recording)])
+    except ModelError:
+        return law, ()  # what cannot be simulated at all is refused there, with the reason
+
+
+def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
+                   ) -> tuple[ControlLaw, tuple[Note, ...]]:
+    """The law with the age of the speed it uses, in ticks, and notes on what the torques show; an age that was given
+    stays, and an integral hides it."""
+    if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < _FEWEST for reference, _ in logs):
+        return law, ()
+    lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
+    known = [lag for lag in lags if lag is not None]
+    if len(known) < len(lags):
+        return law, (Note("law-not-met", "the logged torques are not those of the given law to 2 %: gains or reference "
+                          "may be others"),)
+    lag = float(np.clip(np.median(known), 0.0, _LONGEST))
+    if lag < _SHORTEST:
+        return law, ()
+    lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # differences are half ticks old
+    return law.lagging(lag), (Note("controller-speed-late", "the logged torques show that the controller's speed is "
+                                   f"{lag:.3g} ticks old", {"ticks": lag}),)
+
+
+def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:
+    """Ticks by which the speed of each joint is old in one log; None where its torques are not those of the gains."""
+    from scipy.signal import butter, sosfiltfilt
+
+    rate, cutoff = reference.rate, butter(4, _CUTOFF, output="sos")
+    q, tau = (at_times(reference.t, recording.t, x) for x in (recording.q, recording.tau))
+    used = (gains.kp * (reference.q - q) + gains.kd * gains.follow * reference.dq - tau) / gains.kd
+    dq = np.gradient(q, 1.0 / rate, axis=0)
+    ddq = np.gradient(dq, 1.0 / rate, axis=0)
+    v, dq, ddq = (sosfiltfilt(cutoff, x, axis=0)[_BORDER:-_BORDER] for x in (used, dq, ddq))
+    seconds = (_lag(*columns) for columns in zip(v.T, dq.T, ddq.T, strict=True))
+    return [None if lag is None else lag * rate for lag in seconds]
+
+
+def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
+    """The d of v = gain dq - d ddq, s; None where that does not hold or the gain is not one."""
+    x = np.column_stack([dq, -ddq])
+    (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
+    miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)
+    return float(lag) if miss < _MISS and abs(gain - 1.0) < _MISS else None

@@ -1,0 +1,66 @@
+"""The first run of the closed-loop methods: unit inertias, nominal parameters, or those of least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.estimate.closed_loop.loop import Loop, Run
+from dynid.estimate.least_squares import weighted_least_squares
+from dynid.estimate.problem import Problem
+from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
+from dynid.simulation import ControlLaw, simulate
+
+
+def first_run(problem: Problem, loop: Loop, start: str) -> Run:
+    """The simulations that the first iteration takes its motion from."""
+    if start == "regular":
+        return run_unit_inertias(loop)
+    if start == "nominal":
+        return loop.run(problem.need_nominal("closed loop"))
+    if start == "wls":
+        return loop.run(weighted_least_squares(problem).full)
+    raise ModelError(f"a closed-loop method starts from 'regular', 'nominal' or 'wls', not '{start}'")
+
+
+def run_unit_inertias(loop: Loop) -> Run:
+    """Joints of unit inertia in a loop with the machine's poles, the regular start (Janot, Vandanjon, Gautier,
+    eq. 48-50)."""
+    ones = np.ones(loop.model.dof)
+    law = loop.controller.with_poles(ones, loop.apparent_inertia)
+    unit: LinearModel = Model(loop.model.robot, (RotorInertia(),)) if isinstance(loop.model, Model) \
+        else UnitInertias(loop.model.dof)
+
+    def law_of(theta: Array) -> ControlLaw:
+        return law
+
+    return Run(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+
+
+def regular_parameters(model: LinearModel) -> Array | None:
+    """The regular start as parameters (parameters,), unit rotor inertias alone; None for a model without them."""
+    names = model.parameters.names
+    rotors = [f"Ia{j + 1}" for j in range(model.dof)]
+    if any(name not in names for name in rotors):
+        return None
+    return np.array([1.0 if name in rotors else 0.0 for name in names])
+
+
+@dataclass(frozen=True)
+class UnitInertias:
+    """Joints of unit inertia that do not move each other: the regular start of a model that has no robot."""
+
+    dof: int
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, f"joint{j + 1}") for j in range(self.dof)))
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return np.einsum("sj,jk->sjk", ddq, np.eye(self.dof))
+
+    def forward_dynamics(self, theta: Array, q: Array, dq: Array, tau: Array) -> Array:
+        return tau / theta

@@ -1,0 +1,97 @@
+"""Covariance of instrumental estimates, from the spectra of instruments and residuals.
+
+(Z'Y)^-1 S (Z'Y)^-T, S the covariance of Z'residual under residuals correlated in time and between joints. Both are
+taken at the low rate, where the sum of Z times a residual loses nothing, as Z has no faster parts. S is summed over
+frequencies, S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P: the noise of second
+differences grows with the fourth power of frequency, and what it has above the motion must not count. Residuals are
+stationary only once divided by their own amplitude, which then counts with the instruments: a coarse encoder errs most
+where a joint is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.arrays import Array, Ints
+from dynid.estimate.instruments.projection import Projected
+from dynid.estimate.instruments.residuals import LowRate
+
+Spectra = NDArray[np.complex128]
+
+_NEAR_ROWS = 11  # of the low rate, over which the amplitude of residuals is taken
+_QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
+_LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a frequency
+
+
+def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
+    """Covariance (base, base) of the solution of a projected problem with these joint weights (dof,)."""
+    kept = projected.kept
+    middle = low.scale ** 2 * _score_covariance(projected, low, weights)[np.ix_(kept, kept)]
+    inverse = np.linalg.inv(projected.cross)
+    covariance = np.zeros((projected.base, projected.base))
+    covariance[np.ix_(kept, kept)] = inverse @ (0.5 * (middle + middle.T)) @ inverse.T
+    return covariance
+
+
+def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
+    """S, the covariance of the weighted Z'residual at the low rate (base, base)."""
+    rows, dof = low.residual.shape
+    amplitude, kept = residual_amplitude(low), low.kept.T
+    instruments = [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
+    spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
+    multiplicity = np.full(spectra.shape[1], 2.0)  # a real series: every frequency but the ends stands for two
+    multiplicity[0] = 1.0
+    if rows % 2 == 0:
+        multiplicity[-1] = 1.0
+    free = _free(instruments, low.columns, weights, projected.kept, multiplicity)
+    middle = np.zeros((projected.base, projected.base))
+    for j in range(dof):
+        for other in range(j, dof):
+            count = max(float(np.sum(kept[j] * kept[other])), 1.0)
+            power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
+            part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
+            part *= weights[j] ** 2 * weights[other] ** 2
+            middle[np.ix_(low.columns[j], low.columns[other])] += part
+            if other != j:
+                middle[np.ix_(low.columns[other], low.columns[j])] += part.T
+    return middle
+
+
+def residual_amplitude(low: LowRate) -> Array:
+    """How large the residuals of each joint are about each row (dof, rows), not below a fifth of their deviation."""
+    from scipy.ndimage import uniform_filter1d
+
+    counts = (low.kept > 0.0).astype(float).T
+    near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
+    power, share = (np.maximum(x, 0.0) for x in near)  # running sums may end below zero by rounding
+    local = np.sqrt(power / np.maximum(share, 1.0 / _NEAR_ROWS))
+    return np.maximum(local, np.maximum(_QUIETEST * low.deviation, 1e-300)[:, None])
+
+
+def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
+          multiplicity: Array) -> list[Array]:
+    """Share of the noise that the fit leaves in the residuals of each joint, near each frequency (frequencies,).
+
+    A fit takes noise away at the few frequencies of the motion, where the instruments are and S is summed, and leaves
+    the rest alone: 1 - w^2 z* (Z'W^2 Z)^-1 z, one minus the leverage of a frequency, not one number for all of them.
+    """
+    wide = []
+    for weight, z, own in zip(weights, instruments, columns, strict=True):
+        full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
+        full[own] = weight * z
+        wide.append(full[kept])
+    gram = np.sum([np.real((z * multiplicity) @ z.conj().T) for z in wide], axis=0)
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
+    inverse = np.linalg.pinv(gram / (scale * scale.T), hermitian=True)
+    taken = [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
+    return [np.maximum(1.0 - _near(share.astype(complex)).real, _LEAST_FREE) for share in taken]
+
+
+def _near(spectrum: Spectra) -> Spectra:
+    """Mean over neighbouring frequencies: enough of them to be steady, few enough to leave the shape."""
+    half = min(max(4, len(spectrum) // 50), max((len(spectrum) - 1) // 2, 0))
+    mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
+    return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")

@@ -1,0 +1,84 @@
+"""[Z Y tau]: measured equations beside their instruments, as equations that `fold` takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.instruments.measured import Measured
+from dynid.estimate.instruments.windows import hann, smooth
+from dynid.recording import Samples
+from dynid.regression import BaseParameters
+from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
+
+
+@dataclass(frozen=True, eq=False)
+class Instrumented:
+    """Measured equations and, in front of their columns, the instruments Z: the regressor along motions without noise.
+
+    motions: one a log, at the rows of its samples. tapers: how much of Z each equation keeps (samples, dof), between 0
+    and 1. A row without instruments stays: it counts for nothing, since only sums over Z do.
+    """
+
+    measured: Measured
+    motions: tuple[Samples, ...]
+    tapers: tuple[Array, ...]
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """The base parameters twice: columns of the instruments, then those of the regressor."""
+        base = self.measured.base
+        return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
+
+    @cached_property
+    def layout(self) -> Layout:
+        plain, behind = self.measured.layout, len(self.measured.base)
+        return plain.with_columns([np.concatenate([own, behind + own]) for own in plain.columns])
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.measured.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.measured.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.measured.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        measured, z, plain = self.measured.rows(piece), self.instruments(piece), self.measured.layout
+        entries = np.vstack([part for j in range(len(self.joints))
+                             for part in (z[plain.joint(j)][:-1], measured.joint(j))])
+        return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
+
+    def instruments(self, piece: Piece) -> Array:
+        """Z (rows of the measured layout, m) of a piece: dry columns smoothed, tapered. Torques are those of the
+        motion and mean nothing."""
+        motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.measured.layout
+        window = hann(motion.rate)
+        half = len(window) // 2
+
+        def full(rows: slice) -> Array:
+            low, high = max(rows.start - half, piece.segment[0]), min(rows.stop + half, piece.segment[1])
+            z = layout.entries(motion, slice(low, high))
+            for r in self.measured.dry_rows:
+                z[r] = smooth(z[r], window)
+            z = z[:, rows.start - low:rows.stop - low]
+            for j in range(len(self.joints)):
+                z[layout.joint(j)] *= taper[rows, j]
+            return z
+
+        return piece_entries(self.logs[piece.log], piece, full)
+
+    def along_motion(self, piece: Piece) -> Array:
+        """The regressor along the motion as it stands (rows of the measured layout, m), of a piece."""
+        motion = self.motions[piece.log]
+        return piece_entries(self.logs[piece.log], piece, lambda rows: self.measured.layout.entries(motion, rows))
+
+    def taper(self, piece: Piece) -> Array:
+        """How much of its instruments each row of a piece keeps (m, dof)."""
+        return self.tapers[piece.log][piece.rows.start:piece.rows.stop:piece.rows.step]

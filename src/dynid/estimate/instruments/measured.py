@@ -1,0 +1,83 @@
+"""Measured: the equations of logs as measured, dry columns from the smoothed velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.estimate.instruments.windows import smoothed_velocity
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
+
+_MEMORY = 400_000_000  # bytes of measured entries kept between iterations
+
+
+def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
+    """Which base columns are no polynomial of the velocity up to the second degree (base,)."""
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.normal(size=(3, 20, model.dof))
+    # The third difference over equal steps of any quadratic is zero; that of a sign or a Stribeck curve is not.
+    y = [model.regressor(q, s * dq, ddq)[:, :, base.independent] for s in (-3.0, -1.0, 1.0, 3.0)]
+    third = np.abs(y[3] - 3.0 * y[2] + 3.0 * y[1] - y[0]).max(axis=(0, 1))
+    size = np.max([np.abs(x).max(axis=(0, 1)) for x in y], axis=0)
+    return third > 1e-9 * np.maximum(size, 1e-300)
+
+
+class Measured:
+    """Torque equations whose dry columns are taken at the smoothed velocity; kept where memory allows, as every
+    iteration asks for them again.
+
+    steady: the logs with that velocity. dry_rows: where the entries of dry columns stand in the layout.
+    """
+
+    def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
+        self.torques = TorqueEquations.of(model, logs, base)
+        self.steady = tuple(replace(log, dq=smoothed_velocity(log)) for log in logs)
+        layout = self.torques.layout
+        place = np.full_like(layout.place, -1)
+        columns = base.independent[dry_columns(model, base)]
+        place[:, columns] = layout.place[:, columns]
+        self.dry_rows = place[place >= 0]
+        self._only_dry = replace(layout, place=place)
+        self._kept: dict[Piece, Rows] = {}
+        self._room = _MEMORY
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.torques.base
+
+    @property
+    def layout(self) -> Layout:
+        return self.torques.layout
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.torques.joints
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.torques.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.torques.pieces(stretches, unit)
+
+    def rows(self, piece: Piece) -> Rows:
+        if piece in self._kept:
+            return self._kept[piece]
+        found = self.torques.rows(piece)
+        if len(self.dry_rows):
+            found.entries[self.dry_rows] = self._dry_entries(piece)
+        if found.entries.nbytes <= self._room:
+            self._kept[piece] = found
+            self._room -= found.entries.nbytes
+        return found
+
+    def _dry_entries(self, piece: Piece) -> Array:
+        """(dry rows, m) of a piece at the smoothed velocity."""
+        steady = self.steady[piece.log]
+        return piece_entries(steady, piece, lambda rows: self._only_dry.entries(steady, rows)[self.dry_rows])

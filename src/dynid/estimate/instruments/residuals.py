@@ -1,0 +1,86 @@
+"""Residuals of instrumented equations at a low rate: above the motion, below the noise of second differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.estimate.instruments.equations import Instrumented
+from dynid.recording import Decimation, Samples
+
+LOW_RATE = 100.0  # Hz, at which residuals are judged
+
+
+def low_decimation(samples: Samples) -> Decimation | None:
+    """How samples come down to the rate at which residuals are judged; None where they are there already."""
+    if samples.decimation is not None:
+        return samples.decimation
+    factor = int(samples.rate // LOW_RATE)
+    return Decimation(factor) if factor > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class LowRate:
+    """Equations at the low rate: z per joint (columns, rows), residual (rows, dof).
+
+    kept (rows, dof): how much of its instruments each row keeps. columns: of each joint, among the base parameters.
+    scale: what a sum over these rows stands for in rows of the fold. deviation (dof,): of the residuals.
+    relative_error: percent, of the torques along the instruments against the measured ones. unexplained: share of the
+    torque that the measured equations leave.
+    """
+
+    z: list[Array]
+    residual: Array
+    kept: Array
+    columns: tuple[Ints, ...]
+    scale: float
+    deviation: Array
+    relative_error: float
+    unexplained: float
+
+    def weights(self) -> Array:
+        """1 / deviation of each joint's residuals (dof,); ones where all of them fit exactly."""
+        if not np.any(self.deviation > 0):
+            return np.ones(len(self.deviation))
+        return 1.0 / np.maximum(self.deviation, 1e-9 * self.deviation.max())
+
+
+def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
+    """The same samples, to be decimated to the low rate."""
+    return tuple(replace(log, decimation=low_decimation(log)) for log in logs)
+
+
+def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
+    """What equations of logs at the low rate (`at_low_rate`) leave with base values beta (base,); scale: as `LowRate`
+    has it."""
+    layout, pieces = equations.measured.layout, equations.pieces()
+    columns, joints = layout.columns, range(len(layout.columns))
+    z: list[list[Array]] = [[] for _ in joints]
+    series: list[Array] = []
+    for piece in pieces:
+        instruments, motion = equations.instruments(piece), equations.along_motion(piece)
+        measured, values = equations.measured.rows(piece), [beta[own] for own in columns]
+        torque = np.array([measured.joint(j)[-1] for j in joints])
+        residual = torque - [values[j] @ measured.joint(j)[:-1] for j in joints]
+        misfit = torque - [values[j] @ motion[layout.joint(j)][:-1] for j in joints]
+        whole = torque if measured.known is None else torque + measured.known
+        series.append(np.array([residual, misfit, whole, equations.taper(piece).T]))
+        for j in joints:
+            z[j].append(instruments[layout.joint(j)][:-1])
+    residual, misfit, torque, kept = np.concatenate(series, axis=2).transpose(0, 2, 1)
+    counts = kept > 0.0
+    residual = np.where(counts, residual, 0.0)
+    deviation = np.sqrt((residual ** 2).sum(axis=0) / np.maximum(counts.sum(axis=0), 1))
+    size = max(float(np.sum(torque[counts] ** 2)), 1e-300)
+    return LowRate([np.concatenate(parts, axis=1) for parts in z], residual, kept, columns, scale, deviation,
+                   100.0 * float(np.sqrt(np.sum(misfit[counts] ** 2) / size)),
+                   float(np.sqrt(np.sum(residual ** 2) / size)))
+
+
+def low_rate_scale(logs: Sequence[Samples]) -> float:
+    """What one row at the low rate stands for in rows of the fold."""
+    found = [low_decimation(log) for log in logs if log.decimation is None]
+    return float(max((one.total for one in found if one is not None), default=1))

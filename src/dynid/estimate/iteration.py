@@ -1,0 +1,180 @@
+"""The iteration of the closed-loop methods: simulate a robot, solve the equations of its motion, until both agree.
+
+A method gives the three steps of a `Procedure`; stop rule, damping, history and refusals are the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.regression import BaseParameters
+
+_SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
+_ROUNDING = 1e-3  # of the tolerance: torques that change less than this have settled, however good the data are
+_CONTRACTING = 0.7  # share of the last change below which iterations need no damping
+
+State = TypeVar("State")
+Detail = TypeVar("Detail")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Base values beta (base,), and all parameters theta (parameters,) where a constrained solver has them."""
+
+    beta: Array
+    theta: Array | None = None
+
+    def parameters(self, base: BaseParameters) -> Array:
+        """All parameters (parameters,)."""
+        return base.expand(self.beta) if self.theta is None else self.theta
+
+    def halfway(self, other: Values) -> Values:
+        """The mean of two; of two consistent robots it is consistent as well."""
+        theta = None if self.theta is None or other.theta is None else 0.5 * (self.theta + other.theta)
+        return Values(0.5 * (self.beta + other.beta), theta)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What came before an iteration: the last values, the changes of the torques so far (shares of them), and the last
+    step in stated deviations, infinite until the torques settle."""
+
+    last: Values | None = None
+    changes: tuple[float, ...] = ()
+    step: float = np.inf
+
+    @property
+    def may_select_rows(self) -> bool:
+        """Whether the rows that count may still change: close to the end, a row that is in and out by turns would keep
+        a good estimate swinging for ever."""
+        return self.step > 1.0
+
+    def damped(self, new: Values, change: float) -> Values:
+        """The new values, or half way to them where iterations do not contract: dry friction of joints that nearly
+        stand still can make the estimate swing between two answers."""
+        if self.last is None or not self.changes or change < _CONTRACTING * self.changes[-1]:
+            return new
+        return new.halfway(self.last)
+
+    def after(self, found: Solved[Any]) -> Past:
+        """The past of the next iteration."""
+        changes = (*self.changes, found.change) if np.isfinite(found.change) else self.changes
+        return Past(found.values, changes, found.step)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved(Generic[Detail]):
+    """What one iteration found.
+
+    move (base,): by which the solution differs from the last values, before any damping. change: share of the torques
+    that changed, infinite at first. covariance (base, base): stated for these values, None while the torques change by
+    more than the tolerance. facts: of the history. detail: what the method itself needs to go on and to end.
+    """
+
+    values: Values
+    move: Array
+    change: float
+    covariance: Array | None
+    facts: Mapping[str, Any]
+    detail: Detail
+
+    @property
+    def step(self) -> float:
+        """The largest move of a parameter in its stated deviations; infinite while there are none."""
+        return np.inf if self.covariance is None else step_size(self.move, self.covariance)
+
+    def record(self) -> dict[str, Any]:
+        """Its entry in the history."""
+        step = self.step
+        return {"values": self.values.beta.tolist(), "change": self.change if np.isfinite(self.change) else None,
+                "step": step if np.isfinite(step) else None, **self.facts}
+
+
+class Procedure(Protocol[State, Detail]):
+    """The steps of a closed-loop method. name: of the method, for messages; advice: what to do where it does not
+    settle."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def advice(self) -> str: ...
+
+    def start(self) -> State:
+        """The first simulated run, with all that the first solution needs."""
+
+    def solve(self, state: State, past: Past) -> Solved[Detail]:
+        """The solution of the equations of a simulated run."""
+
+    def advance(self, state: State, found: Solved[Detail]) -> State:
+        """The next run, simulated with what was found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settled(Generic[State, Detail]):
+    """Where the iterations ended: the last run, what was found from it, its covariance (base, base), and the history,
+    one entry an iteration."""
+
+    state: State
+    found: Solved[Detail]
+    covariance: Array
+    history: list[dict[str, Any]]
+
+
+def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iterations: int) -> Settled[State, Detail]:
+    """Where the iterations of a method end (`has_settled`); refused where they do not within so many.
+
+    tolerance: change of the torques, a share of them; infinite for equations that do not depend on the estimate.
+    """
+    if max_iterations < 1:
+        raise ModelError(f"method '{procedure.name}' needs max_iterations of at least 1, got {max_iterations}")
+    with stopping(procedure.name, 1):
+        state = procedure.start()
+    past = Past()
+    history: list[dict[str, Any]] = []
+    for iteration in range(1, max_iterations + 1):
+        with stopping(procedure.name, iteration):
+            found = procedure.solve(state, past)
+        history.append(found.record())
+        if found.covariance is not None and has_settled(found.change, tolerance, found.step):
+            return Settled(state, found, found.covariance, history)
+        with stopping(procedure.name, iteration + 1):
+            state = procedure.advance(state, found)
+        past = past.after(found)
+    moved = f" and a parameter by {past.step:.2g} of its deviations" if np.isfinite(past.step) else ""
+    raise NotPossibleError(f"method '{procedure.name}' did not settle in {max_iterations} iterations: the last changed "
+                           f"the torques by {100.0 * found.change:.2g} %{moved}", procedure.advice, "not-settled")
+
+
+def step_size(move: Array, covariance: Array) -> float:
+    """Largest move (base,) of an iteration, in the deviations of the same iteration's covariance (base, base)."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    live = (move != 0.0) & (deviation > 0.0)
+    return float(np.max(np.abs(move[live]) / deviation[live], initial=0.0))
+
+
+def has_settled(change: float, tolerance: float, step: float) -> bool:
+    """Whether iterations may stop: the torques changed by less than the tolerance, the document's rule (Janot,
+    Vandanjon, Gautier, s. 3.4), and no parameter by more than a tenth of its stated deviation.
+
+    The first alone stops where joints with small torques are still far from their end: all of a wrist's may be less
+    than the tolerance of the whole arm's. What is left after a step is a fraction of it, as iterations contract.
+    """
+    return change <= tolerance and (step <= _SMALL_STEP or change <= _ROUNDING * tolerance)
+
+
+@contextmanager
+def stopping(method: str, iteration: int) -> Iterator[None]:
+    """Refusals inside carry the method and the iteration they happened in."""
+    try:
+        yield
+    except NotPossibleError as error:
+        raise NotPossibleError(f"method '{method}' stopped at iteration {iteration}: {error.reason}", error.advice,
+                               error.code) from None
