@@ -8,12 +8,11 @@ from robots import random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.tree import tree_of
 from dynid.excitation import CRITERIA, Criterion, Information, magnitudes
-from dynid.excitation.adjoint import adjoint_kernel
 from dynid.excitation.constraints import TorqueLimit
 from dynid.excitation.criteria import Spectrum
-from dynid.excitation.sensitivity import sensitivity, smooth, term_places
 from dynid.excitation.trajectory import fourier_functions
 from dynid.model import (
     AsymmetricCoulomb,
@@ -29,9 +28,11 @@ from dynid.model import (
     Spring,
     Stribeck,
     Viscous,
+    complete,
     make_terms,
 )
-from dynid.model.terms import Entries, joint_parameter
+from dynid.model.term import Entries
+from dynid.model.terms import joint_parameter
 from dynid.recording import Samples
 from dynid.regression import base_parameters, fold
 from dynid.regression.fold import Layout
@@ -89,7 +90,7 @@ def test_sensitivity_of_each_term(name: str) -> None:
 @pytest.mark.parametrize("name", ["barrett-wam", "staubli-tx40"])
 def test_sensitivity_behind_couplings(name: str) -> None:
     robot = Robot.builtin(name)
-    assert_sensitivity(smooth(Model(robot, make_terms(robot, defaults=True)), 0.4), np.random.default_rng(4))
+    assert_sensitivity(Model(robot, make_terms(robot, defaults=True)).with_smooth_signs(0.4), np.random.default_rng(4))
 
 
 def test_sensitivity_of_a_users_model() -> None:
@@ -106,7 +107,7 @@ def assert_sensitivity(model, rng: np.random.Generator) -> None:
     def total(x: Array) -> Array:
         return np.sum((weights * info.entries(*x))[rows], axis=0)
 
-    ours = sensitivity(info.layout, term_places(info.layout), *motion, weights)
+    ours = complete(model).pull_back(*motion, info.layout.place, weights)
     for which in range(3):
         for j in range(model.dof):
             step = np.zeros_like(motion)
@@ -119,7 +120,7 @@ def assert_sensitivity(model, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("order", [None, 8.0])
 def test_gradient_of_each_criterion_by_coefficients(name: str, order: float | None) -> None:
     robot = Robot.builtin("arm3r")
-    model = smooth(Model(robot, make_terms(robot, defaults=True)), 0.1)
+    model = Model(robot, make_terms(robot, defaults=True)).with_smooth_signs(0.1)
     base = base_parameters(model)
     rng = np.random.default_rng(6)
     info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))

@@ -12,9 +12,11 @@ from scipy.signal import bilinear, butter, lfilter, lfiltic, sosfiltfilt
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.problem import Problem
-from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
+from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia, complete
+from dynid.model.kinds import ROTOR
 from dynid.recording import Samples
 from dynid.recording.resample import at_times
+from dynid.robot import numbered_joints
 from dynid.simulation import (
     PD,
     PID,
@@ -25,7 +27,6 @@ from dynid.simulation import (
     Reference,
     Simulation,
     dry_elements,
-    inertia_matrices,
     joint_inertia,
     simulate,
 )
@@ -89,7 +90,8 @@ class Loop:
         damping = law.law(self.model.dof).kd
         for log in self.logs:
             few = log.reference.q[:: max(1, len(log.reference) // 50)]
-            once = np.linalg.solve(inertia_matrices(self.model, theta, few), np.diag(damping)) / log.reference.rate
+            inertia = complete(self.model).inertia_matrix(theta, few)
+            once = np.linalg.solve(inertia, np.diag(damping)) / log.reference.rate
             if np.abs(np.linalg.eigvals(once)).max() > _BEARABLE:
                 return False
         return True
@@ -180,7 +182,8 @@ class Unit:
 
     @property
     def parameters(self) -> Parameters:
-        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, f"joint{j + 1}") for j in range(self.dof)))
+        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, name, kind=ROTOR)
+                                for j, name in enumerate(numbered_joints(self.dof))))
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return np.einsum("sj,jk->sjk", ddq, np.eye(self.dof))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
 
@@ -57,10 +57,7 @@ class Estimate:
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """Torques (samples, dof) along a motion."""
-        inverse = getattr(self.model, "inverse_dynamics", None)
-        if inverse is not None:
-            return inverse(self.full, q, dq, ddq)
-        return self.model.regressor(*(np.asarray(x, dtype=float) for x in (q, dq, ddq))) @ self.full
+        return complete(self.model).inverse_dynamics(self.full, q, dq, ddq)
 
     def with_provenance(self, **facts: Any) -> Estimate:
         """The same estimate with more said about where it comes from."""

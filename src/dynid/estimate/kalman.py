@@ -24,6 +24,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
+from dynid.model import split_regressor
 from dynid.recording import Samples
 from dynid.regression.fold import triangular
 from dynid.regression.residuals import autocovariance
@@ -63,27 +64,23 @@ def unscented_kalman(problem: Problem, *, start: Start = "wls", doubt: float = 0
 
 
 class Machine:
-    """Accelerations of many states with parameters of their own, from one call of the regressor."""
+    """Accelerations of many states with parameters of their own, from the regressor."""
 
     def __init__(self, problem: Problem, speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
         self.blunt = _BLUNT * np.maximum(speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Of many states, from one call: regressors without acceleration (points, n, base), and what a unit
+        """Of many states: regressors without acceleration (points, n, base), and what a unit
         acceleration of joint k adds to them (points, k, n, base).
 
         The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
-        points, n = q.shape
-        still = np.zeros((n + 1, n))
-        units = np.vstack([still[:1], np.eye(n)])
-        every = self.model.regressor(
-            np.vstack([q, q, np.repeat(q, n + 1, axis=0)]),
-            np.vstack([dq - self.blunt, dq + self.blunt, np.tile(still, (points, 1))]),
-            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))[:, :, self.columns]
-        resting = every[2 * points:].reshape(points, n + 1, n, -1)
-        return 0.5 * (every[:points] + every[points:2 * points]), resting[:, 1:] - resting[:, :1]
+        points = len(q)
+        every = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.blunt, dq + self.blunt]),
+                                     np.zeros((2 * points, self.dof)))[:, :, self.columns]
+        _, units = split_regressor(self.model, q, np.zeros_like(q))
+        return 0.5 * (every[:points] + every[points:]), units[..., self.columns]
 
     def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
         """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""

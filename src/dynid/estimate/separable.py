@@ -32,7 +32,8 @@ from dynid.estimate.least_squares import (
     stack_enough,
 )
 from dynid.estimate.problem import Problem, method
-from dynid.model import LinearModel, Model, Parameter, Parameters
+from dynid.model import LinearModel, Model, Parameter, Parameters, complete
+from dynid.model.term import Shaped
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters, fold
 from dynid.regression.fold import fill_columns
@@ -73,7 +74,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     deviations of nothing, it has no value to speak of and its deviation is infinite.
     """
     model: Any = problem.model
-    if not getattr(model, "shape_names", ()):
+    if not complete(model).shape_names:
         raise ModelError("method 'sls' needs a model with free shape parameters, e.g. Stribeck friction with "
                          "free = ['delta', 'alpha']")
     if not span > 1:
@@ -123,7 +124,7 @@ class Form:
     def of(model: Any) -> Form:
         part = model
         if isinstance(model, Model):
-            part = Model(model.robot, tuple(term for term in model.terms if hasattr(term, "with_shape")))
+            part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
         rng = np.random.default_rng(0)
         motion = rng.normal(size=(3, 64, model.dof))
         y, shape = part.regressor(*motion), part.shape
@@ -154,8 +155,7 @@ class Assembled:
     def structure(self) -> Bools:
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for model, own, here in self.sources:
-            structure = getattr(model, "structure", None)
-            found[:, here] = True if structure is None else structure[:, own]
+            found[:, here] = complete(model).structure[:, own]
         return found
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:

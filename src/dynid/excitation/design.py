@@ -17,9 +17,8 @@ from dynid.excitation.family import Family, family
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits import Limits
 from dynid.excitation.search import Problem
-from dynid.excitation.sensitivity import smooth
 from dynid.excitation.trajectory import Trajectory
-from dynid.model import LinearModel, Model, make_terms
+from dynid.model import LinearModel, Model, complete, make_terms
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
 
@@ -91,9 +90,10 @@ def design(model: LinearModel | Robot, limits: Limits | None = None, *, duration
     if isinstance(model, Robot):
         model = Model(model, make_terms(model, defaults=True))
     if limits is None:
-        if not isinstance(model, Model):
+        robot = complete(model).robot
+        if robot is None:
             raise DynidError("a model without a robot has no limits of its own; give some, e.g. Limits(...)")
-        limits = Limits.of(model.robot)
+        limits = Limits.of(robot)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
     if not rate > 0:
@@ -102,8 +102,7 @@ def design(model: LinearModel | Robot, limits: Limits | None = None, *, duration
     base = base_parameters(model) if base is None else base
     if scale is None and criterion.name in ("a", "largest"):
         scale = "prior"
-    robot = model.robot if isinstance(model, Model) else None
-    scales = magnitudes(base, robot) if isinstance(scale, str) else scale
+    scales = magnitudes(base, complete(model).robot) if isinstance(scale, str) else scale
     torque, unchecked = _torque_limit(model, base, limits, nominal)
     free_knots = isinstance(knots, str)
     if free_knots and (knots != "free" or kind != "bspline"):
@@ -167,7 +166,7 @@ def _problem(motions: Family, sharp: Information, criterion: Criterion, limits: 
     t = np.linspace(0.0, motions.duration, count)
     speed = limits.velocity[np.isfinite(limits.velocity)]
     width = _SMOOTH * float(np.median(speed)) if len(speed) else 0.03
-    gentle = smooth(sharp.layout.model, width)
+    gentle = complete(sharp.layout.model).with_smooth_signs(width)
     information = replace(sharp, layout=replace(sharp.layout, model=gentle))
     curved: list[Constraint] = []
     if torque is not None:

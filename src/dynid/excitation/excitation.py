@@ -14,7 +14,7 @@ from dynid.errors import ModelError
 from dynid.excitation.check import LimitReport
 from dynid.excitation.limits import Limits
 from dynid.excitation.trajectory import Trajectory, times
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
 
@@ -65,7 +65,7 @@ class Excitation:
 
     def preview(self, frames: int = 100) -> dict[str, Any]:
         """To draw the robot in motion: t (frames,) and the places of its bodies (frames, dof, 3), base frame, m."""
-        robot = getattr(self.model, "robot", None)
+        robot = complete(self.model).robot
         if robot is None:
             raise ModelError("this model has no robot to draw")
         t = np.linspace(0.0, self.trajectory.duration, frames)

@@ -10,13 +10,14 @@ import numpy as np
 from dynid.errors import DynidError
 from dynid.excitation.trajectory import Trajectory, times
 from dynid.files import write_whole
+from dynid.robot import numbered_joints
 
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
                      joints: Sequence[str] | None = None) -> None:
     """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
     target = Path(path)
-    names = tuple(joints) if joints is not None else tuple(f"joint{j + 1}" for j in range(trajectory.dof))
+    names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
         raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
     writers = {".csv": _csv, ".npz": _npz, ".yaml": _yaml, ".yml": _yaml}

@@ -15,7 +15,6 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.simulation import (
     Simulation,
     dry_elements,
-    inertia_matrices,
     joint_inertia,
     simulate,
     simulate_many,
@@ -24,6 +23,6 @@ from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
     "PD", "PID", "Cascade", "ComputedTorque", "Controller", "Flexible", "LuGre", "Poles", "Reference", "Ripple",
-    "Simulation", "TorqueDriven", "VirtualRobot", "controller_from_table", "dry_elements", "inertia_matrices",
-    "joint_inertia", "simulate", "simulate_many",
+    "Simulation", "TorqueDriven", "VirtualRobot", "controller_from_table", "dry_elements", "joint_inertia",
+    "simulate", "simulate_many",
 ]

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.dynamics.tiles import BORROWING
 from dynid.simulation.plant import (
-    ALPHA,
     ARCTAN,
-    DELTA,
+    CURVE_DIRECTION,
+    CURVE_HIGH,
+    CURVE_LOW,
+    CURVE_VALUES,
     DIRECTION,
     FCN,
     FCP,
-    FNL,
-    FSC,
-    FVN,
-    FVP,
     HIGH,
     KIND,
     LOW,
@@ -105,19 +105,19 @@ def memory(law: Law) -> Memory:
 
 def space(plant: Plant) -> Space:
     n, states = plant.dof, plant.states
-    sticking = len(plant.elements) if np.any(plant.elements[:, KIND:WIDTH] == STICK) else 0
+    sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
                  np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
 
 
 @njit(**BORROWING)
-def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
-    """net -= w f(v) for every element, v = w.dq, with its sign S, held in `signs` for those that stick:
+def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
+    """net -= w f(v) for every row of dry friction, v = w.dq, with its sign S, held in `signs` for those that stick:
 
-    f = Fcp max(S, 0) + Fcn min(S, 0) + Fvp max(v, 0) + Fvn min(v, 0) + Fsc arctan(delta v) + Fnl |v|^alpha S.
+    f = Fcp max(S, 0) + Fcn min(S, 0).
     """
-    for e in range(len(elements)):
-        row = elements[e]
+    for e in range(len(dry)):
+        row = dry[e]
         low, high = int(row[LOW]), int(row[HIGH])
         v = 0.0
         for j in range(low, high):
@@ -130,13 +130,39 @@ def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
             s = signs[e]
         else:
             s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
-        f = (row[FCP] if s > 0.0 else row[FCN]) * s + (row[FVP] if v > 0.0 else row[FVN]) * v
-        if row[FSC] != 0.0:
-            f += row[FSC] * math.atan(row[DELTA] * v)
-        if row[FNL] != 0.0:
-            f += row[FNL] * abs(v) ** row[ALPHA] * s
+        f = (row[FCP] if s > 0.0 else row[FCN]) * s
         for j in range(low, high):
             net[j] -= row[DIRECTION + j] * f
+
+
+@intrinsic
+def call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
+    """The compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
+    signature = types.float64(types.int64, types.float64, types.float64, values, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double, double, double.as_pointer()])
+        array = context.make_array(signature.args[3])(context, builder, value=arguments[3])
+        own = builder.gep(array.data, [arguments[4]])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], arguments[2], own])
+
+    return signature, generate
+
+
+@njit(**BORROWING)
+def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
+    """net -= w f(w.q, w.dq) for every curve."""
+    for c in range(len(plant.curves)):
+        row = plant.curves[c]
+        low, high = int(row[CURVE_LOW]), int(row[CURVE_HIGH])
+        x, v = 0.0, 0.0
+        for j in range(low, high):
+            x += row[CURVE_DIRECTION + j] * q[j]
+            v += row[CURVE_DIRECTION + j] * dq[j]
+        f = call_curve(plant.addresses[c], x, v, plant.values, int(row[CURVE_VALUES]))
+        for j in range(low, high):
+            net[j] -= row[CURVE_DIRECTION + j] * f
 
 
 @njit(**{**BORROWING, "inline": "always"})
@@ -167,8 +193,10 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     for i in range(len(plant.viscous)):
         for j in range(n):
             net[i] -= plant.viscous[i, j] * y[n + j]
-    if len(plant.elements) > 0:
-        friction(plant.elements, y[n:], work.signs, net)
+    if len(plant.dry) > 0:
+        friction(plant.dry, y[n:], work.signs, net)
+    if len(plant.curves) > 0:
+        curve_torques(plant, y, y[n:], net)
     for i in range(len(plant.extra)):
         for j in range(i + 1):
             matrix[i, j] += plant.extra[i, j]
@@ -186,21 +214,21 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
     of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, found for all elements by projected Gauss-Seidel. Full force is
     sliding, less is rest or the end of a slide.
     """
-    signs, answers, elements, n = work.signs, work.answers, plant.elements, len(plant.parent)
+    signs, answers, dry, n = work.signs, work.answers, plant.dry, len(plant.parent)
     for e in range(len(signs)):
         signs[e] = 0.0
     if not derivative(plant, tau, y, dy, work):
         return False
     for e in range(len(signs)):
-        if elements[e, KIND] != STICK:
+        if dry[e, KIND] != STICK:
             continue
         for i in range(n):
-            answers[e, i] = elements[e, DIRECTION + i]
+            answers[e, i] = dry[e, DIRECTION + i]
         substitute(work.matrix, work.bias, answers[e])
     for _ in range(50):
         moved = 0.0
         for e in range(len(signs)):
-            row = elements[e]
+            row = dry[e]
             if row[KIND] != STICK:
                 continue
             v, pull = 0.0, 0.0

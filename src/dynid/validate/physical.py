@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Model, Payload, RigidBodies
+from dynid.model import LinearModel, Model, least_inertia
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import change_frame
 from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
 from dynid.simulation.plant import can_compile, make_plant
 
@@ -43,7 +42,7 @@ def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int
     """
     own = _made_from_a_robot(model, "inertia matrices over postures")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))
-    return float(np.mean(np.linalg.eigvalsh(matrices)[:, 0] > 0.0))
+    return float(np.mean(least_inertia(matrices)[0] > 0.0))
 
 
 def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLike, *, shares: ArrayLike = (0.0, 1.0),
@@ -52,7 +51,7 @@ def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLik
     own = _made_from_a_robot(model, "inertia matrices over postures")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
-    return np.array([np.mean(np.linalg.eigvalsh((1.0 - x) * ends[0] + x * ends[1])[:, 0] > 0.0)
+    return np.array([np.mean(least_inertia((1.0 - x) * ends[0] + x * ends[1])[0] > 0.0)
                      for x in np.atleast_1d(np.asarray(shares, dtype=float))])
 
 
@@ -118,11 +117,11 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
-        raise ModelError("a free fall needs a model whose terms are all built in")
+        raise ModelError("a free fall needs a model all of whose terms give their elements")
     values = own.parameters.vector(theta).copy()
     if not friction:
-        values[[name.startswith("F") for name in own.parameters.names]] = 0.0
-    bodies = link_inertias(own, values)
+        values[own.parameters.of_group("friction", "offset", "other")] = 0.0
+    bodies = own.body_numbers(values)
     if start is None:
         postures = random_postures(own.robot, _POSTURES, seed)
         pull = np.linalg.norm(dynamics.gravity(own.robot, postures, bodies), axis=1)
@@ -195,27 +194,14 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
     if not sets:
         raise ModelError("there are no parameter sets to compare")
     wrenches = np.array([dynamics.link_wrenches(own.robot, motion.q, motion.dq, motion.ddq,
-                                                link_inertias(own, own.parameters.vector(theta)))
+                                                own.body_numbers(theta))
                          for theta in sets.values()])
     forces, moments = (np.linalg.norm(part, axis=-1) for part in (wrenches[..., :3], wrenches[..., 3:]))
     return WrenchComparison(tuple(sets), own.robot.joint_names, motion.t, forces, moments)
 
 
-def link_inertias(model: Model, theta: Array) -> Array:
-    """Ten numbers of every body (dof, 10) with what it carries."""
-    found = np.zeros((model.dof, 10))
-    for term in model.terms:
-        places = [model.parameters.index(parameter.name) for parameter in term.parameters(model.robot)]
-        if isinstance(term, RigidBodies):
-            found += theta[places].reshape(-1, 10)
-        elif isinstance(term, Payload):
-            frame = model.robot.frame(term.frame)
-            found[frame.body] += change_frame(frame.pose @ np.asarray(term.pose, dtype=float)) @ theta[places]
-    return found
-
-
 def _made_from_a_robot(model: LinearModel, what: str) -> Model:
-    if not isinstance(model, Model) or not any(isinstance(term, RigidBodies) for term in model.terms):
+    if not isinstance(model, Model) or not set(model.robot.body_names) <= set(model.parameters.bodies):
         raise ModelError(f"{what} need a model made from a robot with its bodies")
     return model
 

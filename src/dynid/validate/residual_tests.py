@@ -16,6 +16,7 @@ from scipy.linalg import solve_toeplitz
 from scipy.stats import chi2
 
 from dynid.arrays import Array
+from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, autocovariance
 from dynid.threads import side_by_side
@@ -128,7 +129,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     estimate, names = reconstruction.estimate, reconstruction.names
     both = list(zip(reconstruction.samples, reconstruction.series, strict=True))
     rows = joined(side_by_side(lambda pair: take_rows(estimate, *pair), both, threads=1))
-    robot = getattr(estimate.model, "robot", None)
+    robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
 
     def test(j: int) -> JointTests:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.estimate import Estimate, Problem
-from dynid.model import Model
+from dynid.model import complete, least_inertia, split_regressor
 from dynid.validate.cross_validation import CrossValidation, block_times
 from dynid.validate.gains import Gain
 from dynid.validate.motion import JointMotion
@@ -35,7 +35,14 @@ _FEW_EFFECTIVE = 2.0
 _OFFSET = 0.6  # of the joint's RMS torque
 _WORSE = 2.0  # times the error on the fitted data
 _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
-_DIAGONAL = ("XX", "YY", "ZZ", "M")  # of a body: never below zero
+# Cause of a value below zero by the group of its kind, and what to say of it.
+_NEGATIVE = {
+    "rotor": ("negative rotor inertia", "no rotor can be so; it takes up an error of the inertias"),
+    "body": ("unphysical inertia", "no body can be so; a pc- method keeps to what can be"),
+    "friction": ("negative friction", "friction would push; check the signs of {joints} and the friction model"),
+    "stiffness": ("negative stiffness", "no spring can be so; check the signs of {joints}"),
+}
+_NEGATIVE_OTHER = ("negative parameter", "its term does not allow it; check the signs of {joints}")
 
 
 @dataclass(frozen=True)
@@ -121,50 +128,45 @@ def badly_conditioned(estimate: Estimate) -> Iterator[Finding]:
 def below_zero(problem: Problem, estimate: Estimate) -> Iterator[Finding]:
     """Friction, rotor inertia and diagonal inertias below zero by more than their deviations allow."""
     items = estimate.base.parameters.items
-    found: dict[str, list[int]] = {}
+    found: dict[tuple[str, str], list[int]] = {}
     for i, row in enumerate(estimate.base.matrix):
         parts = np.flatnonzero(row)
-        never = [items[c].positive or (items[c].body is not None and items[c].name.rstrip("0123456789L") in _DIAGONAL)
-                 for c in parts]
         value, std = float(estimate.values[i]), float(estimate.std[i])
-        if (not estimate.identified[i] or not all(never) or np.any(row[parts] < 0) or value > -_BELOW * std
-                or value > -1e-9 * max(1.0, float(np.abs(estimate.values).max()))):
+        if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
+                or value > -_BELOW * std or value > -1e-9 * max(1.0, float(np.abs(estimate.values).max()))):
             continue
-        leading = items[estimate.base.independent[i]]
-        cause = ("negative rotor inertia" if leading.name.startswith("Ia")
-                 else "unphysical inertia" if leading.body is not None or "kg" in leading.unit else "negative friction")
-        found.setdefault(cause, []).append(i)
-    for cause, places in found.items():
-        said = listed([f"{estimate.names[i]} ({estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
-                       f"{estimate.base.units[i]})" for i in places])
-        joints = joints_listed(list(dict.fromkeys(problem.regression.joints[items[estimate.base.independent[i]].owner]
-                                                  for i in places)))
-        why = {"unphysical inertia": "no body can be so; a pc- method keeps to what can be",
-               "negative rotor inertia": "no rotor can be so; it takes up an error of the inertias",
-               "negative friction": f"friction would push; check the signs of {joints} and the friction model"}[cause]
+        kind = items[estimate.base.independent[i]].kind
+        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
+    for (cause, why), places in found.items():
+        leading = [items[estimate.base.independent[i]] for i in places]
+        said = listed([f"{estimate.names[i]} ({one.kind.words}, {estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
+                       f"{estimate.base.units[i]})" for i, one in zip(places, leading, strict=True)])
+        joints = joints_listed(list(dict.fromkeys(problem.regression.joints[one.owner] for one in leading)))
         yield suspect(", ".join(estimate.names[i] for i in places),
-                      f"{said} {'is' if len(places) == 1 else 'are'} below zero: {why}", cause)
+                      f"{said} {'is' if len(places) == 1 else 'are'} below zero: {why.format(joints=joints)}", cause)
 
 
 def not_positive_definite(problem: Problem, estimate: Estimate) -> Iterator[Finding]:
     """The inertia matrix at recorded postures: with a negative eigenvalue no simulation is possible."""
-    model = estimate.model
-    if not isinstance(model, Model) or not problem.samples or not estimate.identified.all():
+    model = complete(estimate.model)
+    if not problem.samples or not estimate.identified.all():
         return
     q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(200, len(part))).astype(int)]
                         for part in problem.samples])
-    values, vectors = np.linalg.eigh(model.inertia_matrix(estimate.full, q))
-    negative = values[:, 0] < -1e-9 * np.abs(values[:, -1])
+    matrices = model.inertia_matrix(estimate.full, q)
+    if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=1e-6 * np.abs(matrices).max()):
+        return  # the torques of such a model do not drive its coordinates one by one
+    shares, directions = least_inertia(matrices)
+    negative = shares < -1e-9
     if not negative.any():
         return
-    worst = int(np.argmin(values[:, 0]))
-    direction = vectors[worst, :, 0]
+    worst = int(np.argmin(shares))
+    v = directions[worst]
     # v' M v is linear in the parameters: its deviation follows from theirs.
-    still = np.zeros_like(direction)
-    columns = model.regressor(q[worst], still, direction) - model.regressor(q[worst], still, still)
-    gradient = (direction @ columns)[estimate.base.independent]
+    _, units = split_regressor(model, q[worst:worst + 1], np.zeros((1, len(v))))
+    gradient = np.einsum("k,kjp,j->p", v, units[0], v)[estimate.base.independent]
     variance = float(gradient @ estimate.covariance @ gradient)
-    if values[worst, 0] < -_BELOW * np.sqrt(max(variance, 0.0)):
+    if float(gradient @ estimate.values) < -_BELOW * np.sqrt(max(variance, 0.0)):
         yield suspect("inertia matrix", f"the inertia matrix is not positive definite in {100 * negative.mean():.0f} % "
                                         "of the recorded postures: the estimate cannot be simulated; a pc- method "
                                         "keeps to what can be", "unphysical inertia")
@@ -174,7 +176,7 @@ def large_offsets(estimate: Estimate, reconstruction: Reconstruction, still: Seq
     """Offsets that make up most of a moving joint's torque."""
     items, found = estimate.base.parameters.items, []
     for i, c in enumerate(estimate.base.independent):
-        if items[c].owner in still or not items[c].name.startswith("Fo") or not estimate.identified[i]:
+        if items[c].owner in still or items[c].kind.group != "offset" or not estimate.identified[i]:
             continue
         torque = reconstruction.joints[items[c].owner].torque_rms or 0.0
         value = abs(float(estimate.values[i]))
