@@ -17,7 +17,6 @@ from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 from dynid.robot.check import inertia_problems
 
-_ROUNDING = 1e-9  # an eigenvalue this much below zero, as a share of the largest, is rounding
 _ROUND, _UP = 16, 9  # points of an ellipsoid around and along
 
 
@@ -56,18 +55,12 @@ def nominal_bodies(robot: Robot) -> Array | None:
     return None if robot.bodies_without_inertia else robot.inertias
 
 
-def possible(body: Array) -> bool:
-    """Can real matter have these ten numbers? Their pseudo-inertia has no negative eigenvalue (Ardiani, eq. 1.47)."""
-    eigenvalues = np.linalg.eigvalsh(ten.pseudo_inertia(body))
-    return bool(eigenvalues[0] >= -_ROUNDING * max(float(np.abs(eigenvalues).max()), 1e-300))
-
-
 def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
     """Mass, centre of mass and principal moments of every body, and why one cannot exist."""
     problems = [p for p in inertia_problems(robot.with_inertias(bodies)) if p.kind != "missing"]
     rows = []
     for name, body in zip(robot.body_names, bodies, strict=True):
-        can, centre = possible(body), _centre(body)
+        can, centre = ten.can_exist(body), _centre(body)
         moments = np.linalg.eigvalsh(_central(body, centre)) if centre is not None else None
         rows.append({"name": name, "mass": float(body[9]), "centre": None if centre is None else centre.tolist(),
                      "moments": None if moments is None else moments.tolist(), "possible": can,
@@ -168,7 +161,7 @@ def _bodies(robot: Robot, poses: Array, bodies: Array, size: float, name: str, m
         centre = _centre(body)
         if centre is None:
             continue
-        can = possible(body)
+        can = ten.can_exist(body)
         color = (BLUE if can else VERMILION) if main else LIGHT
         label = name if can or not main else f"{name}, cannot exist"
         common = {"name": label, "legendgroup": label, "showlegend": label not in seen,
