@@ -48,7 +48,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import PD, Poles, Reference, TorqueDriven, loop, simulate
 from dynid.simulation.plant import can_compile, make_plant
-from dynid.validate import reconstruct, verdict
+from dynid.validate import free_fall, reconstruct, verdict
 
 # -- all that there is of the new term ----------------------------------------------------------------
 DRAG = Kind("air drag", "friction")
@@ -223,6 +223,18 @@ def test_the_verdict_names_it() -> None:
              if one.kind == "suspicious"]
     assert [(one.subject, one.cause) for one in found] == [("Cd2", "negative friction")]
     assert "air drag" in found[0].sentence and "joint 2" in found[0].sentence
+
+
+@pytest.mark.parametrize("friction", [True, False])
+def test_energy_of_a_free_fall_counts_it(friction: bool) -> None:
+    """Drag loses energy as friction does; the ripple, which stores it, makes none."""
+    fall = free_fall(MODEL, truth(MODEL), seconds=2.0, friction=friction)
+    assert fall.stable and fall.in_play > 0.1
+    energy = fall.kinetic + fall.potential
+    if not friction:
+        assert np.ptp(energy) < 1e-3 * fall.in_play
+    else:
+        assert energy[-1] < energy[0] - 0.1 * fall.in_play
 
 
 def test_files_know_it_once_it_is_registered() -> None:

@@ -113,7 +113,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """Let a robot go without torques and watch its energy (Sousa, s. 5.1). Joint limits do not stop it.
 
     start (dof,): posture at rest; by default, of some random ones inside the limits, the one where gravity pulls
-    hardest. friction: False leaves out friction and offsets, so that energy must stay what it is.
+    hardest. friction: False leaves out all that is neither inertia nor spring, so that energy must stay what it is.
     """
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
@@ -160,8 +160,13 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     motion = np.concatenate([*parts, state[:, None]], axis=1)
     q, dq = np.ascontiguousarray(motion[0]), np.ascontiguousarray(motion[1])
     plant = make_plant(model, theta)
+    # What terms of other kinds than friction do is counted as stored: whether it comes back only they know.
+    others = np.where(model.parameters.of_group("other"), theta, 0.0)
+    power = np.sum(model.inverse_dynamics(others, q, dq, np.zeros_like(q)) * dq, axis=1)
+    stored = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) / _RATE])
     kinetic = 0.5 * np.einsum("ti,tij,tj->t", dq, model.inertia_matrix(theta, q), dq)
-    potential = dynamics.potential_energy(model.robot, q, bodies) + q ** 2 @ (0.5 * plant.spring) + q @ plant.constant
+    potential = (dynamics.potential_energy(model.robot, q, bodies) + q ** 2 @ (0.5 * plant.spring)
+                 + q @ plant.constant + stored)
     return FreeFall(np.arange(len(q)) / _RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
 
 
