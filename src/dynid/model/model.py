@@ -110,8 +110,9 @@ class Model:
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
-        """Which terms see accelerations."""
-        return tuple(accelerates(term, self.robot) for term in self.terms)
+        """Which terms without such kernels see accelerations."""
+        return tuple(physical is None and accelerates(term, self.robot)
+                     for term, physical in zip(self.terms, self._physical, strict=True))
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
         """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.

@@ -12,7 +12,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
         kernel does that faster than entry by entry (see `RigidBodies`).
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
-`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`).
+`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
+beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
 """
 
 from __future__ import annotations
