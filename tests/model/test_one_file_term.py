@@ -19,7 +19,6 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.excitation import Criterion, Information, Limits, excite
-from dynid.excitation.trajectory import fourier_functions
 from dynid.model import (
     Coulomb,
     Curve,
@@ -181,19 +180,17 @@ def test_gradients_of_excitation(name: str, term: Drag | Terse) -> None:
     base = base_parameters(model)
     rng = np.random.default_rng(6)
     info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
-    functions = fourier_functions(np.linspace(0, 5.0, 200), 5, 5.0)
     criterion = Criterion(name)
-    x, d = 0.8 * rng.normal(size=(3, 11)), rng.normal(size=(3, 11))
+    motion, d = np.array(fourier(3, seconds=5.0, rate=40.0, seed=6, speed=3.0)), rng.normal(size=(3, 200, 3))
 
-    def value(x: Array) -> float:
-        return criterion(info.matrix(info.entries(*np.ascontiguousarray(functions[:3] @ x.T))), None)[0]
+    def value(motion: Array) -> float:
+        return criterion(info.matrix(info.entries(*motion)), None)[0]
 
-    q, dq, ddq = np.ascontiguousarray(functions[:3] @ x.T)
-    entries = info.entries(q, dq, ddq)
-    slope = info.slope(q, dq, ddq, entries, criterion(info.matrix(entries), None)[1])
-    ours = sum(float(np.sum((slope[k].T @ functions[k]) * d)) for k in range(3))
+    entries = info.entries(*motion)
+    ours = float(np.sum(d * info.slope(*motion, entries, criterion(info.matrix(entries), None)[1])))
     h = 1e-4
-    theirs = (8.0 * (value(x + h * d) - value(x - h * d)) - value(x + 2 * h * d) + value(x - 2 * h * d)) / (12.0 * h)
+    theirs = (8.0 * (value(motion + h * d) - value(motion - h * d)) - value(motion + 2 * h * d)
+              + value(motion - 2 * h * d)) / (12.0 * h)
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
