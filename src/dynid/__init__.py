@@ -16,7 +16,11 @@ _MODULES = {
     "AsymmetricViscous": "dynid.model",
     "Coulomb": "dynid.model",
     "CoupledWrist": "dynid.model",
+    "Curve": "dynid.model",
     "DifferentialDrive": "dynid.model",
+    "Dry": "dynid.model",
+    "Kind": "dynid.model",
+    "Linear": "dynid.model",
     "Model": "dynid.model",
     "MotorSide": "dynid.model",
     "Offset": "dynid.model",
@@ -26,10 +30,13 @@ _MODULES = {
     "RigidBodies": "dynid.model",
     "RotorInertia": "dynid.model",
     "Scara": "dynid.model",
+    "Sign": "dynid.model",
     "Spring": "dynid.model",
     "Stribeck": "dynid.model",
     "Viscous": "dynid.model",
+    "curve": "dynid.model",
     "make_terms": "dynid.model",
+    "register_term": "dynid.model",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
     "Mapping": "dynid.recording.mapping",
@@ -96,7 +103,11 @@ if TYPE_CHECKING:
     from dynid.model import AsymmetricViscous as AsymmetricViscous
     from dynid.model import Coulomb as Coulomb
     from dynid.model import CoupledWrist as CoupledWrist
+    from dynid.model import Curve as Curve
     from dynid.model import DifferentialDrive as DifferentialDrive
+    from dynid.model import Dry as Dry
+    from dynid.model import Kind as Kind
+    from dynid.model import Linear as Linear
     from dynid.model import Model as Model
     from dynid.model import MotorSide as MotorSide
     from dynid.model import Offset as Offset
@@ -106,10 +117,13 @@ if TYPE_CHECKING:
     from dynid.model import RigidBodies as RigidBodies
     from dynid.model import RotorInertia as RotorInertia
     from dynid.model import Scara as Scara
+    from dynid.model import Sign as Sign
     from dynid.model import Spring as Spring
     from dynid.model import Stribeck as Stribeck
     from dynid.model import Viscous as Viscous
+    from dynid.model import curve as curve
     from dynid.model import make_terms as make_terms
+    from dynid.model import register_term as register_term
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
     from dynid.recording.mapping import Mapping as Mapping

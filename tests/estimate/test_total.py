@@ -10,6 +10,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Parameter, Parameters
+from dynid.model.kinds import OFFSET, OTHER
 from dynid.recording import Samples
 
 
@@ -17,7 +18,8 @@ class Straight:
     """tau = a q + b dq + c ddq + o: a regressor that is the measurements themselves."""
 
     dof = 1
-    parameters = Parameters(tuple(Parameter(name, "1", 0, "joint1") for name in ("a", "b", "c", "Fo1")))
+    parameters = Parameters(tuple(Parameter(name, "1", 0, "joint1", kind=OFFSET if name == "Fo1" else OTHER)
+                                  for name in ("a", "b", "c", "Fo1")))
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return np.stack([q, dq, ddq, np.ones_like(q)], axis=-1)

@@ -8,7 +8,6 @@ from robots import random_robot
 
 from dynid.arrays import Array
 from dynid.excitation import Information, magnitudes
-from dynid.excitation.sensitivity import sensitivity, smooth, term_places
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -23,9 +22,11 @@ from dynid.model import (
     Spring,
     Stribeck,
     Viscous,
+    complete,
     make_terms,
 )
-from dynid.model.terms import Entries, joint_parameter
+from dynid.model.term import Entries
+from dynid.model.terms import joint_parameter
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.equations import Layout
@@ -60,7 +61,7 @@ def test_sensitivity_of_each_term(name: str) -> None:
 @pytest.mark.parametrize("name", ["barrett-wam", "staubli-tx40"])
 def test_sensitivity_behind_couplings(name: str) -> None:
     robot = Robot.builtin(name)
-    assert_sensitivity(smooth(Model(robot, make_terms(robot, defaults=True)), 0.4), np.random.default_rng(4))
+    assert_sensitivity(Model(robot, make_terms(robot, defaults=True)).with_smooth_signs(0.4), np.random.default_rng(4))
 
 
 def test_sensitivity_of_a_users_model() -> None:
@@ -77,7 +78,7 @@ def assert_sensitivity(model, rng: np.random.Generator) -> None:
     def total(x: Array) -> Array:
         return np.sum((weights * info.entries(*x))[rows], axis=0)
 
-    ours = sensitivity(info.layout, term_places(info.layout), *motion, weights)
+    ours = complete(model).pull_back(*motion, info.layout.place, weights)
     for which in range(3):
         for j in range(model.dof):
             step = np.zeros_like(motion)

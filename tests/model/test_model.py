@@ -13,8 +13,11 @@ from dynid.errors import ModelError, RobotError
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,
+    Bodies,
     Coulomb,
     CoupledWrist,
+    Dry,
+    Linear,
     Model,
     MotorSide,
     Offset,
@@ -30,6 +33,7 @@ from dynid.model import (
     make_terms,
     term_from_table,
 )
+from dynid.model.term import differences
 from dynid.robot import Body, Robot
 from dynid.robot import inertia as ten
 
@@ -163,6 +167,107 @@ def test_coupled_wrist_columns():
     assert np.array_equal(y[:, 4], np.stack([ddq[:, 5], dq[:, 5], sign], axis=1))
     assert np.array_equal(y[:, 5], np.stack([ddq[:, 4], dq[:, 4], sign], axis=1))
     assert not y[:, :4].any()
+
+
+def lagrange(kinetic, loss, dq, ddq):
+    """Torques (dof,) of a kinetic energy and a Rayleigh function of the velocities alone: d/dt dT/ddq + dR/ddq."""
+    def slope(f, v):
+        return np.array([(f(v + 1e-5 * e) - f(v - 1e-5 * e)) / 2e-5 for e in np.eye(len(v))])
+
+    return (slope(kinetic, dq + 0.5e-2 * ddq) - slope(kinetic, dq - 0.5e-2 * ddq)) / 1e-2 + slope(loss, dq)
+
+
+def test_motor_side_from_energies():
+    """T = sum Iam (w.dq)^2 / 2 and R = sum Fvm (w.dq)^2 / 2 + Fcm |w.dq| + Fom w.dq, w the columns of the coupling."""
+    robot = random_robot(np.random.default_rng(5), 3)
+    coupling = np.array([[2.0, 0.3, 0], [0, 1.0, -1.0], [0.2, 0.5, 0.5]])
+    model = Model(robot, (MotorSide(coupling),))
+    q, dq, ddq = motion(3, seed=1)
+    viscous, dry, offset, rotor = np.random.default_rng(6).normal(size=(4, 3))
+    theta = model.parameters.vector({f"{kind}{m + 1}": values[m] for m in range(3) for kind, values in
+                                     (("Fvm", viscous), ("Fcm", dry), ("Fom", offset), ("Iam", rotor))})
+
+    def kinetic(v):
+        return 0.5 * rotor @ (v @ coupling) ** 2
+
+    def loss(v):
+        return 0.5 * viscous @ (v @ coupling) ** 2 + dry @ np.abs(v @ coupling) + offset @ (v @ coupling)
+
+    torques = [lagrange(kinetic, loss, dq[s], ddq[s]) for s in range(9)]
+    assert np.allclose(model.inverse_dynamics(theta, q, dq, ddq), torques, atol=1e-7)
+
+
+def test_coupled_wrist_from_energies():
+    """T = Iam dq5 dq6 and R = Fvm dq5 dq6 + Fcm |dq5 + dq6|."""
+    robot = random_robot(np.random.default_rng(7), 6)
+    model = Model(robot, (CoupledWrist(),))
+    q, dq, ddq = motion(6, seed=2)
+    inertia, viscous, dry = 0.3, 0.7, 1.1
+    torques = [lagrange(lambda v: inertia * v[4] * v[5], lambda v: viscous * v[4] * v[5] + dry * abs(v[4] + v[5]),
+                        dq[s], ddq[s]) for s in range(9)]
+    assert np.allclose(model.inverse_dynamics([inertia, viscous, dry], q, dq, ddq), torques, atol=1e-7)
+
+
+COUPLING = np.array([[2.0, 0.3, 0], [0, 1.0, -1.0], [0.2, 0.5, 0.5]])
+EVERY_TERM = [
+    RigidBodies(), RotorInertia(), Viscous((1, 3)), Coulomb(sign=Sign("tanh", 0.5)), Offset(), Spring(2, rest=0.3),
+    AsymmetricCoulomb(sign=Sign("arctan", 0.4)), AsymmetricViscous(), Stribeck(delta=3.0, alpha=1.4, Kv=5.0),
+    MotorSide(COUPLING, sign=Sign("tanh", 0.5)), CoupledWrist((1, 3), Sign("tanh", 0.5)), Payload("tool"),
+]
+
+
+@pytest.mark.parametrize("term", EVERY_TERM, ids=lambda term: term.kind)
+def test_slopes_are_those_of_the_columns(term):
+    robot = random_robot(np.random.default_rng(11), 3)
+    model = Model(robot, (term,))
+    q, dq, ddq = motion(3, samples=20, seed=3)
+    place = np.arange(3 * len(model.parameters)).reshape(3, -1)
+    weights = np.random.default_rng(4).normal(size=(place.size, 20))
+
+    def entries(*motion):
+        out = np.zeros((place.size, 20))
+        model.fill(*motion, place, out)
+        return out
+
+    ours = model.pull_back(q, dq, ddq, place, weights)
+    theirs = differences(entries, q, dq, ddq, weights)
+    np.testing.assert_allclose(ours, theirs, atol=1e-8 * (1.0 + np.abs(theirs).max()))
+
+
+@pytest.mark.parametrize("term", EVERY_TERM, ids=lambda term: term.kind)
+def test_elements_give_the_same_torques(term):
+    robot = random_robot(np.random.default_rng(11), 3)
+    model = Model(robot, (term,))
+    theta = np.random.default_rng(5).normal(size=len(model.parameters))
+    q, dq, ddq = motion(3, samples=20, seed=3)
+    tau = np.zeros_like(q)
+    for one in model.elements(theta):
+        if isinstance(one, Bodies):
+            tau += dynamics.inverse_dynamics(robot, q, dq, ddq, one.numbers)
+        elif isinstance(one, Linear):
+            tau += ddq @ np.broadcast_to(one.inertia, (3, 3)).T + dq @ np.broadcast_to(one.viscous, (3, 3)).T
+            tau += one.stiffness * q + one.constant
+        elif isinstance(one, Dry):
+            sign = one.sign(dq @ one.direction)
+            tau += np.outer(np.where(sign > 0, one.forward, one.backward) * sign, one.direction)
+        else:
+            force = [one.function(x, v, one.values) for x, v in zip(q @ one.direction, dq @ one.direction, strict=True)]
+            tau += np.outer(force, one.direction)
+    np.testing.assert_allclose(tau, model.inverse_dynamics(theta, q, dq, ddq), atol=1e-9)
+
+
+def test_kinds_say_what_parameters_are():
+    robot = Robot.builtin("barrett-wam")
+    model = Model(robot, (*make_terms(robot, defaults=True), RotorInertia(), Payload("link7")))
+    groups = {one.symbol: one.kind.group for one in model.parameters}
+    assert {s: groups[s] for s in ("XX", "MY", "M", "Fv", "Fc", "Fo", "Ia", "Fcm", "Iam", "ML")} == {
+        "XX": "body", "MY": "body", "M": "body", "Fv": "friction", "Fc": "friction", "Fo": "offset", "Ia": "rotor",
+        "Fcm": "friction", "Iam": "rotor", "ML": "body"}
+    never = {one.symbol for one in model.parameters if one.never_negative}
+    assert {"XX", "YY", "ZZ", "M", "XXL", "ML", "Fv", "Fc", "Ia"} <= never and not never & {"XY", "MX", "Fo"}
+    written = {one.symbol: (one.kind.urdf, one.kind.mjcf) for one in model.parameters if one.kind.urdf or one.kind.mjcf}
+    assert written == {"Fv": ("damping", "damping"), "Fc": ("friction", "frictionloss"), "Ia": ("", "armature")}
+    assert model.parameters.names is model.parameters.names  # made once
 
 
 def test_a_term_of_ones_own_needs_two_methods():

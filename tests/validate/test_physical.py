@@ -18,7 +18,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate import free_fall, physics, positive_inertia_line, positive_inertia_share, wrench_comparison
-from dynid.validate.physical import link_inertias, random_postures, thickness
+from dynid.validate.physical import random_postures, thickness
 
 MASS, REACH, INERTIA = 2.0, 0.3, 0.05
 
@@ -76,7 +76,7 @@ def test_springs_and_payloads_are_part_of_the_energy() -> None:
     for k, item in enumerate(model.parameters):
         full[k] = 20.0 if item.body is None else (theta if item.body == "link1" else load)[
             ten.NAMES.index(item.name.rstrip("0123456789L").rstrip("0123456789"))]
-    np.testing.assert_allclose(link_inertias(model, full)[0], theta + load, rtol=1e-12)
+    np.testing.assert_allclose(model.body_numbers(full)[0], theta + load, rtol=1e-12)
     found = free_fall(model, full, seconds=3.0, start=[2.0], friction=False)
     np.testing.assert_allclose(found.energy, found.energy[0], atol=1e-6 * found.in_play)
 

@@ -196,28 +196,17 @@ def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> Block:
 def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
                     triangle_too: bool = True) -> Iterator[Violation]:
     """What is wrong with the ten numbers of one link: mass, inertia, triangle inequality, centre of mass."""
-    mass = float(numbers[9])
-    if mass <= 0:
-        yield Violation(link, "mass", f"link '{link}' has the mass {mass:.4g} kg", max(-mass, np.finfo(float).tiny))
-        if mass == 0 and not np.any(numbers):
-            return
-        # Without a mass there is no centre of mass: the inertia about the frame's origin is what is left to judge.
-        moments = np.linalg.eigvalsh(ten.symmetric(numbers[:6]))
-        where = "about its frame"
-    else:
-        _, com, central = ten.to_central(numbers)
-        moments, where = np.linalg.eigvalsh(central), "about its centre of mass"
-        outside = 0.0 if centre is None else centre.outside(com)
+    faults = list(ten.body_faults(link, numbers))
+    # Of an inertia that is not positive definite the triangle inequality says nothing more.
+    definite = all(fault.kind != "not-positive-definite" for fault in faults)
+    for fault in faults:
+        if fault.kind != "triangle" or (triangle_too and definite):
+            yield Violation(link, fault.kind, fault.message, max(fault.amount, np.finfo(float).tiny))
+    if centre is not None and numbers[9] > 0:
+        com = ten.to_central(numbers)[1]
+        outside = centre.outside(com)
         if outside > 0:
             inside = "box" if isinstance(centre, Box) else "ellipsoid" if isinstance(centre, Ellipsoid) else "hull"
             at = ", ".join(f"{x:.4g}" for x in com)
             yield Violation(link, "centre-of-mass", f"the centre of mass of link '{link}' at ({at}) m stands "
                             f"{outside:.4g} m outside its {inside}", outside)
-    small, middle, large = (float(m) for m in moments)
-    text = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
-    if small <= 0:
-        message = f"the inertia of link '{link}' {where} is not positive definite: {text}"
-        yield Violation(link, "not-positive-definite", message, max(-small, np.finfo(float).tiny))
-    elif triangle_too and large > small + middle:
-        yield Violation(link, "triangle", f"link '{link}' breaks the triangle inequality {where}: {text}",
-                        large - small - middle)

@@ -19,7 +19,7 @@ from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.model import Model
+from dynid.model import complete
 from dynid.regression import Stacked
 from dynid.threads import one_blas_thread
 
@@ -36,11 +36,12 @@ def consistency_of(problem: Problem, *, form: Form = "pseudo", margin: float = M
     low, high)."""
     found = {}
     if shapes:
-        if not isinstance(problem.model, Model):
+        robot = complete(problem.model).robot
+        if robot is None:
             raise ModelError("limits from collision shapes need a model made from a robot")
-        found = limits_from_shapes(problem.model.robot)
+        found = limits_from_shapes(robot)
         if not found:
-            raise ModelError(f"robot '{problem.model.robot.name}' has no collision primitives to take limits from; "
+            raise ModelError(f"robot '{robot.name}' has no collision primitives to take limits from; "
                              "give boxes under 'centres' instead")
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,

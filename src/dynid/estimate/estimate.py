@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.residuals import Residuals, residuals, torque_sums
@@ -82,10 +82,7 @@ class Estimate:
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """Torques (samples, dof) along a motion."""
-        inverse = getattr(self.model, "inverse_dynamics", None)
-        if inverse is not None:
-            return inverse(self.full, q, dq, ddq)
-        return self.model.regressor(*(np.asarray(x, dtype=float) for x in (q, dq, ddq))) @ self.full
+        return complete(self.model).inverse_dynamics(self.full, q, dq, ddq)
 
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
         """Measured and predicted torques of each log in the rows that regression uses."""

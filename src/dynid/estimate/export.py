@@ -11,8 +11,8 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
-from dynid.model import Coulomb, Model, Payload, RotorInertia, Viscous
-from dynid.robot import inertia as ten
+from dynid.model import Model
+from dynid.robot.robot import JointFields
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
@@ -31,13 +31,16 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
     if text is None:
         raise RobotError(f"robot '{model.robot.name}' does not come from a URDF ({model.robot.source}); give one of "
                          "the same links and joints as `source`, or write MJCF")
-    values = _values(estimate, model, (Viscous, Coulomb), "a URDF", notes.append)
+    fields = {one.name: (one.owner, one.kind.urdf) for one in model.parameters if one.kind.urdf}
+    values = _values(estimate, model, fields, "a URDF", notes.append)
     made: str | bytes  # one call for each, since text comes back as what it was given as
     if isinstance(text, str):
-        made = urdf_with_inertias(text, model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+        made = urdf_with_inertias(text, model.robot, inertias, values, fields=fields, unchecked=unchecked,
+                                  tell=notes.append)
         made = made.encode(encoding_of(made), "xmlcharrefreplace")
     else:
-        made = urdf_with_inertias(text, model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+        made = urdf_with_inertias(text, model.robot, inertias, values, fields=fields, unchecked=unchecked,
+                                  tell=notes.append)
     with write_whole(Path(path), "wb") as file:
         file.write(made)
     return tuple(notes)
@@ -48,8 +51,9 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
     """Write the robot with the estimate's inertias, rotors and friction as MJCF; gives what to know about it."""
     notes: list[str] = []
     model, inertias = _robot_of(estimate, with_payload, notes.append)
-    values = _values(estimate, model, (RotorInertia, Viscous, Coulomb), "MJCF", notes.append)
-    text = to_mjcf(model.robot, inertias, values, unchecked=unchecked, tell=notes.append)
+    fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}
+    values = _values(estimate, model, fields, "MJCF", notes.append)
+    text = to_mjcf(model.robot, inertias, values, fields=fields, unchecked=unchecked, tell=notes.append)
     with write_whole(Path(path)) as file:
         file.write(text)
     return tuple(notes)
@@ -74,26 +78,22 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
     if missing:
         raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term")
     inertias = np.array([theta[places[name]] for name in robot.body_names])
-    for term in model.terms:
-        if isinstance(term, Payload):
-            frame = robot.frame(term.frame)
-            link = robot.bodies[frame.body].name
-            if with_payload:
-                load = theta[[model.parameters.index(one.name) for one in term.parameters(robot)]]
-                inertias[frame.body] += ten.change_frame(frame.pose @ np.asarray(term.pose, dtype=float)) @ load
-                tell(f"payload {term.label} is part of link '{link}'")
-            else:
-                tell(f"payload {term.label} on link '{link}' is left out; with_payload=True adds it to the link")
+    loads = {one.body: robot.body_names[one.owner] for one in model.parameters
+             if one.body is not None and one.body not in robot.body_names}
+    for load, link in loads.items():
+        tell(f"{load} is part of link '{link}'" if with_payload
+             else f"{load} on link '{link}' is left out; with_payload=True adds it to the link")
+    if with_payload and loads:
+        return model.body_numbers(theta)
     return inertias
 
 
-def _values(estimate: Estimate, model: Model, kinds: tuple[type, ...], file: str,
+def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             tell: Callable[[str], object]) -> dict[str, float]:
-    """The parameters of terms that the file has a place for, by name; says which it has none for."""
+    """The parameters that the file has a place for, by name; says which it has none for."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
-    written = [one.name for term in model.terms if isinstance(term, kinds) for one in term.parameters(model.robot)]
     left = [one.name for one in model.parameters
-            if one.body is None and one.name not in written and theta[one.name] != 0]
+            if one.body is None and one.name not in fields and theta[one.name] != 0]
     if left:
         tell(f"{file} has no place for {', '.join(left)}: its torques lack what they add")
-    return {name: float(theta[name]) for name in written}
+    return {name: float(theta[name]) for name in fields}

@@ -24,6 +24,7 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
+from dynid.model import split_regressor
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.factor import triangular
@@ -105,23 +106,22 @@ class Dynamics:
         self.blunt = _BLUNT * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Of many states, from one call: regressors without acceleration (points, n, columns), and what a unit
-        acceleration of joint k adds to them (points, k, n, columns); columns: those of the base parameters and, where
-        parameters are known, one with their torque (`with_known`).
+        """Of many states: regressors without acceleration (points, n, columns), and what a unit acceleration of joint k
+        adds to them (points, k, n, columns); columns: those of the base parameters and, where parameters are known, one
+        with their torque (`with_known`).
 
         The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
-        points, n = q.shape
-        still = np.zeros((n + 1, n))
-        units = np.vstack([still[:1], np.eye(n)])
-        every = self.model.regressor(
-            np.vstack([q, q, np.repeat(q, n + 1, axis=0)]),
-            np.vstack([dq - self.blunt, dq + self.blunt, np.tile(still, (points, 1))]),
-            np.vstack([np.zeros((2 * points, n)), np.tile(units, (points, 1))]))
-        every = np.concatenate([every[:, :, self.columns], (every @ self.known)[:, :, None]], axis=2) \
-            if self.known.any() else every[:, :, self.columns]
-        resting = every[2 * points:].reshape(points, n + 1, n, -1)
-        return 0.5 * (every[:points] + every[points:2 * points]), resting[:, 1:] - resting[:, :1]
+        points = len(q)
+        moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.blunt, dq + self.blunt]),
+                                      np.zeros((2 * points, self.dof)))
+        _, units = split_regressor(self.model, q, np.zeros_like(q))
+        return self._columns(0.5 * (moving[:points] + moving[points:])), self._columns(units)
+
+    def _columns(self, regressor: Array) -> Array:
+        """Of regressors (..., n, parameters) the base columns, and the torque of known parameters where there are."""
+        base = regressor[..., self.columns]
+        return np.concatenate([base, (regressor @ self.known)[..., None]], axis=-1) if self.known.any() else base
 
     def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
         """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""

@@ -118,7 +118,7 @@ class Pull:
 
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
     """The size (parameters,) by which a change of each parameter is measured; above zero for all."""
-    kinds = np.array([item.name.rstrip("0123456789") for item in parameters])
+    kinds = np.array([item.symbol for item in parameters])
     scale = np.zeros(len(parameters))
     for kind in np.unique(kinds):
         same = kinds == kind

@@ -24,10 +24,10 @@ from dynid.estimate.covariance import diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.model import LinearModel, Model, Parameter, Parameters
+from dynid.model import LinearModel, Model, Parameter, Parameters, complete
+from dynid.model.term import Shaped
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
-from dynid.regression.equations import fill_columns
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
@@ -65,7 +65,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     deviations of nothing, it has no value to speak of and its deviation is infinite.
     """
     model: Any = problem.model
-    if not getattr(model, "shape_names", ()):
+    if not complete(model).shape_names:
         raise ModelError("method 'sls' needs a model with free shape parameters, e.g. Stribeck friction with "
                          "free = ['delta', 'alpha']")
     if not span > 1:
@@ -116,7 +116,7 @@ class Form:
     def of(model: Any) -> Form:
         part = model
         if isinstance(model, Model):
-            part = Model(model.robot, tuple(term for term in model.terms if hasattr(term, "with_shape")))
+            part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
         rng = np.random.default_rng(0)
         motion = rng.normal(size=(3, 64, model.dof))
         y, shape = part.regressor(*motion), part.shape
@@ -147,8 +147,7 @@ class Assembled:
     def structure(self) -> Bools:
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for model, own, here in self.sources:
-            structure = getattr(model, "structure", None)
-            found[:, here] = True if structure is None else structure[:, own]
+            found[:, here] = complete(model).structure[:, own]
         return found
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
@@ -156,7 +155,7 @@ class Assembled:
         for model, own, here in self.sources:
             theirs = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64)
             theirs[:, own] = place[:, here]
-            fill_columns(model, q, dq, ddq, theirs, out)
+            complete(model).fill(q, dq, ddq, theirs, out)
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         """(samples, dof, parameters)."""
@@ -209,9 +208,8 @@ class Slopes:
                     out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
 
     def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        part: Any = self.form.part.with_shape(np.exp(log_shape))
-        inverse = getattr(part, "inverse_dynamics", None)
-        return part.regressor(q, dq, ddq) @ self.theta if inverse is None else inverse(self.theta, q, dq, ddq)
+        part = self.form.part.with_shape(np.exp(log_shape))
+        return complete(part).inverse_dynamics(self.theta, q, dq, ddq)
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         """(samples, dof, shapes)."""

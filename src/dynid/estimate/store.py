@@ -12,7 +12,7 @@ from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
 
@@ -20,8 +20,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
     """To an .npz file, whole or not at all."""
     facts = {"method": estimate.method, "uncertainty": estimate.uncertainty, "known": dict(estimate.base.known),
              "diagnostics": dict(estimate.diagnostics), "provenance": dict(estimate.provenance),
-             "shape": {name: float(value) for name, value in zip(getattr(estimate.model, "shape_names", ()),
-                                                                 getattr(estimate.model, "shape", ()), strict=True)}}
+             "shape": _shape(estimate.model)}
     arrays: dict[str, Any] = {
         "names": np.array(estimate.base.parameters.names), "independent": estimate.base.independent,
         "matrix": estimate.base.matrix, "values": estimate.values, "covariance": estimate.covariance,
@@ -52,6 +51,12 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     return Estimate(facts["method"], shaped, base, arrays["values"], arrays["covariance"], arrays["identified"],
                     arrays.get("theta"), diagnostics=diagnostics, uncertainty=facts["uncertainty"],
                     freedom=float(arrays["freedom"]), provenance=facts["provenance"])
+
+
+def _shape(model: Any) -> dict[str, float]:
+    """Shape parameters of a model by name, where it has any."""
+    names = complete(model).shape_names
+    return {name: float(value) for name, value in zip(names, model.shape, strict=True)} if names else {}
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,6 @@ from dynid.regression import Stacked
 from dynid.regression.factor import triangular
 
 _TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alone, where the solution runs away
-_OFFSETS = ("Fo", "Fom")  # kinds of parameters whose column is the constant 1
 
 
 @method("tls", "total least squares, errors in the regressor too")
@@ -50,8 +49,7 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
     """Which base parameters (base,) have a column without error."""
     names = problem.base.names
     if exact is None:
-        leading = [problem.base.parameters.names[c] for c in problem.base.independent]
-        return np.array([name.rstrip("0123456789") in _OFFSETS for name in leading])
+        return problem.base.parameters.of_group("offset")[problem.base.independent]
     for name in exact:
         if name not in names:
             raise ModelError(f"there is no base parameter '{name}' to take as exact; there are {', '.join(names)}")

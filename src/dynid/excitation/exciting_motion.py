@@ -18,7 +18,7 @@ from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.excitation.trajectories.trajectory_file import write_trajectory
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
 
@@ -82,7 +82,7 @@ class ExcitingMotion:
 
     def preview(self, frames: int = 100) -> dict[str, Any]:
         """To draw the robot in motion: t (frames,) and the places of its bodies (frames, dof, 3), base frame, m."""
-        robot = getattr(self.model, "robot", None)
+        robot = complete(self.model).robot
         if robot is None:
             raise ModelError("this model has no robot to draw")
         t = np.linspace(0.0, self.trajectory.duration, frames)

@@ -10,12 +10,14 @@ from scipy.linalg.blas import dgemm, dsyrk
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.excitation.sensitivity import sensitivity, term_places
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters, Regression
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.robot import Robot
+
+# Of friction: its torque is the parameter times this power of the speed, as its unit says.
+_SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2, "N s^2/m^2": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +53,10 @@ class Information:
         b = len(self.layout.base)
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
-    @cached_property
-    def places(self) -> tuple:
-        return term_places(self.layout)
-
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
         """(layout.rows, samples): the base columns of each joint; the rows of its torque are not set."""
         out = np.empty((self.layout.rows, len(q)))
-        model = self.layout.model
-        if isinstance(model, Model):
-            model.fill(q, dq, ddq, self.layout.place, out)
-        else:
-            y = model.regressor(q, dq, ddq)
-            joints, columns = np.nonzero(self.layout.place >= 0)
-            out[self.layout.place[joints, columns]] = y[:, joints, columns].T
+        complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
 
     def _rows(self, j: int) -> slice:
@@ -87,7 +79,7 @@ class Information:
             # d tr(S Y'Y) = 2 tr(S Y' dY)
             weights[self._rows(j)] = dgemm(2.0 * self.weights[j] ** 2, entries[self._rows(j)].T,
                                            full[np.ix_(columns, columns)].T).T
-        return sensitivity(self.layout, self.places, q, dq, ddq, weights)
+        return complete(self.layout.model).pull_back(q, dq, ddq, self.layout.place, weights)
 
     def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Triangular factor (base, base) of the scaled, weighted base regressor; exact where A would lose digits."""
@@ -145,10 +137,8 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
     effort, speed = robot.limit("effort"), robot.limit("velocity")
     for k, column in enumerate(base.independent):
         parameter = base.parameters.items[column]
-        share = 0.05 * effort[parameter.owner]
-        if parameter.unit in ("N m s/rad", "N s/m"):
-            share = share / speed[parameter.owner]
-        elif parameter.unit not in ("N m", "N"):
+        if parameter.unit not in _SPEED_POWER:
             continue
+        share = 0.05 * effort[parameter.owner] / speed[parameter.owner] ** _SPEED_POWER[parameter.unit]
         guess[k] = share if 0 < share < np.inf else 1.0
     return guess

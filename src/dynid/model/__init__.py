@@ -1,6 +1,8 @@
 """What can be identified: terms linear in named parameters, and models as sums of them."""
 
 from dynid.model.closed_forms import DifferentialDrive, Scara
+from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
+from dynid.model.elements import Bodies, Curve, Dry, Linear, curve
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -8,16 +10,21 @@ from dynid.model.friction import (
     CoupledWrist,
     MotorSide,
     Offset,
-    Sign,
     Stribeck,
     Viscous,
 )
-from dynid.model.model import LinearModel, Model, make_terms, term_from_table
+from dynid.model.kinds import Kind
+from dynid.model.model import LinearModel, Model
 from dynid.model.parameters import Parameter, Parameters
-from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, Term
+from dynid.model.registry import make_terms, register_term, term_from_table
+from dynid.model.sign import Sign
+from dynid.model.term import Term
+from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Coulomb", "CoupledWrist", "DifferentialDrive", "LinearModel", "Model",
-    "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "RotorInertia", "Scara", "Sign",
-    "Spring", "Stribeck", "Term", "Viscous", "make_terms", "term_from_table",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
+    "DifferentialDrive", "Dry", "Kind", "Linear", "LinearModel", "Model", "MotorSide", "Offset", "Parameter",
+    "Parameters", "Payload", "RigidBodies", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous",
+    "chosen", "complete", "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
+    "split_regressor", "term_from_table",
 ]

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.friction import Sign
-from dynid.model.motion import solve_motion
+from dynid.model.kinds import DRY, INERTIA, MOMENT, VISCOUS, Kind
+from dynid.model.model import solve_motion
 from dynid.model.parameters import Parameter, Parameters
+from dynid.model.sign import Sign
+from dynid.robot import numbered_joints
 
 
 def _two(name: str, *signals: ArrayLike) -> list[Array]:
@@ -31,15 +33,15 @@ class Scara:
     sign: Sign = field(default_factory=Sign)
     dof = 2
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
-        inertia, viscous, dry = "kg m^2", "N m s/rad", "N m"
+        def one(name: str, unit: str, joint: int, kind: Kind, positive: bool = True) -> Parameter:
+            return Parameter(name, unit, joint, numbered_joints(2)[joint], positive=positive, kind=kind)
+
         return Parameters((
-            Parameter("ZZ1R", inertia, 0, "joint1", positive=True),
-            Parameter("Fv1", viscous, 0, "joint1", positive=True),
-            Parameter("Fc1", dry, 0, "joint1", positive=True), Parameter("ZZ2R", inertia, 1, "joint2", positive=True),
-            Parameter("LMX2", inertia, 1, "joint2"), Parameter("LMY2", inertia, 1, "joint2"),
-            Parameter("Fv2", viscous, 1, "joint2", positive=True), Parameter("Fc2", dry, 1, "joint2", positive=True)))
+            one("ZZ1R", "kg m^2", 0, INERTIA), one("Fv1", "N m s/rad", 0, VISCOUS), one("Fc1", "N m", 0, DRY),
+            one("ZZ2R", "kg m^2", 1, INERTIA), one("LMX2", "kg m^2", 1, MOMENT, False),
+            one("LMY2", "kg m^2", 1, MOMENT, False), one("Fv2", "N m s/rad", 1, VISCOUS), one("Fc2", "N m", 1, DRY)))
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """(samples, 2, 8)."""
@@ -99,8 +101,8 @@ class DifferentialDrive:
     @cached_property
     def parameters(self) -> Parameters:
         units = ("kg m", "kg m^2", "N s", "N m s", "kg m^2", "kg m", "kg m", "kg m^2")
-        return Parameters(tuple(Parameter(f"beta{k + 1}", unit, 0 if k < 6 else 1, "drive", positive=k in (2, 3))
-                                for k, unit in enumerate(units)))
+        return Parameters(tuple(Parameter(f"beta{k + 1}", unit, 0 if k < 6 else 1, "drive", positive=k in (2, 3),
+                                          kind=VISCOUS if k in (2, 3) else MOMENT) for k, unit in enumerate(units)))
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """(samples, 2, 8): rows are the right and the left wheel (eq. E.13)."""

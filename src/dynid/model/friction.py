@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
+from dynid.model.kinds import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind
 from dynid.model.parameters import Parameter
-from dynid.model.terms import Entries, chosen, coupling_matrix, joint_parameter, joint_unit
+from dynid.model.sign import Sign
+from dynid.model.term import DDQ, DQ, Entries, Slopes
+from dynid.model.terms import chosen, coupling_matrix, joint_parameter, joint_unit
 from dynid.robot import Robot
-
-SignKind = Literal["hard", "tanh", "arctan"]
-
-
-@dataclass(frozen=True)
-class Sign:
-    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s) where a simulation needs it.
-
-    tanh: tanh(dq / width). arctan: 2/pi arctan(dq / width) (Ardiani, eq. 1.16 with K_v = 1/width).
-    """
-
-    kind: SignKind = "hard"
-    width: float = 0.01
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("hard", "tanh", "arctan"):
-            raise ModelError(f"a sign is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
-        if not self.width > 0:
-            raise ModelError(f"the width of a smooth sign must be above zero, got {self.width}")
-
-    def __call__(self, velocity: Array) -> Array:
-        if self.kind == "hard":
-            return np.sign(velocity)
-        if self.kind == "tanh":
-            return np.tanh(velocity / self.width)
-        return (2.0 / np.pi) * np.arctan(velocity / self.width)
 
 
 @dataclass(frozen=True)
@@ -47,16 +26,22 @@ class Viscous:
     """Fv dq."""
 
     kind = "viscous"
-    accelerates = False
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fv", j, joint_unit(robot, j, "N m s/rad", "N s/m"), positive=True)
-                     for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fv", j, joint_unit(robot, j, "N m s/rad", "N s/m"), kind=VISCOUS,
+                                     positive=True) for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, dq[:, j]
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DQ, j, 1.0
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        yield Linear(viscous=np.diag(on_joints(robot.dof, chosen(robot, self.joints), values)))
 
 
 @dataclass(frozen=True)
@@ -64,17 +49,24 @@ class Coulomb:
     """Fc sign(dq)."""
 
     kind = "coulomb"
-    accelerates = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fc", j, joint_unit(robot, j, "N m", "N"), positive=True)
+        return tuple(joint_parameter(robot, "Fc", j, joint_unit(robot, j, "N m", "N"), kind=DRY, positive=True)
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, self.sign(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DQ, j, self.sign.slope(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        for j, value in zip(chosen(robot, self.joints), values, strict=True):
+            yield Dry(axis(robot.dof, j), value, value, self.sign)
 
 
 @dataclass(frozen=True)
@@ -82,16 +74,21 @@ class Offset:
     """Fo: a constant, from the current amplifier or from friction that differs between directions."""
 
     kind = "offset"
-    accelerates = False
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"))
+        return tuple(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"), kind=OFFSET)
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, np.ones(len(q))
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        yield from ()
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        yield Linear(constant=on_joints(robot.dof, chosen(robot, self.joints), values))
 
 
 @dataclass(frozen=True)
@@ -99,13 +96,13 @@ class AsymmetricCoulomb:
     """Fcp for motion forward and Fcn for motion backward, both positive (instead of Coulomb and offset)."""
 
     kind = "asymmetric-coulomb"
-    accelerates = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, kind, j, joint_unit(robot, j, "N m", "N"), positive=True)
-                     for j in chosen(robot, self.joints) for kind in ("Fcp", "Fcn"))
+        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m", "N"), kind=DRY.unwritten(),
+                                     positive=True)
+                     for j in chosen(robot, self.joints) for symbol in ("Fcp", "Fcn"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -113,23 +110,57 @@ class AsymmetricCoulomb:
             yield j, 2 * k, np.maximum(sign, 0.0)
             yield j, 2 * k + 1, np.minimum(sign, 0.0)
 
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            slope = self.sign.slope(dq[:, j])
+            yield j, 2 * k, DQ, j, np.where(dq[:, j] > 0, slope, 0.0)
+            yield j, 2 * k + 1, DQ, j, np.where(dq[:, j] > 0, 0.0, slope)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        for j, (forward, backward) in zip(chosen(robot, self.joints), values.reshape(-1, 2), strict=True):
+            yield Dry(axis(robot.dof, j), forward, backward, self.sign)
+
+
+@curve
+def two_slopes(q: float, dq: float, values: Sequence[float]) -> float:
+    """Fvp dq forward, Fvn dq backward."""
+    return values[0] * dq if dq > 0.0 else values[1] * dq
+
 
 @dataclass(frozen=True)
 class AsymmetricViscous:
     """Fvp dq forward and Fvn dq backward."""
 
     kind = "asymmetric-viscous"
-    accelerates = False
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, kind, j, joint_unit(robot, j, "N m s/rad", "N s/m"), positive=True)
-                     for j in chosen(robot, self.joints) for kind in ("Fvp", "Fvn"))
+        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m s/rad", "N s/m"),
+                                     kind=VISCOUS.unwritten(), positive=True)
+                     for j in chosen(robot, self.joints) for symbol in ("Fvp", "Fvn"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, 2 * k, np.maximum(dq[:, j], 0.0)
             yield j, 2 * k + 1, np.minimum(dq[:, j], 0.0)
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            forward = np.where(dq[:, j] > 0, 1.0, 0.0)
+            yield j, 2 * k, DQ, j, forward
+            yield j, 2 * k + 1, DQ, j, 1.0 - forward
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        for j, both in zip(chosen(robot, self.joints), values.reshape(-1, 2), strict=True):
+            yield Curve(axis(robot.dof, j), two_slopes, both)
+
+
+@curve
+def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
+    """Fsc arctan(delta dq) + Fnl |dq|^alpha S, the parts of Stribeck friction between dry and viscous."""
+    fsc, delta, fnl, alpha, steep = values[0], values[1], values[2], values[3], values[4]
+    sign = 2.0 / math.pi * math.atan(steep * dq)
+    return fsc * math.atan(delta * dq) + fnl * abs(dq) ** alpha * sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +174,15 @@ class Stribeck:
     """
 
     kind = "stribeck"
-    accelerates = False
     delta: ArrayLike = 10.0
     alpha: ArrayLike = 0.5
     Kv: ArrayLike = 1000.0
     free: tuple[str, ...] = ()
     joints: tuple[str | int, ...] | None = None
 
-    _KINDS = (("Fc", "N m", "N", True), ("Fsc", "N m", "N", False), ("Fv", "N m s/rad", "N s/m", True),
-              ("Fo", "N m", "N", False), ("Fnl", "N m", "N", False))
+    _PARTS = (("Fc", "N m", "N", DRY.unwritten(), True), ("Fsc", "N m", "N", FRICTION, False),
+              ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten(), True), ("Fo", "N m", "N", OFFSET, False),
+              ("Fnl", "N m", "N", FRICTION, False))
     SHAPES = ("delta", "alpha", "Kv")
 
     def __post_init__(self) -> None:
@@ -160,8 +191,9 @@ class Stribeck:
                 raise ModelError(f"the shape of Stribeck friction is {', '.join(self.SHAPES)}; there is no '{name}'")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, kind, j, joint_unit(robot, j, turning, sliding), positive=positive)
-                     for j in chosen(robot, self.joints) for kind, turning, sliding, positive in self._KINDS)
+        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
+                                     positive=positive)
+                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind, positive in self._PARTS)
 
     def _shape(self, name: str, count: int) -> Array:
         values = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
@@ -178,6 +210,27 @@ class Stribeck:
             for part, values in enumerate((sign, np.arctan(delta[k] * velocity), velocity, np.ones(len(q)),
                                            np.abs(velocity) ** alpha[k] * sign)):
                 yield j, 5 * k + part, values
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        joints = chosen(robot, self.joints)
+        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        for k, j in enumerate(joints):
+            v = dq[:, j]
+            sign, slope = (2.0 / np.pi) * np.arctan(steep[k] * v), (2.0 / np.pi) * steep[k] / (1 + (steep[k] * v) ** 2)
+            size = np.maximum(np.abs(v), 1e-12)
+            power = alpha[k] * size ** (alpha[k] - 1.0) * np.abs(sign) + size ** alpha[k] * slope
+            for part, values in ((0, slope), (1, delta[k] / (1.0 + (delta[k] * v) ** 2)), (2, 1.0), (4, power)):
+                yield j, 5 * k + part, DQ, j, values
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        n, joints = robot.dof, chosen(robot, self.joints)
+        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        dry, fsc, viscous, offset, fnl = values.reshape(-1, 5).T
+        yield Linear(viscous=np.diag(on_joints(n, joints, viscous)), constant=on_joints(n, joints, offset))
+        for k, j in enumerate(joints):
+            yield Dry(axis(n, j), dry[k], dry[k], Sign("arctan", 1.0 / steep[k]))
+            if fsc[k] or fnl[k]:
+                yield Curve(axis(n, j), fall_and_rise, (fsc[k], delta[k], fnl[k], alpha[k], steep[k]))
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
         """Names of the free shape parameters: delta1, delta2, .., alpha1, .."""
@@ -208,14 +261,17 @@ class MotorSide:
     parts: tuple[str, ...] = ("Fvm", "Fcm", "Fom", "Iam")
     sign: Sign = field(default_factory=Sign)
 
-    _UNITS: ClassVar[dict[str, str]] = {"Fvm": "N m s/rad", "Fcm": "N m", "Fom": "N m", "Iam": "kg m^2"}
+    _PARTS: ClassVar[dict[str, tuple[str, Kind]]] = {
+        "Fvm": ("N m s/rad", VISCOUS.unwritten()), "Fcm": ("N m", DRY.unwritten()), "Fom": ("N m", OFFSET),
+        "Iam": ("kg m^2", ROTOR.unwritten())}
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         for part in self.parts:
-            if part not in self._UNITS:
-                raise ModelError(f"motor-side parameters are {', '.join(self._UNITS)}; there is no '{part}'")
+            if part not in self._PARTS:
+                raise ModelError(f"motor-side parameters are {', '.join(self._PARTS)}; there is no '{part}'")
         coupling_matrix(robot, self.coupling)
-        return tuple(joint_parameter(robot, part, m, self._UNITS[part], positive=part != "Fom")
+        return tuple(joint_parameter(robot, part, m, self._PARTS[part][0], kind=self._PARTS[part][1],
+                                     positive=part != "Fom")
                      for m in range(robot.dof) for part in self.parts)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -227,6 +283,33 @@ class MotorSide:
             for j in np.flatnonzero(coupling[:, m]):
                 for k, part in enumerate(self.parts):
                     yield int(j), m * len(self.parts) + k, coupling[j, m] * columns[part]
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        coupling = coupling_matrix(robot, self.coupling)
+        for m in range(robot.dof):
+            w = coupling[:, m]
+            by: dict[str, tuple[int, Array | float]] = {
+                "Fvm": (DQ, 1.0), "Fcm": (DQ, self.sign.slope(dq @ w)), "Iam": (DDQ, 1.0)}
+            for k, part in enumerate(self.parts):
+                if part in by:
+                    signal, slope = by[part]
+                    for j in np.flatnonzero(w):
+                        for i in np.flatnonzero(w):
+                            yield int(j), m * len(self.parts) + k, signal, int(i), w[j] * w[i] * slope
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        coupling = coupling_matrix(robot, self.coupling)
+        for m, own in enumerate(values.reshape(-1, len(self.parts))):
+            w = coupling[:, m]
+            for part, value in zip(self.parts, own, strict=True):
+                if part == "Fvm":
+                    yield Linear(viscous=value * np.outer(w, w))
+                elif part == "Iam":
+                    yield Linear(inertia=value * np.outer(w, w))
+                elif part == "Fom":
+                    yield Linear(constant=value * w)
+                else:
+                    yield Dry(w, value, value, self.sign)
 
 
 @dataclass(frozen=True)
@@ -242,8 +325,9 @@ class CoupledWrist:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         _, b = chosen(robot, self.joints)
-        return (joint_parameter(robot, "Iam", b, "kg m^2"), joint_parameter(robot, "Fvm", b, "N m s/rad"),
-                joint_parameter(robot, "Fcm", b, "N m", positive=True))
+        return (joint_parameter(robot, "Iam", b, "kg m^2", kind=ROTOR.unwritten()),
+                joint_parameter(robot, "Fvm", b, "N m s/rad", kind=VISCOUS.unwritten()),
+                joint_parameter(robot, "Fcm", b, "N m", kind=DRY.unwritten(), positive=True))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         a, b = chosen(robot, self.joints)
@@ -252,3 +336,19 @@ class CoupledWrist:
             yield here, 0, ddq[:, other]
             yield here, 1, dq[:, other]
             yield here, 2, sign
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        a, b = chosen(robot, self.joints)
+        slope = self.sign.slope(dq[:, a] + dq[:, b])
+        for here, other in ((a, b), (b, a)):
+            yield here, 0, DDQ, other, 1.0
+            yield here, 1, DQ, other, 1.0
+            yield here, 2, DQ, a, slope
+            yield here, 2, DQ, b, slope
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        a, b = chosen(robot, self.joints)
+        both = np.zeros((robot.dof, robot.dof))
+        both[a, b] = both[b, a] = 1.0
+        yield Linear(inertia=values[0] * both, viscous=values[1] * both)
+        yield Dry(axis(robot.dof, a) + axis(robot.dof, b), values[2], values[2], self.sign)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
-from dynid.errors import ModelError
-from dynid.model.friction import (
-    AsymmetricCoulomb,
-    AsymmetricViscous,
-    Coulomb,
-    CoupledWrist,
-    MotorSide,
-    Offset,
-    Sign,
-    Stribeck,
-    Viscous,
-)
-from dynid.model.motion import solve_motion
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model.elements import Bodies, Element
 from dynid.model.parameters import Parameter, Parameters
-from dynid.model.terms import Payload, RigidBodies, RotorInertia, Shaped, Spring, Term, fill_entries
+from dynid.model.term import (
+    Physical,
+    Shaped,
+    Simulated,
+    Term,
+    accelerates,
+    fill_entries,
+    pull_back,
+    with_smooth_signs,
+)
+from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
 
@@ -66,39 +65,95 @@ class Model:
     def dof(self) -> int:
         return self.robot.dof
 
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return self.robot.joint_names
+
     @cached_property
-    def _columns(self) -> tuple[tuple[Parameter, ...], list[Ints]]:
-        """All parameters in order, and for each term the places of its own among them."""
+    def _owned(self) -> tuple[tuple[Parameter, ...], tuple[tuple[Term, Ints], ...]]:
+        """All parameters in order, and each term with the places of its own among them."""
+        links = set(self.robot.body_names)
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
-        # By joint, then in the order of the terms; a payload stands behind everything it hangs on.
-        owned.sort(key=lambda item: (isinstance(self.terms[item[1]], Payload), item[0].owner))
-        places = [np.empty(len(term.parameters(self.robot)), dtype=np.int64) for term in self.terms]
+        # By joint, then in the order of the terms; a load, a body that is no link, stands behind all it hangs on.
+        owned.sort(key=lambda item: (item[0].body is not None and item[0].body not in links, item[0].owner))
+        places: list[list[int]] = [[-1] * sum(t == own for _, own, _ in owned) for t in range(len(self.terms))]
         for column, (_, t, k) in enumerate(owned):
             places[t][k] = column
-        return tuple(parameter for parameter, _, _ in owned), places
+        return (tuple(parameter for parameter, _, _ in owned),
+                tuple((term, np.array(own, dtype=np.int64)) for term, own in zip(self.terms, places, strict=True)))
+
+    @property
+    def parts(self) -> tuple[tuple[Term, Ints], ...]:
+        """Every term with the places of its parameters among the model's."""
+        return self._owned[1]
 
     @cached_property
     def parameters(self) -> Parameters:
-        return Parameters(self._columns[0])
+        return Parameters(self._owned[0])
 
     @cached_property
     def structure(self) -> Bools:
         """structure[j, c]: parameter c can show in the torque of joint j (dof, parameters)."""
         probe = np.random.default_rng(0).normal(size=(3, 2, self.dof))
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
-        for term, columns in zip(self.terms, self._columns[1], strict=True):
+        for term, columns in self.parts:
             for joint, parameter, _ in term.entries(self.robot, *probe):
                 found[joint, columns[parameter]] = True
         return found
+
+    @cached_property
+    def _physical(self) -> tuple[Physical | None, ...]:
+        """The terms that have kernels of their own for torques and inertia matrix; found once, as protocols are slow
+        to check."""
+        return tuple(term if isinstance(term, Physical) else None for term in self.terms)
+
+    @cached_property
+    def _accelerating(self) -> tuple[bool, ...]:
+        """Which terms without such kernels see accelerations."""
+        return tuple(physical is None and accelerates(term, self.robot)
+                     for term, physical in zip(self.terms, self._physical, strict=True))
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
         """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.
 
         place (dof, parameters): the row of out (rows, samples) each goes to, -1 for nowhere.
         """
-        for term, columns in zip(self.terms, self._columns[1], strict=True):
+        for term, columns in self.parts:
             fill_entries(term, self.robot, q, dq, ddq, np.ascontiguousarray(place[:, columns]), out)
+
+    def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
+        """Derivatives (3, samples, dof) by q, dq, ddq of the sum of weights (rows, samples) times the entries of
+        `fill`: its adjoint, exact for terms that give their slopes."""
+        out = np.zeros((3, *q.shape))
+        for term, columns in self.parts:
+            own = np.ascontiguousarray(place[:, columns])
+            if (own >= 0).any():
+                pull_back(term, self.robot, q, dq, ddq, own, weights, out)
+        return out
+
+    def with_smooth_signs(self, width: float) -> Model:
+        """The same model with every hard sign of a velocity made smooth over `width` (rad/s), so that it has a
+        slope."""
+        return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
+
+    def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
+        """What a simulated machine with parameters theta is made of; None where a term cannot say it."""
+        values, found = self.parameters.vector(theta), []
+        for term, columns in self.parts:
+            if not isinstance(term, Simulated):
+                return None
+            found += list(term.elements(self.robot, values[columns]))
+        return tuple(found)
+
+    def body_numbers(self, theta: ArrayLike) -> Array:
+        """Ten numbers of every body (dof, 10) with what it carries."""
+        values, found = self.parameters.vector(theta), np.zeros((self.dof, 10))
+        for term, columns in self.parts:
+            if isinstance(term, Simulated) and any(self.parameters.items[c].body is not None for c in columns):
+                found += sum(one.numbers for one in term.elements(self.robot, values[columns])
+                             if isinstance(one, Bodies))
+        return found
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None) -> Array:
         """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample."""
@@ -130,10 +185,10 @@ class Model:
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
         tau = np.zeros(q.shape)
-        for term, columns in zip(self.terms, self._columns[1], strict=True):
+        for (term, columns), physical in zip(self.parts, self._physical, strict=True):
             values = theta[columns]
-            if isinstance(term, RigidBodies):
-                tau += dynamics.inverse_dynamics(self.robot, values, q, dq, ddq)
+            if physical is not None:
+                tau += physical.torques(self.robot, values, q, dq, ddq)
                 continue
             for joint, parameter, column in term.entries(self.robot, q, dq, ddq):
                 tau[:, joint] += values[parameter] * column
@@ -147,10 +202,10 @@ class Model:
             return self.inertia_matrix(theta, q[None])[0]
         matrix = np.zeros((*q.shape, self.dof))
         still = np.zeros_like(q)
-        for term, columns in zip(self.terms, self._columns[1], strict=True):
-            if isinstance(term, RigidBodies):
-                matrix += dynamics.inertia_matrix(self.robot, theta[columns], q)
-            elif getattr(term, "accelerates", True):
+        for (term, columns), physical, accelerating in zip(self.parts, self._physical, self._accelerating, strict=True):
+            if physical is not None:
+                matrix += physical.inertia(self.robot, theta[columns], q)
+            elif accelerating:
                 # Column k of M is what unit acceleration of joint k adds to the torques.
                 for joint, parameter, column in term.entries(self.robot, q, still, still):
                     matrix[:, joint] -= theta[columns[parameter]] * column[:, None]
@@ -161,6 +216,10 @@ class Model:
                         matrix[:, joint, k] += theta[columns[parameter]] * column
         return matrix
 
+    def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
+        """Torques (samples, dof) without acceleration."""
+        return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(q)))
+
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
         """Accelerations (samples, dof) under the torques tau."""
@@ -168,8 +227,7 @@ class Model:
         q, dq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, tau))
         if q.ndim == 1:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
-        bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
-        return solve_motion(self.inertia_matrix(theta, q), tau - bias)
+        return solve_motion(self.inertia_matrix(theta, q), tau - self.bias(theta, q, dq))
 
     # -- shape of terms that are nonlinear in some parameters ------------------------------------
     @property
@@ -197,44 +255,10 @@ class Model:
         return replace(self, terms=tuple(terms))
 
 
-FRICTION = {term.kind: term for term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck)}
-KINDS: dict[str, Any] = {"rigid": RigidBodies, "rotor": RotorInertia, "payload": Payload, "spring": Spring,
-                         "motor-side": MotorSide, "coupled-wrist": CoupledWrist, **FRICTION}
-
-
-def term_from_table(table: Mapping[str, Any]) -> Term:
-    """A term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign = "tanh"}."""
-    options = dict(table)
-    kind = options.pop("kind", None)
-    if kind not in KINDS:
-        raise ModelError(f"there is no term of kind '{kind}'; there are {', '.join(KINDS)}")
-    if "sign" in options:
-        options["sign"] = Sign(**options["sign"]) if isinstance(options["sign"], Mapping) else Sign(options["sign"])
-    for name in ("joints", "free", "parts"):
-        if name in options:
-            options[name] = tuple(options[name])
+def solve_motion(inertia: Array, torque: Array) -> Array:
+    """inertia (..., dof, dof) times acceleration = torque (..., dof), solved for the acceleration."""
     try:
-        return KINDS[kind](**options)
-    except TypeError:
-        known = ", ".join(f.name for f in fields(KINDS[kind]))
-        raise ModelError(f"term '{kind}' was given {', '.join(options) or 'nothing'}; it takes {known}") from None
-
-
-def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,
-               extra: Sequence[Mapping[str, Any] | Term] = ()) -> tuple[Term, ...]:
-    """Terms for the usual cases: rigid bodies, then rotors, then friction by kind, then `extra` ones.
-
-    defaults: the terms the robot's own file lists; a kind named here as well is not taken twice.
-    """
-    wanted: list[Term] = [RigidBodies()]
-    if rotor:
-        wanted.append(RotorInertia())
-    for kind in friction:
-        if kind not in FRICTION:
-            raise ModelError(f"there is no friction called '{kind}'; there are {', '.join(FRICTION)}")
-        wanted.append(FRICTION[kind]())
-    if defaults:
-        present = {getattr(term, "kind", "") for term in wanted}
-        wanted += [term_from_table(table) for table in robot.terms if table.get("kind") not in present]
-    wanted += [term_from_table(item) if isinstance(item, Mapping) else item for item in extra]
-    return tuple(wanted)
+        return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
+    except np.linalg.LinAlgError:
+        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot be "
+                               "computed; add rotor inertia or use consistent parameters") from None

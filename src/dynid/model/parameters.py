@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.model.kinds import INERTIA, MASS, OTHER, Group, Kind
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Parameter:
 
     owner: index of the joint (from 0) it stands with in the list. part: link or joint name beside it in tables.
     body: name of the rigid body whose ten numbers it belongs to. positive: physics forbids values below zero.
-    nominal: value the robot's source gives, if it does.
+    nominal: value the robot's source gives, if it does. kind: what sort of number it is. symbol: its name without the
+    number of its joint or body, shared by all of its like; by default the name without the digits at its end.
     """
 
     name: str
@@ -28,19 +31,32 @@ class Parameter:
     body: str | None = None
     positive: bool = False
     nominal: float | None = None
+    kind: Kind = OTHER
+    symbol: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.symbol:
+            object.__setattr__(self, "symbol", self.name.rstrip("0123456789") or self.name)
+
+    @property
+    def never_negative(self) -> bool:
+        """Whether no robot can have a value below zero: `positive`, and masses and diagonal inertias of bodies."""
+        return self.positive or self.kind in (INERTIA, MASS)
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The ordered parameters of a model."""
+    """The ordered parameters of a model. What is derived from them is made once: a run asks for it thousands of
+    times."""
 
     items: tuple[Parameter, ...]
 
     def __post_init__(self) -> None:
-        names = [item.name for item in self.items]
-        for name in set(names):
-            if names.count(name) > 1:
+        seen: set[str] = set()
+        for name in (item.name for item in self.items):
+            if name in seen:
                 raise ModelError(f"parameter '{name}' stands twice in the model: two of its terms give the same one")
+            seen.add(name)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -48,20 +64,20 @@ class Parameters:
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self.items)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.items)
 
-    @property
+    @cached_property
     def units(self) -> tuple[str, ...]:
         return tuple(item.unit for item in self.items)
 
-    @property
+    @cached_property
     def positive(self) -> Bools:
         """Which must not be below zero (parameters,)."""
         return np.array([item.positive for item in self.items], dtype=bool)
 
-    @property
+    @cached_property
     def bodies(self) -> dict[str, Ints]:
         """For each rigid body the places of its ten numbers, in the order XX XY XZ YY YZ ZZ MX MY MZ M."""
         places: dict[str, list[int]] = {}
@@ -76,17 +92,24 @@ class Parameters:
         values = [item.nominal for item in self.items]
         return None if any(v is None for v in values) else np.array(values, dtype=float)
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.names)}
+
+    def of_group(self, *groups: Group) -> Bools:
+        """Which are of a kind of these groups (parameters,)."""
+        return np.array([item.kind.group in groups for item in self.items], dtype=bool)
+
     def index(self, name: str) -> int:
         """Place of a parameter by name."""
-        for k, item in enumerate(self.items):
-            if item.name == name:
-                return k
+        if name in self._places:
+            return self._places[name]
         raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
         """Values by name, or already in order, as one checked vector (parameters,)."""
         if isinstance(values, Mapping):
-            unknown = [name for name in values if name not in self.names]
+            unknown = [name for name in values if name not in self._places]
             if unknown:
                 raise ModelError(f"the model has no parameter '{unknown[0]}'; it has {', '.join(self.names)}")
             missing = [name for name in self.names if name not in values]
@@ -103,11 +126,11 @@ class Parameters:
 
     def order(self, groups: Sequence[str]) -> list[int]:
         """All places, group after group: order(["M", "MX MY MZ"]) puts all masses first, then all first moments
-        body by body, then the rest as it stands. A group names kinds, that is names without their number."""
-        kinds = [item.name.rstrip("0123456789") for item in self.items]
-        rank = {kind: k for k, group in enumerate(groups) for kind in group.split()}
-        unknown = [kind for kind in rank if kind not in kinds]
+        body by body, then the rest as it stands. A group names symbols, that is names without their number."""
+        symbols = [item.symbol for item in self.items]
+        rank = {symbol: k for k, group in enumerate(groups) for symbol in group.split()}
+        unknown = [symbol for symbol in rank if symbol not in symbols]
         if unknown:
             raise ModelError(f"the model has no parameters of kind '{unknown[0]}'; "
-                             f"it has {', '.join(dict.fromkeys(kinds))}")
-        return sorted(range(len(self)), key=lambda k: rank.get(kinds[k], len(groups)))
+                             f"it has {', '.join(dict.fromkeys(symbols))}")
+        return sorted(range(len(self)), key=lambda k: rank.get(symbols[k], len(groups)))

@@ -1,67 +1,32 @@
-"""Terms: what adds to the torque, each linear in its own parameters.
-
-A term is any object with
-    parameters(robot) -> its parameters in order,
-    entries(robot, q, dq, ddq) -> (joint, parameter, values (samples,)) for each entry of its columns that is
-        not always zero, joint and parameter counted from 0,
-and, where it pays, `fill(robot, q, dq, ddq, place, out)` that writes chosen entries straight into the rows of
-`out` (see `fill_entries`). Nothing has to be inherited. `accelerates = False` says that it never uses ddq.
-`kind` is the name that robot files and the command line know it by.
-"""
+"""Terms of bodies, rotors, loads and springs, and what terms of a joint have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
+from dynid.dynamics.adjoint import adjoint_kernel
+from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
+from dynid.model.elements import Bodies, Linear, on_joints
+from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
 from dynid.model.parameters import Parameter
+from dynid.model.term import DDQ, Entries, Place, Q, Slopes
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
-Entries = Iterator[tuple[int, int, Array]]
-Place = Ints
 
-
-class Term(Protocol):
-    """What a model is a sum of."""
-
-    def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
-
-    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries: ...
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """A term that is nonlinear in some parameters of its own, its shape (see `Stribeck`)."""
-
-    def shape_names(self, robot: Robot) -> tuple[str, ...]: ...
-
-    def shape(self, robot: Robot) -> Array: ...
-
-    def with_shape(self, robot: Robot, values: Array) -> Term: ...
-
-
-def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
-    """Write a term's entries into rows of out (rows, samples): place (joints, parameters) says where, -1 nowhere."""
-    fill = getattr(term, "fill", None)
-    if fill is not None:
-        fill(robot, q, dq, ddq, place, out)
-        return
-    for joint, parameter, values in term.entries(robot, q, dq, ddq):
-        if place[joint, parameter] >= 0:
-            out[place[joint, parameter]] = values
-
-
-def joint_parameter(robot: Robot, kind: str, joint: int, unit: str, *, positive: bool = False) -> Parameter:
-    """A parameter of one joint, with the value the robot's source gives it."""
-    name = f"{kind}{joint + 1}"
-    return Parameter(name, unit, joint, robot.joints[joint].name, positive=positive, nominal=robot.values.get(name))
+def joint_parameter(robot: Robot, symbol: str, joint: int, unit: str, *, kind: Kind = OTHER,
+                    positive: bool = False) -> Parameter:
+    """A parameter of one joint, `symbol` and the joint's number, with the value the robot's source gives it."""
+    name = f"{symbol}{joint + 1}"
+    return Parameter(name, unit, joint, robot.joints[joint].name, positive=positive, nominal=robot.values.get(name),
+                     kind=kind, symbol=symbol)
 
 
 def joint_unit(robot: Robot, joint: int, turning: str, sliding: str) -> str:
@@ -87,11 +52,25 @@ class RigidBodies:
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, place, out)
 
+    def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
+                  out: Array) -> None:
+        adjoint_kernel(*tree_of(robot), q, dq, ddq, place, weights, out, 0, len(q))
+
+    def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
+        return dynamics.inverse_dynamics(robot, values, q, dq, ddq)
+
+    def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
+        return dynamics.inertia_matrix(robot, values, q)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
+        yield Bodies(values.reshape(-1, 10))
+
 
 def body_parameters(number: str, owner: int, body: str, values: Array | None) -> Iterator[Parameter]:
-    for k, (name, unit) in enumerate(zip(ten.NAMES, ten.UNITS, strict=True)):
+    """The ten parameters of a body, with the values (10,) that are known of it."""
+    for k, (name, unit, kind) in enumerate(zip(ten.NAMES, ten.UNITS, BODY, strict=True)):
         nominal = None if values is None else float(values[k])
-        yield Parameter(name + number, unit, owner, body, body=body, nominal=nominal)
+        yield Parameter(name + number, unit, owner, body, body=body, nominal=nominal, kind=kind)
 
 
 @dataclass(frozen=True)
@@ -102,12 +81,19 @@ class RotorInertia:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Ia", j, joint_unit(robot, j, "kg m^2", "kg"), positive=True)
+        return tuple(joint_parameter(robot, "Ia", j, joint_unit(robot, j, "kg m^2", "kg"), kind=ROTOR, positive=True)
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, ddq[:, j]
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DDQ, j, 1.0
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
+        yield Linear(inertia=np.diag(on_joints(robot.dof, chosen(robot, self.joints), values)))
 
 
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
@@ -140,10 +126,33 @@ class Payload:
         out = np.empty((len(carriers), 10, len(q)))
         dynamics.regressor_columns(robot, q, dq, ddq, place, out.reshape(-1, len(q)))
         # theta_body = X theta_load, so Y_load = Y_body X.
-        to_body = ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
-        for joint, rows in zip(carriers, np.einsum("kl,jks->jls", to_body, out), strict=True):
+        for joint, rows in zip(carriers, np.einsum("kl,jks->jls", self._to_body(robot), out), strict=True):
             for k in range(10):
                 yield int(joint), k, rows[k]
+
+    def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
+                  out: Array) -> None:
+        # Y_load = Y_body X, so a weight on the load is the weight times X' on its body.
+        body, to_body = self._body(robot), self._to_body(robot)
+        carriers = np.flatnonzero(robot.supports[:, body])
+        moved = np.zeros((10 * len(carriers), len(q)))
+        whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
+        for c, joint in enumerate(carriers):
+            given = np.zeros((10, len(q)))
+            used = place[joint] >= 0
+            given[used] = weights[place[joint, used]]
+            moved[10 * c:10 * c + 10] = to_body @ given
+            whole[joint, 10 * body:10 * body + 10] = np.arange(10 * c, 10 * c + 10)
+        adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
+        numbers = np.zeros((robot.dof, 10))
+        numbers[self._body(robot)] = self._to_body(robot) @ values
+        yield Bodies(numbers)
+
+    def _to_body(self, robot: Robot) -> Array:
+        """X (10, 10): the load's numbers as they add to those of the body that carries it."""
+        return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
     def _body(self, robot: Robot) -> int:
         frame = robot.frame(self.frame)
@@ -162,13 +171,19 @@ class Spring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j = robot.joint_index(self.joint)
-        return (joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), positive=True),)
+        return (joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), kind=SPRING, positive=True),)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j = robot.joint_index(self.joint)
         yield j, 0, q[:, j] - self.rest
 
-    accelerates = False
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        j = robot.joint_index(self.joint)
+        yield j, 0, Q, j, 1.0
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Linear]:
+        stiffness = on_joints(robot.dof, [robot.joint_index(self.joint)], values)
+        yield Linear(stiffness=stiffness, constant=-self.rest * stiffness)
 
 
 def coupling_matrix(robot: Robot, coupling: Any) -> Array:

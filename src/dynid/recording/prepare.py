@@ -20,6 +20,7 @@ from dynid.recording.samples import Decimation, Samples
 from dynid.recording.selection import Mask
 from dynid.recording.smoother import smooth
 from dynid.recording.velocity import advance, compare
+from dynid.robot import numbered_joints
 
 _FEWEST = 10  # samples of a log below which nothing is tried
 
@@ -35,7 +36,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
         chosen = chosen.with_changes(**overrides)
     source, joints = recording.source, recording.joints
     if not joints:
-        recording = replace(recording, joints=tuple(f"joint {j + 1}" for j in range(recording.dof)))
+        recording = replace(recording, joints=numbered_joints(recording.dof))
     moving, remarks = _usable(recording)
     grid = to_uniform(recording, chosen.rate, chosen.gap, chosen.stuck)
     spectrum = _spectrum(grid, moving, chosen, source)

@@ -16,6 +16,7 @@ from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.filters import Segments
 from dynid.recording.recording import Recording
 from dynid.recording.selection import longer_than
+from dynid.robot import numbered_joints
 from dynid.signals import cubic_spline
 
 Rows = Bools
@@ -200,7 +201,7 @@ def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Row
         out.append(f"rows that repeat the one before while the robot moves were left out as not measured: {what} "
                    f"({share:.2g} %)")
     for j in np.flatnonzero(np.any(frozen, axis=0)):
-        name = recording.joints[j] if recording.joints else f"joint {j + 1}"
+        name = (recording.joints or numbered_joints(recording.dof))[j]
         rows = np.flatnonzero(frozen[:, j])
         out.append(f"position of {name} hangs in {len(rows)} rows, the first is row {rows[0]}: left out")
     return out

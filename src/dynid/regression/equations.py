@@ -15,7 +15,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
@@ -56,9 +56,7 @@ class Layout:
 
     @staticmethod
     def of(model: LinearModel, base: BaseParameters) -> Layout:
-        structure = getattr(model, "structure", None)
-        if structure is None:
-            structure = np.ones((model.dof, len(model.parameters)), dtype=bool)
+        structure = complete(model).structure
         columns = tuple(np.flatnonzero(structure[j, base.independent]) for j in range(model.dof))
         place, (first, rows) = np.full((model.dof, len(model.parameters)), -1, dtype=np.int64), _first(columns)
         for j, own in enumerate(columns):
@@ -78,7 +76,7 @@ class Layout:
         """(self.rows, samples): columns and torques at full rate, each contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        fill_columns(self.model, q, dq, ddq, self.place, out)
+        complete(self.model).fill(q, dq, ddq, self.place, out)
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
@@ -156,7 +154,7 @@ class TorqueEquations:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         named = next((log.joints for log in self.logs if log.joints), ())
-        return named or tuple(f"joint{j + 1}" for j in range(self.model.dof))
+        return named or complete(self.model).joint_names
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
         return [piece for k, log in enumerate(self.logs) for piece in log_pieces(log, k, stretches, unit)]
@@ -199,23 +197,10 @@ def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, 
     out = np.zeros((model.dof * len(places), len(q)))
     place = np.full((model.dof, len(base.parameters)), -1, dtype=np.int64)
     place[:, places] = np.arange(len(out)).reshape(model.dof, len(places))
-    structure = getattr(model, "structure", None)
-    if structure is not None:
-        place[~structure] = -1
-    fill_columns(model, q, dq, ddq, place, out)
+    place[~complete(model).structure] = -1
+    complete(model).fill(q, dq, ddq, place, out)
     values = np.array(list(base.known.values()))
     return np.einsum("jkm,k->mj", out.reshape(model.dof, len(places), len(q)), values)
-
-
-def fill_columns(model: LinearModel, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
-    """Chosen entries of any model's regressor into rows of out (rows, samples), by its own `fill` if it has one."""
-    fill = getattr(model, "fill", None)
-    if fill is not None:
-        fill(q, dq, ddq, place, out)
-        return
-    y = model.regressor(q, dq, ddq)
-    for j, c in np.argwhere(place >= 0):
-        out[place[j, c]] = y[:, j, c]
 
 
 def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT) -> list[Piece]:

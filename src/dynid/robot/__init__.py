@@ -2,7 +2,7 @@
 
 from dynid.robot.check import InertiaProblem, inertia_problems
 from dynid.robot.load import builtin_names
-from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, Shape
+from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, Shape, numbered_joints
 
 __all__ = ["BASE", "Body", "Frame", "InertiaProblem", "Joint", "Part", "Robot", "Shape", "builtin_names",
-           "inertia_problems"]
+           "inertia_problems", "numbered_joints"]

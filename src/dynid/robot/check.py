@@ -72,28 +72,11 @@ def _of_body(body: Body) -> Iterator[InertiaProblem]:
 
 def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -> Iterator[InertiaProblem]:
     """Problems of one link: its ten numbers and its collision shapes, both in its own frame."""
-    mass = float(numbers[9])
-    if mass <= 0:
-        what = "no mass" if mass == 0 else f"the negative mass {mass:.6g} kg"
-        yield InertiaProblem(link, "mass", f"link '{link}' has {what}", 0.0 - mass)
-    if mass == 0:
-        if np.any(numbers[:9] != 0):
-            yield InertiaProblem(link, "not-positive-definite",
-                                 f"link '{link}' has moments or inertia but no mass", float(np.abs(numbers[:9]).max()))
+    for fault in ten.body_faults(link, numbers, ROUNDING):
+        yield InertiaProblem(link, fault.kind, fault.message, fault.amount)
+    if numbers[9] == 0:
         return
-    _, com, central = ten.to_central(numbers)
-    small, middle, large = np.linalg.eigvalsh(central)
-    moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
-    scale = float(np.abs([small, middle, large]).max())
-    if small <= 1e-12 * scale:
-        yield InertiaProblem(link, "not-positive-definite",
-                             f"the inertia of link '{link}' about its centre of mass is not positive definite: "
-                             f"{moments}", max(0.0, float(-small)))
-    excess = float(large - middle - small)
-    if excess > ROUNDING * scale:
-        yield InertiaProblem(link, "triangle",
-                             f"link '{link}' violates the triangle inequality by {excess:.4g} kg m^2: {moments}",
-                             excess)
+    com = ten.to_central(numbers)[1]
     if shapes:
         low, high = _box(shapes)
         outside = np.maximum(np.maximum(low - com, com - high), 0.0)

@@ -9,6 +9,10 @@ Each function takes arrays whose last axis has ten entries and works on any lead
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,6 +25,8 @@ UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 # Where the six entries of a symmetric matrix stand: (row, column) of XX XY XZ YY YZ ZZ.
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
+_SINGULAR = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
+_ROUNDING = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
 # Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
 _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 
@@ -181,3 +187,49 @@ def change_frame(pose: ArrayLike) -> Array:
     pose = np.asarray(pose, dtype=float)
     basis = pseudo_inertia(np.eye(10))
     return from_pseudo_inertia(pose @ basis @ pose.T).T
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why no body has some ten numbers, in words that name its link. amount: how far, kg or kg m^2."""
+
+    kind: Literal["mass", "not-positive-definite", "triangle"]
+    message: str
+    amount: float
+
+
+def can_exist(parameters: ArrayLike) -> bool:
+    """Whether real matter can have these ten numbers but for rounding, points and plates included: their pseudo-inertia
+    has no negative eigenvalue (Ardiani, eq. 1.47)."""
+    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(parameters))
+    return bool(eigenvalues[0] >= -_ROUNDING * max(float(np.abs(eigenvalues).max()), 1e-300))
+
+
+def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[Fault]:
+    """What is wrong with the ten numbers of a link: its mass, its inertia, or the triangle inequality of its principal
+    moments, each by how much.
+
+    rounding: share of the largest moment by which the triangle inequality may be missed, as numbers of few digits do.
+    """
+    ten = _ten(parameters)
+    mass = float(ten[9])
+    if mass <= 0:
+        what = "no mass" if mass == 0 else f"the negative mass {mass:.6g} kg"
+        yield Fault("mass", f"link '{link}' has {what}", 0.0 - mass)
+    if mass == 0:
+        if np.any(ten[:9] != 0):
+            yield Fault("not-positive-definite", f"link '{link}' has moments or inertia but no mass",
+                        float(np.abs(ten[:9]).max()))
+        return
+    # A negative mass has no centre: the inertia about the frame's origin is what is left to judge.
+    central, where = (to_central(ten)[2], "about its centre of mass") if mass > 0 else (
+        symmetric(ten[:6]), "about its frame")
+    small, middle, large = (float(m) for m in np.linalg.eigvalsh(central))
+    moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
+    scale, excess = max(abs(small), abs(large)), large - middle - small
+    if small <= _SINGULAR * scale:
+        yield Fault("not-positive-definite",
+                    f"the inertia of link '{link}' {where} is not positive definite: {moments}", max(-small, 0.0))
+    if excess > rounding * scale:
+        yield Fault("triangle", f"link '{link}' violates the triangle inequality by {excess:.4g} kg m^2: {moments}",
+                    excess)

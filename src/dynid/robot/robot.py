@@ -21,6 +21,19 @@ BASE = -1  # parent of the joints that hang on the base
 Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
 
 
+def numbered_joints(dof: int) -> tuple[str, ...]:
+    """Names of joints that have none: joint1, joint2, .."""
+    return tuple(f"joint{j + 1}" for j in range(dof))
+
+
+JointFields = Mapping[str, tuple[int, str]]  # for a parameter's name the joint, from 0, and the attribute it goes to
+
+
+def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
+    """Where the parameters of all joints go in a file, by the attribute of each symbol: Fv to damping, .."""
+    return {f"{symbol}{j + 1}": (j, attribute) for j in range(dof) for symbol, attribute in attributes.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Joint:
     """One degree of freedom about or along the z axis of its own frame.

@@ -13,22 +13,24 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.pose import inverse
-from dynid.robot.robot import BASE, Joint, Robot
+from dynid.robot.robot import BASE, Joint, JointFields, Robot, joint_fields
 
-_JOINT_VALUES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}
+_OWN = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
 _FAR = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
 
 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
-            unchecked: bool = False, tell: Callable[[str], object] = lambda note: None) -> str:
+            fields: JointFields | None = None, unchecked: bool = False,
+            tell: Callable[[str], object] = lambda note: None) -> str:
     """MJCF of a robot with its own inertias or others (dof, 10).
 
-    values: Ia<j>, Fv<j> and Fc<j> by name become armature, damping and frictionloss of the joints where they are not
-    negative; by default the robot's own. unchecked: write also bodies that cannot exist. tell: called with a sentence
-    for each thing that a reader of the file should know.
+    values: by name, become the attributes of joints that `fields` says where they are not negative; by default the
+    robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. unchecked: write also bodies that
+    cannot exist. tell: called with a sentence for each thing that a reader of the file should know.
     """
     numbers = possible_inertias(robot, robot.inertias if inertias is None else inertias, unchecked=unchecked)
     values = robot.values if values is None else values
+    places = joint_fields(robot.dof, _OWN) if fields is None else fields
     head = [f"<mujoco model={quoteattr(robot.name)}>",
             '  <compiler angle="radian" inertiafromgeom="false"/>',
             f'  <option gravity="{_text(robot.gravity)}"/>',
@@ -44,7 +46,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             axes = np.concatenate([pose[:3, 0], pose[:3, 1]])
             yield f'{indent}<body name={quoteattr(body.name)} pos="{_text(pose[:3, 3])}" xyaxes="{_text(axes)}">'
             yield f"{indent}  {_inertial(numbers[i], body.name)}"
-            yield f"{indent}  {_joint(joint, _joint_values(i, joint.name, values, tell))}"
+            yield f"{indent}  {_joint(joint, _joint_values(i, joint.name, values, places, tell))}"
             yield from bodies(i, indent + "  ")
             yield f"{indent}</body>"
 
@@ -70,14 +72,15 @@ def _joint(joint: Joint, values: Mapping[str, float]) -> str:
     return text + "".join(f' {key}="{_text(value)}"' for key, value in values.items()) + "/>"
 
 
-def _joint_values(i: int, joint: str, values: Mapping[str, float], tell: Callable[[str], object]) -> dict[str, float]:
+def _joint_values(i: int, joint: str, values: Mapping[str, float], places: JointFields,
+                  tell: Callable[[str], object]) -> dict[str, float]:
     found = {}
-    for kind, key in _JOINT_VALUES.items():
-        value = values.get(f"{kind}{i + 1}")
+    for name, (number, attribute) in places.items():
+        value = values.get(name) if number == i else None
         if value is not None and value > 0:
-            found[key] = value
+            found[attribute] = value
         elif value:
-            tell(f"{kind}{i + 1} of joint '{joint}' is {value:.4g}, and a negative one is not written")
+            tell(f"{name} of joint '{joint}' is {value:.4g}, and a negative one is not written")
     return found
 
 

@@ -21,10 +21,11 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
-from dynid.robot.robot import Robot
+from dynid.robot.robot import JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
 
 Edit = tuple[int, int, bytes]  # bytes from, to, and what takes their place
+_Values = Mapping[str, tuple[int, str, float]]  # by name: joint, attribute and value
 
 _VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
 _START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
@@ -33,25 +34,32 @@ _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_FRICTION = {"Fv": "damping", "Fc": "friction"}
+_OWN = {"Fv": "damping", "Fc": "friction"}  # what a robot's own `values` are called, and where they stand in a URDF
 
 
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
-                       unchecked: bool = False, tell: Callable[[str], object] = lambda note: None) -> AnyStr:
+                       fields: JointFields | None = None, unchecked: bool = False,
+                       tell: Callable[[str], object] = lambda note: None) -> AnyStr:
     """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given.
 
-    robot: whose bodies they are; it must be the robot of this URDF. values: Fv<j> and Fc<j> by name go to the
-    joints' <dynamics damping friction> where they are not negative. unchecked: write also bodies that cannot exist.
-    tell: called with a sentence for each thing that a reader of the file should know.
+    robot: whose bodies they are; it must be the robot of this URDF. values: by name, go to the attributes of the
+    joints' <dynamics> that `fields` says where they are not negative, by default Fv<j> to damping and Fc<j> to
+    friction. unchecked: write also bodies that cannot exist. tell: called with a sentence for each thing that a reader
+    of the file should know.
     """
+    wanted = _placed(values or {}, joint_fields(robot.dof, _OWN) if fields is None else fields)
     if isinstance(text, bytes):
         encoding = encoding_of(text)
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
             raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}") from None
-        return _write(plain, robot, inertias, values or {}, unchecked, tell).encode(encoding)
-    return _write(text, robot, inertias, values or {}, unchecked, tell)
+        return _write(plain, robot, inertias, wanted, unchecked, tell).encode(encoding)
+    return _write(text, robot, inertias, wanted, unchecked, tell)
+
+
+def _placed(values: Mapping[str, float], fields: JointFields) -> _Values:
+    return {name: (*fields[name], value) for name, value in values.items() if name in fields}
 
 
 def encoding_of(text: str | bytes) -> str:
@@ -64,7 +72,7 @@ def encoding_of(text: str | bytes) -> str:
     return declared[1].decode() if declared else "utf-8"
 
 
-def _write(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, float], unchecked: bool,
+def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchecked: bool,
            tell: Callable[[str], object]) -> str:
     at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
     before, text = text[:at], text[at:]
@@ -111,15 +119,13 @@ def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
     return float(mass), com, ten.entries(inertia)
 
 
-def _friction(robot: Robot, joint: str, values: Mapping[str, float], tell: Callable[[str], object]) -> dict[str, str]:
-    number = robot.joint_index(joint) + 1
+def _friction(robot: Robot, joint: str, values: _Values, tell: Callable[[str], object]) -> dict[str, str]:
     found = {}
-    for kind, key in _FRICTION.items():
-        value = values.get(f"{kind}{number}")
-        if value is not None and value >= 0:
-            found[key] = _text(value)
-        elif value is not None:
-            tell(f"{kind}{number} of joint '{joint}' is {value:.4g}, and negative friction is not written")
+    for name, (number, attribute, value) in values.items():
+        if number == robot.joint_index(joint) and value >= 0:
+            found[attribute] = _text(value)
+        elif number == robot.joint_index(joint):
+            tell(f"{name} of joint '{joint}' is {value:.4g}, and negative friction is not written")
     return found
 
 

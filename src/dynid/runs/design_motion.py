@@ -26,7 +26,7 @@ from dynid.excitation import (
 )
 from dynid.excitation.exciting_motion import nominal_base_values
 from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
-from dynid.model import Model, Parameters, make_terms
+from dynid.model import Model, Parameters, complete, make_terms
 from dynid.regression import Regression
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
@@ -173,8 +173,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
     factors = tuple(replace(factor, r=factor.r * ratio)
                     for factor, ratio in zip(fold.factors, noise / spread, strict=True))
     known = replace(fold, factors=factors, blocks=())
-    robot = estimate.model.robot if isinstance(estimate.model, Model) else None
-    scale = magnitudes(fold.base, robot)
+    scale = magnitudes(fold.base, complete(estimate.model).robot)
     units = np.array(fold.base.units)
     for unit in set(fold.base.units):
         same = estimate.identified & (units == unit)

@@ -17,7 +17,6 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.simulation import (
     Simulation,
     dry_elements,
-    inertia_matrices,
     joint_inertia,
     simulate,
     simulate_many,
@@ -27,5 +26,5 @@ from dynid.simulation.virtual import VirtualRobot
 __all__ = [
     "PD", "PID", "Cascade", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "LuGre", "Poles", "Reference",
     "Ripple", "Simulation", "TorqueDriven", "VirtualRobot", "control_law", "controller_from_table", "dry_elements",
-    "inertia_matrices", "joint_inertia", "simulate", "simulate_many",
+    "joint_inertia", "simulate", "simulate_many",
 ]

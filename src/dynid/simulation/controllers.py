@@ -218,7 +218,8 @@ class ComputedTorque(ControlLaw):
 
     def law(self, dof: int) -> Law:
         if not can_compile(self.model):
-            raise ModelError("computed torque needs a model whose terms are all built in; give a function instead")
+            raise ModelError("computed torque needs a model all of whose terms give their elements; give a function "
+                             "instead")
         if self.model.dof != dof:
             raise ModelError(f"the model of the computed torque has {self.model.dof} joints, the machine has {dof}")
         plant = make_plant(self.model, self.theta)

@@ -1,4 +1,4 @@
-"""Closed loops in compiled code: friction, derivative of the state, integrators, controllers, the loop itself."""
+"""Closed loops in compiled code: derivative of the state, integrators, controllers, the loop itself."""
 
 from __future__ import annotations
 
@@ -11,25 +11,8 @@ from numba import njit
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
-from dynid.simulation.plant import (
-    ALPHA,
-    ARCTAN,
-    DELTA,
-    DIRECTION,
-    FCN,
-    FCP,
-    FNL,
-    FSC,
-    FVN,
-    FVP,
-    HIGH,
-    KIND,
-    LOW,
-    STICK,
-    TANH,
-    WIDTH,
-    Plant,
-)
+from dynid.simulation.friction import curve_torques, friction
+from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STICK, WIDTH, Plant
 
 # For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
 # once more in each of its callers, and that was most of the time to compile a loop.
@@ -108,38 +91,9 @@ def memory(law: Law) -> Memory:
 
 def space(plant: Plant) -> Space:
     n, states = plant.dof, plant.states
-    sticking = len(plant.elements) if np.any(plant.elements[:, KIND:WIDTH] == STICK) else 0
+    sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
                  np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
-
-
-@njit(**INNER_BORROWING)
-def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
-    """net -= w f(v) for every element, v = w.dq, with its sign S, held in `signs` for those that stick:
-
-    f = Fcp max(S, 0) + Fcn min(S, 0) + Fvp max(v, 0) + Fvn min(v, 0) + Fsc arctan(delta v) + Fnl |v|^alpha S.
-    """
-    for e in range(len(elements)):
-        row = elements[e]
-        low, high = int(row[LOW]), int(row[HIGH])
-        v = 0.0
-        for j in range(low, high):
-            v += row[DIRECTION + j] * dq[j]
-        if row[KIND] == TANH:
-            s = math.tanh(v / row[WIDTH])
-        elif row[KIND] == ARCTAN:
-            s = 0.6366197723675814 * math.atan(v / row[WIDTH])
-        elif row[KIND] == STICK:
-            s = signs[e]
-        else:
-            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
-        f = (row[FCP] if s > 0.0 else row[FCN]) * s + (row[FVP] if v > 0.0 else row[FVN]) * v
-        if row[FSC] != 0.0:
-            f += row[FSC] * math.atan(row[DELTA] * v)
-        if row[FNL] != 0.0:
-            f += row[FNL] * abs(v) ** row[ALPHA] * s
-        for j in range(low, high):
-            net[j] -= row[DIRECTION + j] * f
 
 
 @njit(**BORROWING)
@@ -170,8 +124,10 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     for i in range(len(plant.viscous)):
         for j in range(n):
             net[i] -= plant.viscous[i, j] * y[n + j]
-    if len(plant.elements) > 0:
-        friction(plant.elements, y[n:], work.signs, net)
+    if len(plant.dry) > 0:
+        friction(plant.dry, y[n:], work.signs, net)
+    if len(plant.curves) > 0:
+        curve_torques(plant, y, y[n:], net)
     for i in range(len(plant.extra)):
         for j in range(i + 1):
             matrix[i, j] += plant.extra[i, j]
@@ -188,12 +144,12 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
         work.signs[e] = 0.0
     regular = derivative(plant, tau, y, dy, work)
     if regular:
-        hold(plant.elements, y, h, dy, work)
+        hold(plant.dry, y, h, dy, work)
     return regular
 
 
 @njit(**INNER_BORROWING)
-def hold(elements: Array, y: Array, h: float, dy: Array, work: Space) -> None:
+def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
     """Dry friction `work.signs` of elements that stick, and dy with it, from dy without it.
 
     It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
@@ -202,15 +158,15 @@ def hold(elements: Array, y: Array, h: float, dy: Array, work: Space) -> None:
     """
     signs, answers, n = work.signs, work.answers, len(work.net)
     for e in range(len(signs)):
-        if elements[e, KIND] != STICK:
+        if dry[e, KIND] != STICK:
             continue
         for i in range(n):
-            answers[e, i] = elements[e, DIRECTION + i]
+            answers[e, i] = dry[e, DIRECTION + i]
         substitute(work.matrix, work.bias, answers[e])
     for _ in range(50):
         moved = 0.0
         for e in range(len(signs)):
-            row = elements[e]
+            row = dry[e]
             if row[KIND] != STICK:
                 continue
             v, pull = 0.0, 0.0

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError
-from dynid.model import LinearModel
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import LinearModel, complete
 from dynid.simulation import kernels
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, Sensors, Space
 from dynid.simulation.plant import Plant
@@ -23,7 +23,7 @@ Command = Callable[[int, Array, Array], Array]
 
 _NONE = np.zeros((0, 0))
 NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), _NONE, _NONE, np.zeros(0), np.zeros(0), _NONE,
-                 _NONE, _NONE, _NONE)
+                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE)
 
 
 class Body(Protocol):
@@ -56,25 +56,16 @@ class CompiledBody:
 
 
 class ModelBody:
-    """Any model linear in its parameters, stepped through its own methods: `forward_dynamics` where it has one, else
-    accelerations from its regressor. Always RK4."""
+    """Any model linear in its parameters, stepped through its own methods. Always RK4."""
 
     def __init__(self, model: LinearModel, theta: Array, steps: int) -> None:
-        self.model, self.theta, self.steps, self.dof = model, theta, max(steps, 1), model.dof
-        self.forward: Callable[..., Array] = getattr(model, "forward_dynamics", None) or self._forward
-
-    def _forward(self, theta: Array, q: Array, dq: Array, tau: Array) -> Array:
-        """One regressor call: row 0 without acceleration, row 1 + k with unit acceleration of joint k."""
-        n = self.dof
-        accelerations = np.vstack([np.zeros(n), np.eye(n)])
-        torques = self.model.regressor(np.tile(q, (n + 1, 1)), np.tile(dq, (n + 1, 1)), accelerations) @ theta
-        return np.linalg.solve((torques[1:] - torques[0]).T, tau - torques[0])
+        self.model, self.theta, self.steps, self.dof = complete(model), theta, max(steps, 1), model.dof
 
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool:
         n = self.dof
         try:
-            dy[n:] = np.asarray(self.forward(self.theta, y[:n], y[n:], tau)).reshape(n)
-        except np.linalg.LinAlgError:
+            dy[n:] = np.asarray(self.model.forward_dynamics(self.theta, y[:n], y[n:], tau)).reshape(n)
+        except (NotPossibleError, np.linalg.LinAlgError):
             return False
         dy[:n] = y[n:]
         return bool(np.isfinite(dy).all())

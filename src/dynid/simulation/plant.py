@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +12,14 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
-from dynid.model import (
-    AsymmetricCoulomb,
-    AsymmetricViscous,
-    Coulomb,
-    CoupledWrist,
-    LinearModel,
-    Model,
-    MotorSide,
-    Offset,
-    Payload,
-    RigidBodies,
-    RotorInertia,
-    Sign,
-    Spring,
-    Stribeck,
-    Viscous,
-)
-from dynid.model.terms import chosen, coupling_matrix
-from dynid.robot.inertia import change_frame
+from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, complete
+from dynid.model.elements import Element
 
-# An element of friction sees the velocity v = w.dq and gives the torques w f(v) (see `kernels.friction`).
-KIND, WIDTH, FCP, FCN, FVP, FVN, FSC, DELTA, FNL, ALPHA, LOW, HIGH, DIRECTION = range(13)
+# A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
+KIND, WIDTH, FCP, FCN, LOW, HIGH, DIRECTION = range(7)
 TANH, ARCTAN, HARD, STICK = 0.0, 1.0, 2.0, 3.0
+# A row of a curve: the joints from LOW to HIGH that its direction touches, and where its values begin.
+CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +81,8 @@ class Plant(NamedTuple):
     """A machine in numbers. The torques of its joints, besides those of its bodies in `rows` (see `state.pack`):
 
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
-    + friction elements (m, 12 + n) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
+    + dry friction (m, 6 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
+    all, one after the other + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
     flexible (n, 3) or (0, 3): stiffness, damping, rotor.
     """
 
@@ -108,7 +93,10 @@ class Plant(NamedTuple):
     viscous: Array
     spring: Array
     constant: Array
-    elements: Array
+    dry: Array
+    curves: Array
+    addresses: Ints
+    values: Array
     lugre: Array
     ripple: Array
     flexible: Array
@@ -123,87 +111,94 @@ class Plant(NamedTuple):
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
-class Parts:
-    """The arrays of a plant while its terms are being added up."""
-
-    def __init__(self, model: Model) -> None:
-        n = model.dof
-        self.robot = model.robot
-        self.ten = np.zeros((n, 10))
-        self.extra, self.viscous = np.zeros((n, n)), np.zeros((n, n))
-        self.spring, self.constant = np.zeros(n), np.zeros(n)
-        self.elements: list[Array] = []
-
-    def element(self, direction: Mapping[int, float], sign: Sign | None = None, **values: float) -> None:
-        n = len(self.spring)
-        row = np.zeros(DIRECTION + n)
-        kind, width = (HARD, 0.0) if sign is None or sign.kind == "hard" else (
-            TANH if sign.kind == "tanh" else ARCTAN, sign.width)
-        row[KIND], row[WIDTH] = kind, width
-        for name, value in values.items():
-            row[globals()[name.upper()]] = value
-        row[LOW], row[HIGH] = min(direction), max(direction) + 1
-        for j, w in direction.items():
-            row[DIRECTION + j] = w
-        self.elements.append(row)
-
-
 def can_compile(model: LinearModel) -> bool:
-    """Whether every term of the model is one that the kernels know."""
-    return type(model) is Model and all(type(term) in _ADD for term in model.terms)
+    """Whether all of the model can say what it is made of, so that compiled code can simulate it."""
+    return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
 
 
-def make_plant(model: Model, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
+def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
                flexible: Flexible | None = None) -> Plant:
     """The arrays of a model with parameters theta; hard signs are still hard (see `smoothed`)."""
-    values = model.parameters.vector(theta)
-    parts = Parts(model)
-    for term, columns in zip(model.terms, model._columns[1], strict=True):
-        _ADD[type(term)](parts, term, values[columns])
+    whole = complete(model)
+    elements = whole.elements(theta)
+    if whole.robot is None or elements is None:
+        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms give their "
+                         "elements")
     n = model.dof
+    linear = [one for one in elements if isinstance(one, Linear)]
+    extra, viscous = np.zeros((n, n)), np.zeros((n, n))
+    spring, constant = np.zeros(n), np.zeros(n)
+    for one in linear:
+        extra += one.inertia
+        viscous += one.viscous
+        spring += one.stiffness
+        constant += one.constant
     bent = np.zeros((0, 3))
     if flexible is not None:
-        rotor = np.diag(parts.extra).copy() if flexible.rotor is None else per_joint(flexible.rotor, n, "rotor inertia")
+        rotor = np.diag(extra).copy() if flexible.rotor is None else per_joint(flexible.rotor, n, "rotor inertia")
         if flexible.rotor is None:
-            parts.extra[np.diag_indices(n)] = 0.0
+            extra[np.diag_indices(n)] = 0.0
         bent = np.column_stack([per_joint(flexible.stiffness, n, "stiffness"),
                                 per_joint(flexible.damping, n, "damping"), rotor])
         if np.any(bent[:, [0, 2]] <= 0) or np.any(bent[:, 1] < 0):
             raise ModelError("flexible joints need stiffness and rotor inertia above zero and a damping not below it")
-    elements = np.array(parts.elements) if parts.elements else np.zeros((0, DIRECTION + n))
     none = np.zeros((0, n))  # spares the kernels an empty sum
-    extra, viscous = (x if np.any(x) else none for x in (parts.extra, parts.viscous))
-    tree = tree_of(model.robot)
-    return Plant(tree.parent, tree.gravity, pack(tree, parts.ten), extra, viscous, parts.spring, parts.constant,
-                 elements, np.zeros((0, 6)) if lugre is None else lugre.array(n),
+    tree = tree_of(whole.robot)
+    numbers = sum((one.numbers for one in elements if isinstance(one, Bodies)), np.zeros((n, 10)))
+    return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
+                 viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
+                 np.zeros((0, 6)) if lugre is None else lugre.array(n),
                  np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(bent))
 
 
+def _dry(elements: tuple[Element, ...], dof: int) -> Array:
+    """Rows (m, 6 + dof) of dry friction."""
+    kinds = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
+    rows = [[kinds[one.sign.kind], 0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward,
+             *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
+    return np.array(rows, dtype=float).reshape(-1, DIRECTION + dof)
+
+
+def _curves(elements: tuple[Element, ...], dof: int) -> tuple[Array, Ints, Array]:
+    """Rows (c, 3 + dof) of curves, the addresses (c,) of their functions, and the values of all."""
+    curves = [one for one in elements if isinstance(one, Curve)]
+    starts = np.cumsum([0, *(len(one.values) for one in curves)])
+    rows = [[*_reach(one.direction), start, *one.direction] for one, start in zip(curves, starts, strict=False)]
+    values = np.array([float(value) for one in curves for value in one.values])
+    return (np.array(rows, dtype=float).reshape(-1, CURVE_DIRECTION + dof),
+            np.array([one.function.address for one in curves], dtype=np.int64), values)
+
+
+def _reach(direction: Array) -> tuple[int, int]:
+    """First joint that a direction touches and the one behind the last."""
+    touched = np.flatnonzero(direction)
+    return (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
+
+
 def smoothed(plant: Plant, widths: Array) -> Plant:
-    """The same plant with every hard sign replaced by tanh(v / width), one width (rad/s or m/s) an element."""
-    elements = plant.elements.copy()
-    hard = elements[:, KIND] == HARD
-    elements[hard, WIDTH], elements[hard, KIND] = widths[hard], TANH
-    return plant._replace(elements=elements)
+    """The same plant with every hard sign replaced by tanh(v / width), one width (rad/s or m/s) each."""
+    dry = plant.dry.copy()
+    hard = dry[:, KIND] == HARD
+    dry[hard, WIDTH], dry[hard, KIND] = widths[hard], TANH
+    return plant._replace(dry=dry)
 
 
 def sticking(plant: Plant) -> Plant:
     """The same plant whose dry friction with hard signs holds what is at rest (see `kernels.derivative_held`)."""
-    elements = plant.elements.copy()
-    dry = (elements[:, KIND] == HARD) & (elements[:, FCP] > 0) & (elements[:, FCN] > 0)
-    elements[dry & (elements[:, FNL] == 0), KIND] = STICK
-    return plant._replace(elements=elements)
+    dry = plant.dry.copy()
+    dry[(dry[:, KIND] == HARD) & (dry[:, FCP] > 0) & (dry[:, FCN] > 0), KIND] = STICK
+    return plant._replace(dry=dry)
 
 
 def sign_widths(plant: Plant, inverse_inertia: Array, step: float, speed: Array) -> Array:
-    """A width for the sign of each element (m,), as narrow as the integrator's step allows.
+    """A width for the sign of each row of dry friction (m,), as narrow as the integrator's step allows.
 
     Near rest dry friction pulls the velocity to zero at the rate Fc w'M^-1 w / width; RK4 stays stable up to
     2.78 / step. It is never below a thousandth of the fastest reference speed (n,).
     """
-    directions = plant.elements[:, DIRECTION:]
+    directions = plant.dry[:, DIRECTION:]
     pull = np.einsum("ei,ij,ej->e", directions, inverse_inertia, directions)
-    size = np.maximum(np.abs(plant.elements[:, FCP]), np.abs(plant.elements[:, FCN]))
+    size = np.maximum(np.abs(plant.dry[:, FCP]), np.abs(plant.dry[:, FCN]))
     least = 1e-3 * np.maximum(np.abs(directions) @ speed, 1e-3)
     return np.maximum(step * size * np.abs(pull), least)
 
@@ -217,89 +212,3 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all():
         raise ModelError(f"{name} must be one finite number or {dof}, one a joint, got shape {values.shape}")
     return np.broadcast_to(values, (dof,)).copy()
-
-
-# -- how each built-in term adds to the arrays ------------------------------------------------------
-def _bodies(parts: Parts, term: RigidBodies, values: Array) -> None:
-    parts.ten += values.reshape(-1, 10)
-
-
-def _payload(parts: Parts, term: Payload, values: Array) -> None:
-    frame = parts.robot.frame(term.frame)
-    parts.ten[frame.body] += change_frame(frame.pose @ np.asarray(term.pose, dtype=float)) @ values
-
-
-def _rotors(parts: Parts, term: RotorInertia, values: Array) -> None:
-    for j, value in zip(chosen(parts.robot, term.joints), values, strict=True):
-        parts.extra[j, j] += value
-
-
-def _spring(parts: Parts, term: Spring, values: Array) -> None:
-    j = parts.robot.joint_index(term.joint)
-    parts.spring[j] += values[0]
-    parts.constant[j] -= values[0] * term.rest
-
-
-def _viscous(parts: Parts, term: Viscous, values: Array) -> None:
-    for j, value in zip(chosen(parts.robot, term.joints), values, strict=True):
-        parts.viscous[j, j] += value
-
-
-def _offset(parts: Parts, term: Offset, values: Array) -> None:
-    for j, value in zip(chosen(parts.robot, term.joints), values, strict=True):
-        parts.constant[j] += value
-
-
-def _coulomb(parts: Parts, term: Coulomb, values: Array) -> None:
-    for j, value in zip(chosen(parts.robot, term.joints), values, strict=True):
-        parts.element({j: 1.0}, term.sign, fcp=value, fcn=value)
-
-
-def _asymmetric_coulomb(parts: Parts, term: AsymmetricCoulomb, values: Array) -> None:
-    for j, (forward, backward) in zip(chosen(parts.robot, term.joints), values.reshape(-1, 2), strict=True):
-        parts.element({j: 1.0}, term.sign, fcp=forward, fcn=backward)
-
-
-def _asymmetric_viscous(parts: Parts, term: AsymmetricViscous, values: Array) -> None:
-    for j, (forward, backward) in zip(chosen(parts.robot, term.joints), values.reshape(-1, 2), strict=True):
-        parts.element({j: 1.0}, fvp=forward, fvn=backward)
-
-
-def _stribeck(parts: Parts, term: Stribeck, values: Array) -> None:
-    joints = chosen(parts.robot, term.joints)
-    delta, alpha, steep = (term._shape(name, len(joints)) for name in term.SHAPES)
-    for k, (j, (dry, fsc, viscous, offset, fnl)) in enumerate(zip(joints, values.reshape(-1, 5), strict=True)):
-        parts.viscous[j, j] += viscous
-        parts.constant[j] += offset
-        parts.element({j: 1.0}, Sign("arctan", 1.0 / steep[k]), fcp=dry, fcn=dry, fsc=fsc, delta=delta[k], fnl=fnl,
-                      alpha=alpha[k])
-
-
-def _motor_side(parts: Parts, term: MotorSide, values: Array) -> None:
-    coupling = coupling_matrix(parts.robot, term.coupling)
-    for m, own in enumerate(values.reshape(-1, len(term.parts))):
-        w = coupling[:, m]
-        for part, value in zip(term.parts, own, strict=True):
-            if part == "Fvm":
-                parts.viscous += value * np.outer(w, w)
-            elif part == "Iam":
-                parts.extra += value * np.outer(w, w)
-            elif part == "Fom":
-                parts.constant += value * w
-            else:
-                parts.element({int(j): float(w[j]) for j in np.flatnonzero(w)}, term.sign, fcp=value, fcn=value)
-
-
-def _wrist(parts: Parts, term: CoupledWrist, values: Array) -> None:
-    a, b = chosen(parts.robot, term.joints)
-    for i, j in ((a, b), (b, a)):
-        parts.extra[i, j] += values[0]
-        parts.viscous[i, j] += values[1]
-    parts.element({a: 1.0, b: 1.0}, term.sign, fcp=values[2], fcn=values[2])
-
-
-_ADD: dict[Any, Callable[[Parts, Any, Array], None]] = {
-    RigidBodies: _bodies, Payload: _payload, RotorInertia: _rotors, Spring: _spring, Viscous: _viscous, Offset: _offset,
-    Coulomb: _coulomb, AsymmetricCoulomb: _asymmetric_coulomb, AsymmetricViscous: _asymmetric_viscous,
-    Stribeck: _stribeck, MotorSide: _motor_side, CoupledWrist: _wrist,
-}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Model, Parameters
+from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
@@ -86,12 +86,12 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
     """The closed loop of a model with parameters theta, over the whole reference.
 
     rate: of the controller, Hz, if not the reference's own (which is then interpolated by cubic splines). The torque
-    is held between ticks. settings: see `Settings`. Models and terms that are not built in, and control functions, run
-    in a Python loop with the same results.
+    is held between ticks. settings: see `Settings`. Models and terms that do not say what elements they are made of,
+    and control functions, run in a Python loop with the same results.
     """
     reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)
-    vector = _vector(model.parameters, theta)
+    vector = model.parameters.vector(theta)
     return _simulate(model, vector, controller, reference, run, None)
 
 
@@ -101,13 +101,13 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
 
     controller: one for all, or one each.
     """
-    rows = [_vector(model.parameters, theta) for theta in np.atleast_2d(np.asarray(thetas, dtype=float))]
+    rows = [model.parameters.vector(theta) for theta in np.atleast_2d(np.asarray(thetas, dtype=float))]
     run = Settings(**settings)
     laws = list(controller) if isinstance(controller, Sequence) else [controller] * len(rows)
     if len(laws) != len(rows):
         raise ModelError(f"{len(laws)} controllers were given for {len(rows)} parameter vectors")
     widths = None
-    if can_compile(model) and isinstance(model, Model) and run.smooth is None:
+    if can_compile(model) and run.smooth is None:
         widths = _widths(model, make_plant(model, rows[0]), rows[0], reference, run)
 
     def one(k: int) -> Simulation:
@@ -123,38 +123,22 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
     """Largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq. 38."""
     q = np.asarray(q, dtype=float)
     few = q[:: max(1, len(q) // 200)]
-    return inertia_matrices(model, theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
+    return complete(model).inertia_matrix(theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
 
 
 def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None
                  ) -> tuple[Array, Array]:
     """Where dry friction acts: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
 
-    A model that is not built in is taken to have one on every joint, of no width.
+    A model that does not say its elements is taken to have one on every joint, of no width.
     """
-    if not (isinstance(model, Model) and can_compile(model)):
+    if not can_compile(model):
         return np.eye(model.dof), np.zeros(model.dof)
-    vector, run = _vector(model.parameters, theta), Settings(step=step)
+    vector, run = model.parameters.vector(theta), Settings(step=step)
     plant = make_plant(model, vector)
-    widths = np.where(plant.elements[:, KIND] == HARD, _widths(model, plant, vector, reference, run),
-                      plant.elements[:, WIDTH])
-    return plant.elements[:, DIRECTION:], widths
-
-
-def inertia_matrices(model: LinearModel, theta: ArrayLike, q: Array) -> Array:
-    """(samples, dof, dof) of any model linear in its parameters."""
-    direct = getattr(model, "inertia_matrix", None)
-    if direct is not None:
-        return np.asarray(direct(theta, q))
-    n = model.dof
-    vector, still = _vector(model.parameters, theta), np.zeros_like(q)
-    bias = model.regressor(q, still, still) @ vector
-    columns = [model.regressor(q, still, np.tile(unit, (len(q), 1))) @ vector - bias for unit in np.eye(n)]
-    return np.stack(columns, axis=2)
-
-
-def _vector(parameters: Parameters, theta: ArrayLike) -> Array:
-    return parameters.vector(theta)
+    widths = np.where(plant.dry[:, KIND] == HARD, _widths(model, plant, vector, reference, run),
+                      plant.dry[:, WIDTH])
+    return plant.dry[:, DIRECTION:], widths
 
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
@@ -200,9 +184,10 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings, widths: Array | None) -> Plant | None:
     """The compiled plant, or None for a model that runs through its own methods."""
-    if not (isinstance(model, Model) and can_compile(model)):
+    if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
-            raise ModelError("LuGre friction, ripple and flexible joints need a model whose terms are all built in")
+            raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
+                             "terms give their elements")
         return None
     plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
     if isinstance(run.smooth, str):
@@ -212,18 +197,18 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
             return plant
         if _steps(run, reference.rate) > 0:  # the adaptive integrator has no steps to hold a force over
             plant = sticking(plant)
-    if not np.any(plant.elements[:, KIND] == HARD):
+    if not np.any(plant.dry[:, KIND] == HARD):
         return plant
     if widths is None:
         widths = _widths(model, plant, theta, reference, run) if run.smooth is None or isinstance(run.smooth, str) \
-            else per_joint(run.smooth, len(plant.elements), "the width of smooth signs")
+            else per_joint(run.smooth, len(plant.dry), "the width of smooth signs")
     return smoothed(plant, widths)
 
 
-def _widths(model: Model, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Array:
+def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Array:
     few = reference.q[:: max(1, len(reference) // 20)]
     try:
-        inverses = np.linalg.inv(model.inertia_matrix(theta, few))
+        inverses = np.linalg.inv(complete(model).inertia_matrix(theta, few))
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
                                "motion cannot be simulated", "use consistent parameters or add rotor inertia",
@@ -267,8 +252,7 @@ def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick:
                                 "use consistent parameters (a pc- method) or add rotor inertia", "inertia-singular")
     if ended == DIVERGED:
         joint = int(np.argmax(np.nan_to_num(np.abs(out[1, tick]), nan=np.inf)))
-        names = getattr(getattr(model, "robot", None), "joint_names", ())
-        name = names[joint] if names else f"joint {joint + 1}"
+        name = complete(model).joint_names[joint]
         return NotPossibleError(f"the simulation diverged at {time:.4g} s, first seen in {name}",
                                 f"try a smaller step than {step:.3g} s, lower gains, or parameters closer to the "
                                 "machine's", "simulation-diverged")

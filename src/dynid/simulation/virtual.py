@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
 from dynid.simulation.kernels import Sensors
@@ -73,11 +73,10 @@ class VirtualRobot:
             q = _counts(q, per_joint(self.encoder, n, "encoder"))
         tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
         rows = slice(None, None, self.thin)
-        names = getattr(getattr(self.model, "robot", None), "joint_names", ())
-        names = tuple(names) or tuple(f"joint{j + 1}" for j in range(n))
         return Recording(motion.t[rows], np.ascontiguousarray(q[rows]), np.ascontiguousarray(tau[rows]),
                          reference=reference.q[rows].copy(), reference_velocity=reference.dq[rows].copy(),
-                         joints=names, source=f"virtual robot, seed {seed}", notes=("; ".join(notes),))
+                         joints=complete(self.model).joint_names, source=f"virtual robot, seed {seed}",
+                         notes=("; ".join(notes),))
 
     def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
         n = self.model.dof

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.findings import Note
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.validate.words import joint_label, plain
 
@@ -122,7 +122,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
     q, dq, ddq = (np.concatenate([getattr(s, name)[rows] for s, rows in zip(samples, inside, strict=True)])
                   for name in ("q", "dq", "ddq"))
     top = [np.percentile(np.abs(x), 99.5, axis=0) for x in (dq, ddq)]
-    robot = getattr(model, "robot", None)
+    robot = complete(model).robot
     # Where limits are unknown: three times the most that any joint did, and not nothing.
     usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0 for x in (0.5 * np.ptp(q, axis=0), *top))
     found = []

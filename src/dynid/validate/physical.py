@@ -14,10 +14,10 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, Violation
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.model import LinearModel, Model, Payload, RigidBodies
+from dynid.model import LinearModel, Model, least_inertia
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.robot.inertia import change_frame, pseudo_inertia, to_central
+from dynid.robot.inertia import pseudo_inertia, to_central
 from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
 from dynid.simulation.plant import can_compile, make_plant
 
@@ -48,7 +48,7 @@ def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int
     """
     own = _made_from_a_robot(model, "inertia matrices over postures")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))
-    return float(np.mean(np.linalg.eigvalsh(matrices)[:, 0] > 0.0))
+    return float(np.mean(least_inertia(matrices)[0] > 0.0))
 
 
 def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLike, *, shares: ArrayLike = (0.0, 1.0),
@@ -57,7 +57,7 @@ def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLik
     own = _made_from_a_robot(model, "inertia matrices over postures")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
-    return np.array([np.mean(np.linalg.eigvalsh((1.0 - x) * ends[0] + x * ends[1])[:, 0] > 0.0)
+    return np.array([np.mean(least_inertia((1.0 - x) * ends[0] + x * ends[1])[0] > 0.0)
                      for x in np.atleast_1d(np.asarray(shares, dtype=float))])
 
 
@@ -119,15 +119,15 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """Let a robot go without torques and watch its energy (Sousa, s. 5.1). Joint limits do not stop it.
 
     start (dof,): posture at rest; by default, of some random ones inside the limits, the one where gravity pulls
-    hardest. friction: False leaves out friction and offsets, so that energy must stay what it is.
+    hardest. friction: False leaves out all that is neither inertia nor spring, so that energy must stay what it is.
     """
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
-        raise ModelError("a free fall needs a model whose terms are all built in")
+        raise ModelError("a free fall needs a model all of whose terms give their elements")
     values = own.parameters.vector(theta).copy()
     if not friction:
-        values[[name.startswith("F") for name in own.parameters.names]] = 0.0
-    bodies = link_inertias(own, values)
+        values[own.parameters.of_group("friction", "offset", "other")] = 0.0
+    bodies = own.body_numbers(values)
     if start is None:
         postures = random_postures(own.robot, _POSTURES, seed)
         pull = np.linalg.norm(dynamics.gravity(own.robot, bodies, postures), axis=1)
@@ -166,8 +166,13 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     motion = np.concatenate([*parts, state[:, None]], axis=1)
     q, dq = np.ascontiguousarray(motion[0]), np.ascontiguousarray(motion[1])
     plant = make_plant(model, theta)
+    # What terms of other kinds than friction do is counted as stored: whether it comes back only they know.
+    others = np.where(model.parameters.of_group("other"), theta, 0.0)
+    power = np.sum(model.inverse_dynamics(others, q, dq, np.zeros_like(q)) * dq, axis=1)
+    stored = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) / _RATE])
     kinetic = 0.5 * np.einsum("ti,tij,tj->t", dq, model.inertia_matrix(theta, q), dq)
-    potential = dynamics.potential_energy(model.robot, bodies, q) + q ** 2 @ (0.5 * plant.spring) + q @ plant.constant
+    potential = (dynamics.potential_energy(model.robot, bodies, q) + q ** 2 @ (0.5 * plant.spring)
+                 + q @ plant.constant + stored)
     return FreeFall(np.arange(len(q)) / _RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
 
 
@@ -199,28 +204,14 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
     own = _made_from_a_robot(model, "forces inside links")
     if not sets:
         raise ModelError("there are no parameter sets to compare")
-    wrenches = np.array([dynamics.link_wrenches(own.robot, link_inertias(own, own.parameters.vector(theta)),
-                                                motion.q, motion.dq, motion.ddq)
+    wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)
                          for theta in sets.values()])
     forces, moments = (np.linalg.norm(part, axis=-1) for part in (wrenches[..., :3], wrenches[..., 3:]))
     return WrenchComparison(tuple(sets), own.robot.joint_names, motion.t, forces, moments)
 
 
-def link_inertias(model: Model, theta: Array) -> Array:
-    """Ten numbers of every body (dof, 10) with what it carries."""
-    found = np.zeros((model.dof, 10))
-    for term in model.terms:
-        places = [model.parameters.index(parameter.name) for parameter in term.parameters(model.robot)]
-        if isinstance(term, RigidBodies):
-            found += theta[places].reshape(-1, 10)
-        elif isinstance(term, Payload):
-            frame = model.robot.frame(term.frame)
-            found[frame.body] += change_frame(frame.pose @ np.asarray(term.pose, dtype=float)) @ theta[places]
-    return found
-
-
 def _made_from_a_robot(model: LinearModel, what: str) -> Model:
-    if not isinstance(model, Model) or not any(isinstance(term, RigidBodies) for term in model.terms):
+    if not isinstance(model, Model) or not set(model.robot.body_names) <= set(model.parameters.bodies):
         raise ModelError(f"{what} need a model made from a robot with its bodies")
     return model
 

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, torque_sums
 from dynid.threads import one_blas_thread
@@ -106,7 +107,7 @@ def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ..
     for part in samples:
         if part.joints:
             return part.joints
-    return tuple(estimate.diagnostics.get("joints", ())) or tuple(f"joint{j + 1}" for j in range(estimate.model.dof))
+    return tuple(estimate.diagnostics.get("joints", ())) or complete(estimate.model).joint_names
 
 
 def _square(total: float, rows: float) -> float:

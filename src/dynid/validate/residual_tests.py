@@ -17,6 +17,7 @@ from scipy.special import chdtrc
 
 from dynid.arrays import Array
 from dynid.findings import Note
+from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
@@ -150,7 +151,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     estimate, names = reconstruction.estimate, reconstruction.names
     both = list(zip(reconstruction.samples, reconstruction.series, strict=True))
     rows = joined(side_by_side(lambda pair: take_rows(estimate, *pair), both, threads=1))
-    robot = getattr(estimate.model, "robot", None)
+    robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
 
     def test(j: int) -> JointTests:

@@ -13,12 +13,12 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
-from dynid.model import Model
+from dynid.model import complete, least_inertia
 from dynid.recording import Recording, Samples
 from dynid.recording.resample import at_times
+from dynid.robot import numbered_joints
 from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
-from dynid.simulation.simulation import inertia_matrices
 from dynid.validate.joint_motion import STILL
 from dynid.validate.words import finite, joint_label, plain
 
@@ -130,7 +130,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     logs: the samples of each, several where it was read in pieces, and its recording, None where that is not at hand.
     What cannot be simulated is said, not raised. Of long logs as many windows are tried as take about half a second.
     """
-    steps = _STEPS if isinstance(estimate.model, Model) and can_compile(estimate.model) else _INTERPRETED
+    steps = _STEPS if can_compile(estimate.model) else _INTERPRETED
     found = []
     for parts, recording in logs:
         source = parts[0].source
@@ -165,14 +165,14 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
     The inertia matrix is that of the torques, so base parameters alone tell.
     """
     few = q[:: max(1, len(q) // _POSTURES)]
-    values, directions = np.linalg.eigh(inertia_matrices(estimate.model, estimate.full, few))
-    bad = float(np.mean(values[:, 0] <= _SINGULAR * np.abs(values).max()))
+    model = complete(estimate.model)
+    shares, directions = least_inertia(model.inertia_matrix(estimate.full, few))
+    bad = float(np.mean(shares <= _SINGULAR))
     if not bad:
         return
     share = "all" if bad == 1.0 else f"{max(100.0 * bad, 0.1):.2g} %"
-    joint = int(np.argmax(np.abs(directions[np.argmin(values[:, 0]), :, 0])))
-    robot = getattr(estimate.model, "robot", None)
-    name = joint_label(robot.joint_names[joint] if robot is not None else f"joint{joint + 1}")
+    joint = int(np.argmax(np.abs(directions[np.argmin(shares)])))
+    name = joint_label(model.joint_names[joint])
     raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "
                            f"{name}, so a robot with these parameters cannot be simulated",
                            "a pc- method such as pc-wls finds one that can", "inertia-indefinite")
@@ -280,4 +280,4 @@ def _reason(error: DynidError) -> Note:
 
 
 def _names(joints: tuple[str, ...], dof: int) -> tuple[str, ...]:
-    return joints or tuple(f"joint{j + 1}" for j in range(dof))
+    return joints or numbered_joints(dof)

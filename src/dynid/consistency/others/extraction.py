@@ -112,7 +112,7 @@ def _limits(consistency: Consistency, bounds: Bounds, rest: Ints) -> tuple[Array
                          "many upper ones that are not below them")
     others = []
     for k in rest:
-        kind = consistency.parameters.names[k].rstrip("0123456789")
+        kind = consistency.parameters.items[k].symbol
         if kind not in bounds.others:
             raise ModelError(f"the extraction has no bounds for parameters of kind '{kind}'")
         others.append(bounds.others[kind])

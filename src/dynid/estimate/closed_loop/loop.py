@@ -16,7 +16,7 @@ from dynid.estimate.closed_loop.references import Log, log_references, measured_
 from dynid.estimate.closed_loop.speed_lag import with_speed_lag
 from dynid.estimate.problem import Problem
 from dynid.findings import Note
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel, Model, complete
 from dynid.simulation import (
     ControlLaw,
     Controller,
@@ -24,7 +24,6 @@ from dynid.simulation import (
     Reference,
     Simulation,
     control_law,
-    inertia_matrices,
     joint_inertia,
     simulate,
 )
@@ -146,7 +145,8 @@ class Loop:
             return True
         for log in self.logs:
             few = log.reference.q[:: max(1, len(log.reference) // 50)]
-            once = np.linalg.solve(inertia_matrices(self.model, theta, few), np.diag(gains.kd)) / log.reference.rate
+            once = np.linalg.solve(complete(self.model).inertia_matrix(theta, few), np.diag(gains.kd))
+            once = once / log.reference.rate
             if np.abs(np.linalg.eigvals(once)).max() > _BEARABLE:
                 return False
         return True

@@ -11,7 +11,9 @@ from dynid.errors import ModelError
 from dynid.estimate.closed_loop.loop import Loop, Run
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
-from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia
+from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia, complete
+from dynid.model.kinds import ROTOR
+from dynid.robot import numbered_joints
 from dynid.simulation import ControlLaw, simulate
 
 
@@ -31,8 +33,8 @@ def run_unit_inertias(loop: Loop) -> Run:
     eq. 48-50)."""
     ones = np.ones(loop.model.dof)
     law = loop.controller.with_poles(ones, loop.apparent_inertia)
-    unit: LinearModel = Model(loop.model.robot, (RotorInertia(),)) if isinstance(loop.model, Model) \
-        else UnitInertias(loop.model.dof)
+    robot = complete(loop.model).robot
+    unit: LinearModel = UnitInertias(loop.model.dof) if robot is None else Model(robot, (RotorInertia(),))
 
     def law_of(theta: Array) -> ControlLaw:
         return law
@@ -42,11 +44,10 @@ def run_unit_inertias(loop: Loop) -> Run:
 
 def regular_parameters(model: LinearModel) -> Array | None:
     """The regular start as parameters (parameters,), unit rotor inertias alone; None for a model without them."""
-    names = model.parameters.names
-    rotors = [f"Ia{j + 1}" for j in range(model.dof)]
-    if any(name not in names for name in rotors):
+    rotors = [(item.owner, item.kind == ROTOR) for item in model.parameters]
+    if {joint for joint, is_rotor in rotors if is_rotor} != set(range(model.dof)):
         return None
-    return np.array([1.0 if name in rotors else 0.0 for name in names])
+    return np.array([1.0 if is_rotor else 0.0 for _, is_rotor in rotors])
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class UnitInertias:
 
     @property
     def parameters(self) -> Parameters:
-        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, f"joint{j + 1}") for j in range(self.dof)))
+        return Parameters(tuple(Parameter(f"Ia{j + 1}", "kg m^2", j, name, kind=ROTOR)
+                                for j, name in enumerate(numbered_joints(self.dof))))
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return np.einsum("sj,jk->sjk", ddq, np.eye(self.dof))

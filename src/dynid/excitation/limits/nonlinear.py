@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.excitation.information import Information
 from dynid.excitation.limits.workspace import Workspace
-from dynid.excitation.sensitivity import sensitivity
+from dynid.model import complete
 
 OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
 
@@ -73,7 +73,7 @@ class TorqueLimit:
             own = layout.joint(j)
             weights[own.start:own.stop - 1] = np.outer(self.beta[layout.columns[j]], sign)
             q_, dq_, ddq_ = (np.ascontiguousarray(x[rows]) for x in (q, dq, ddq))
-            out[rows] = np.swapaxes(sensitivity(layout, self.information.places, q_, dq_, ddq_, weights), 0, 1)
+            out[rows] = np.swapaxes(complete(layout.model).pull_back(q_, dq_, ddq_, layout.place, weights), 0, 1)
         return out
 
     def describe(self, column: int) -> str:

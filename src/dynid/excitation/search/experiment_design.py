@@ -16,11 +16,10 @@ from dynid.excitation.limits.nonlinear import NonlinearLimit, TorqueLimit, Works
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.options import Measurement, PriorKnowledge
-from dynid.excitation.sensitivity import smooth
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
 from dynid.excitation.trajectories.families import Family
 from dynid.excitation.trajectories.trajectory import Trajectory
-from dynid.model import LinearModel, Model, make_terms
+from dynid.model import LinearModel, Model, complete, make_terms
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 
@@ -92,7 +91,7 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     base = base_parameters(model) if prior.base is None else prior.base
     scale = prior.scale
     if isinstance(scale, str) or (scale is None and criterion.name in ("a", "largest")):
-        scale = magnitudes(base, model.robot if isinstance(model, Model) else None)
+        scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
     information = Information.of(model, base, noise=measurement.noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
@@ -102,9 +101,10 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
 def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
     """The limits, the robot's own where none are given; each joint's motion must be bounded by some."""
     if limits is None:
-        if not isinstance(model, Model):
+        robot = complete(model).robot
+        if robot is None:
             raise DynidError("a model without a robot has no limits of its own; give some, e.g. Limits(...)")
-        limits = Limits.of(model.robot)
+        limits = Limits.of(robot)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
     for j, name in enumerate(limits.names):
@@ -143,7 +143,7 @@ def _problem(family: Family, information: Information, criterion: Criterion, lim
     t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, _FEWEST, _MOST)))
     speed = limits.velocity[np.isfinite(limits.velocity)]
     width = _SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03
-    model = smooth(information.layout.model, width)
+    model = complete(information.layout.model).with_smooth_signs(width)
     nonlinear: list[NonlinearLimit] = []
     if torque is not None:
         nonlinear.append(replace(torque, information=_with_model(torque.information, model)))

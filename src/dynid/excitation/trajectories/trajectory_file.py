@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.files import write_whole
+from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
 _EVEN = 1e-3  # share of a period by which time stamps may be off
@@ -85,7 +86,7 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
                      joints: Sequence[str] | None = None) -> None:
     """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
     target = Path(path)
-    names = tuple(joints) if joints is not None else tuple(f"joint{j + 1}" for j in range(trajectory.dof))
+    names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
         raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
     writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import Model, Parameter
+from dynid.model import complete, least_inertia, split_regressor
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
@@ -16,80 +16,78 @@ _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
 _OFFSET = 0.6  # of the joint's RMS torque
 _OFFSET_DEVIATIONS = 3.0
-_DIAGONAL = ("XX", "YY", "ZZ", "M")  # of a body: never below zero
 
-# Code: title, and why it cannot be.
+# By the group of a parameter's kind: code, title, and why it cannot be below zero.
 _NEGATIVE = {
-    "unphysical-inertia": ("unphysical inertia", "no body can be so; a pc- method keeps to what can be"),
-    "negative-rotor-inertia": ("negative rotor inertia", "no rotor can be so; it takes up an error of the inertias"),
-    "negative-friction": ("negative friction", "friction would push; check the signs of {} and the friction model"),
+    "body": ("unphysical-inertia", "unphysical inertia", "no body can be so; a pc- method keeps to what can be"),
+    "rotor": ("negative-rotor-inertia", "negative rotor inertia",
+              "no rotor can be so; it takes up an error of the inertias"),
+    "friction": ("negative-friction", "negative friction",
+                 "friction would push; check the signs of {} and the friction model"),
+    "stiffness": ("negative-stiffness", "negative stiffness", "no spring can be so; check the signs of {}"),
 }
+_NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "its term does not allow it; check the signs of {}")
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
     """Friction, rotor inertia and diagonal inertias below zero by more than their deviations allow."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
-    for code, places in _negative(case).items():
-        title, why = _NEGATIVE[code]
+    for (code, title, why), places in _negative(case).items():
+        leading = [items[estimate.base.independent[i]] for i in places]
         names = [estimate.names[i] for i in places]
-        joints = [*dict.fromkeys(case.problem.regression.joints[items[estimate.base.independent[i]].owner]
-                                 for i in places)]
-        values = listed([f"{estimate.names[i]} ({estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
-                         f"{estimate.base.units[i]})" for i in places])
+        joints = [*dict.fromkeys(case.problem.regression.joints[one.owner] for one in leading)]
+        values = listed([f"{estimate.names[i]} ({one.kind.words}, {estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
+                         f"{estimate.base.units[i]})" for i, one in zip(places, leading, strict=True)])
         yield suspect(code, title, ", ".join(names),
                       f"{values} {'is' if len(places) == 1 else 'are'} below zero: {why.format(joints_listed(joints))}",
                       joints=joints, parameters=names,
                       evidence={"value": each(estimate.values[places]), "std": each(estimate.std[places])})
 
 
-def _negative(case: Case) -> dict[str, list[int]]:
-    """Base parameters below zero that never can be, by the code of the finding."""
+def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
+    """Base parameters below zero that never can be, by what is said of them."""
     estimate = case.estimate
     items = estimate.base.parameters.items
-    found: dict[str, list[int]] = {}
+    found: dict[tuple[str, str, str], list[int]] = {}
     for i, row in enumerate(estimate.base.matrix):
         parts = np.flatnonzero(row)
         value, std = float(estimate.values[i]), float(estimate.std[i])
-        if (not estimate.identified[i] or not all(_never_negative(items[c]) for c in parts) or np.any(row[parts] < 0)
+        if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
                 or value > -_BELOW * std or value > -_ROUNDING * max(1.0, float(np.abs(estimate.values).max()))):
             continue
-        leading = items[estimate.base.independent[i]]
-        code = ("negative-rotor-inertia" if leading.name.startswith("Ia")
-                else "unphysical-inertia" if leading.body is not None or "kg" in leading.unit else "negative-friction")
-        found.setdefault(code, []).append(i)
+        kind = items[estimate.base.independent[i]].kind
+        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
     return found
-
-
-def _never_negative(parameter: Parameter) -> bool:
-    return parameter.positive or (parameter.body is not None
-                                  and parameter.name.rstrip("0123456789L") in _DIAGONAL)
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
     """An inertia matrix with a negative eigenvalue at a recorded posture, where no inertia alone is to blame: no
     simulation is possible."""
-    estimate, model, samples = case.estimate, case.estimate.model, case.problem.data
-    if (not isinstance(model, Model) or not samples or not estimate.identified.all()
-            or "unphysical-inertia" in _negative(case)):
+    estimate, model, samples = case.estimate, complete(case.estimate.model), case.problem.data
+    if not samples or not estimate.identified.all() or _NEGATIVE["body"] in _negative(case):
         return
     q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(_POSTURES, len(part))).astype(int)]
                         for part in samples])
-    values, vectors = np.linalg.eigh(model.inertia_matrix(estimate.full, q))
-    negative = values[:, 0] < -_ROUNDING * np.abs(values[:, -1])
+    matrices = model.inertia_matrix(estimate.full, q)
+    if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=1e-6 * np.abs(matrices).max()):
+        return  # the torques of such a model do not drive its coordinates one by one
+    shares, directions = least_inertia(matrices)
+    negative = shares < -_ROUNDING
     if not negative.any():
         return
-    worst = int(np.argmin(values[:, 0]))
-    direction = vectors[worst, :, 0]
+    worst = int(np.argmin(shares))
+    v = directions[worst]
     # v' M v is linear in the parameters: its deviation follows from theirs.
-    still = np.zeros_like(direction)
-    columns = model.regressor(q[worst], still, direction) - model.regressor(q[worst], still, still)
-    gradient = (direction @ columns)[estimate.base.independent]
-    std = float(np.sqrt(max(float(gradient @ estimate.covariance @ gradient), 0.0)))
-    if values[worst, 0] < -_BELOW * std:
+    _, units = split_regressor(model, q[worst:worst + 1], np.zeros((1, len(v))))
+    gradient = np.einsum("k,kjp,j->p", v, units[0], v)
+    value = float(gradient @ estimate.full)
+    own = gradient[estimate.base.independent]
+    std = float(np.sqrt(max(float(own @ estimate.covariance @ own), 0.0)))
+    if value < -_BELOW * std:
         yield suspect("indefinite-inertia", "unphysical inertia", "inertia matrix",
                       f"the inertia matrix is not positive definite in {100 * negative.mean():.0f} % of the recorded "
                       "postures: the estimate cannot be simulated; a pc- method keeps to what can be",
-                      evidence={"share": float(negative.mean()), "eigenvalue": float(values[worst, 0]), "std": std})
+                      evidence={"share": float(negative.mean()), "eigenvalue": value, "std": std})
 
 
 def large_offsets(case: Case) -> Iterator[Finding]:
@@ -97,7 +95,7 @@ def large_offsets(case: Case) -> Iterator[Finding]:
     estimate, found = case.estimate, []
     items = estimate.base.parameters.items
     for i, c in enumerate(estimate.base.independent):
-        if case.at_rest(items[c].owner) or not items[c].name.startswith("Fo") or not estimate.identified[i]:
+        if case.at_rest(items[c].owner) or items[c].kind.group != "offset" or not estimate.identified[i]:
             continue
         fit = case.reconstruction.joints[items[c].owner]
         torque, value = fit.torque_rms or 0.0, abs(float(estimate.values[i]))

@@ -1,0 +1,175 @@
+"""complete: all that the house asks of a model, from its regressor where it has nothing better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.model.elements import Element
+from dynid.model.model import LinearModel, Model, solve_motion
+from dynid.model.parameters import Parameters
+from dynid.model.term import differences
+from dynid.robot import Robot, numbered_joints
+
+Values = ArrayLike | Mapping[str, float]
+
+
+class CompleteModel(LinearModel, Protocol):
+    """A model with everything that estimation, simulation, excitation and validation ask for; see `Model` for what each
+    gives. robot is None and elements gives None where a model has none."""
+
+    @property
+    def robot(self) -> Robot | None: ...
+
+    @property
+    def joint_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def structure(self) -> Bools: ...
+
+    @property
+    def shape_names(self) -> tuple[str, ...]: ...
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None: ...
+
+    def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array: ...
+
+    def with_smooth_signs(self, width: float) -> CompleteModel: ...
+
+    def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None: ...
+
+    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
+
+    def bias(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> Array: ...
+
+    def inertia_matrix(self, theta: Values, q: ArrayLike) -> Array: ...
+
+    def forward_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array: ...
+
+
+def complete(model: LinearModel) -> CompleteModel:
+    """The model itself where it is a `Model` or completed already, else one that has all a `Model` has."""
+    return model if isinstance(model, Model | Completed) else Completed(model)
+
+
+def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
+    """Regressors without acceleration (samples, dof, parameters), and what a unit acceleration of joint k adds to them
+    (samples, k, dof, parameters): the bias and the columns of the inertia matrix before any value is put in. One call
+    of the model's regressor."""
+    samples, n = q.shape
+    units = np.vstack([np.zeros((1, n)), np.eye(n)])
+    every = np.asarray(model.regressor(np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0),
+                                       np.tile(units, (samples, 1)))).reshape(samples, n + 1, n, -1)
+    return every[:, 0], every[:, 1:] - every[:, :1]
+
+
+def least_inertia(matrices: Array) -> tuple[Array, Array]:
+    """How positive definite inertia matrices (samples, dof, dof) are: the smallest eigenvalue of each over its largest
+    (samples,), not above zero where a machine cannot move, and the direction in which it is so (samples, dof)."""
+    values, vectors = np.linalg.eigh(matrices)
+    largest = np.abs(values).max(axis=1)
+    return values[:, 0] / np.where(largest > 0, largest, 1.0), vectors[:, :, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """A user's model with what it does not have itself. What it has, by the names of `CompleteModel`, is used."""
+
+    model: LinearModel
+
+    def _own(self, name: str) -> Any:
+        return getattr(self.model, name, None)
+
+    @property
+    def dof(self) -> int:
+        return self.model.dof
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.model.parameters
+
+    @property
+    def robot(self) -> Robot | None:
+        return self._own("robot")
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        own = self._own("joint_names")
+        if own is not None:
+            return tuple(own)
+        return numbered_joints(self.dof) if self.robot is None else self.robot.joint_names
+
+    @property
+    def structure(self) -> Bools:
+        own = self._own("structure")
+        return np.ones((self.dof, len(self.parameters)), dtype=bool) if own is None else np.asarray(own, dtype=bool)
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        return tuple(self._own("shape_names") or ())
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return self.model.regressor(q, dq, ddq)
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+        own = self._own("fill")
+        if own is not None:
+            own(q, dq, ddq, place, out)
+            return
+        joints, columns = np.nonzero(place >= 0)
+        out[place[joints, columns]] = np.asarray(self.regressor(q, dq, ddq))[:, joints, columns].T
+
+    def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
+        own = self._own("pull_back")
+        if own is not None:
+            return np.asarray(own(q, dq, ddq, place, weights))
+        joints, columns = np.nonzero(place >= 0)
+
+        def entries(*motion: Array) -> Array:
+            return np.asarray(self.regressor(*motion))[:, joints, columns].T
+
+        return differences(entries, q, dq, ddq, weights[place[joints, columns]])
+
+    def with_smooth_signs(self, width: float) -> CompleteModel:
+        own = self._own("with_smooth_signs")
+        return self if own is None else complete(own(width))
+
+    def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
+        own = self._own("elements")
+        return None if own is None else tuple(own(theta))
+
+    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        own = self._own("inverse_dynamics")
+        if own is not None:
+            return np.asarray(own(theta, q, dq, ddq))
+        q, dq, ddq = (np.asarray(x, dtype=float) for x in (q, dq, ddq))
+        y = np.asarray(self.regressor(*(np.atleast_2d(x) for x in (q, dq, ddq))))
+        return (y @ self.parameters.vector(theta)).reshape(q.shape)
+
+    def bias(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> Array:
+        """Torques (samples, dof) without acceleration."""
+        return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(q)))
+
+    def inertia_matrix(self, theta: Values, q: ArrayLike) -> Array:
+        own = self._own("inertia_matrix")
+        return np.asarray(own(theta, q)) if own is not None else self._split(theta, q, np.zeros(np.shape(q)))[0]
+
+    def forward_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
+        own = self._own("forward_dynamics")
+        if own is not None:
+            return np.asarray(own(theta, q, dq, tau))
+        inertia, bias = self._split(theta, q, dq)
+        return solve_motion(inertia, np.asarray(tau, dtype=float) - bias)
+
+    def _split(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> tuple[Array, Array]:
+        """Inertia matrices (samples, dof, dof) and bias (samples, dof), or those of one sample."""
+        q, dq = np.asarray(q, dtype=float), np.asarray(dq, dtype=float)
+        without, units = split_regressor(self, np.atleast_2d(q), np.atleast_2d(dq))
+        values = self.parameters.vector(theta)
+        inertia, bias = np.swapaxes(units @ values, 1, 2), without @ values
+        return (inertia, bias) if q.ndim > 1 else (inertia[0], bias[0])

@@ -1,0 +1,113 @@
+"""Elements: what a term with given values adds to the torques of a simulated machine, in pieces for compiled code.
+
+`Bodies`, `Linear` and `Dry` are numbers. `Curve` is a function of one's own, f(q, dq, values), compiled to machine code
+and called by its address: the simulation's kernels stay as they are compiled once, whatever functions are added later,
+and an address is called in a few nanoseconds. A table of values would be neither exact nor smooth, and a kernel that
+takes functions as arguments would be compiled anew for every set of terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numba import cfunc, types
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.sign import Sign
+
+_SIGNATURE = types.float64(types.float64, types.float64, types.CPointer(types.float64))
+_COMPILING = Lock()
+_COMPILED: list[Any] = []  # machine code stays in memory as long as the process, so that no address is ever stale
+
+
+class CurveFunction:
+    """A scalar function f(q, dq, values) -> torque, in Python and, from the first use of its `address` on, compiled."""
+
+    def __init__(self, function: Callable[[float, float, Sequence[float]], float]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, q: float, dq: float, values: Sequence[float]) -> float:
+        return self.function(q, dq, values)
+
+    @cached_property
+    def address(self) -> int:
+        """Of the compiled function."""
+        with _COMPILING:
+            options = {"error_model": "numpy"}
+            try:
+                made = cfunc(_SIGNATURE, cache=True, **options)(self.function)
+            except RuntimeError:  # typed in at a prompt: there is no file beside which the code could be kept
+                made = cfunc(_SIGNATURE, **options)(self.function)
+            except Exception as error:  # numba's own errors have no common base that is not Exception
+                raise ModelError(f"the curve '{self.function.__name__}' cannot be compiled: "
+                                 f"{str(error).splitlines()[0]}; write it with numbers and `math` alone") from error
+            _COMPILED.append(made)
+            return int(made.address)
+
+
+def curve(function: Callable[[float, float, Sequence[float]], float]) -> CurveFunction:
+    """Decorator: a function f(q, dq, values) of plain arithmetic and `math` becomes one that a `Curve` can have."""
+    return CurveFunction(function)
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Ten numbers (dof, 10) that add to those of the robot's bodies."""
+
+    numbers: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Torques inertia ddq + viscous dq + stiffness q + constant: two matrices (dof, dof) and two vectors (dof,)."""
+
+    inertia: Array | float = 0.0
+    viscous: Array | float = 0.0
+    stiffness: Array | float = 0.0
+    constant: Array | float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Dry:
+    """Dry friction along a direction w (dof,): torques w (forward max(S, 0) + backward min(S, 0)), S = sign(w.dq).
+
+    A hard sign is made smooth, or held at rest, as the integrator needs it.
+    """
+
+    direction: Array
+    forward: float
+    backward: float
+    sign: Sign = field(default_factory=Sign)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Torques w f(w.q, w.dq, values) along a direction w (dof,): friction or a force of any shape."""
+
+    direction: Array
+    function: CurveFunction
+    values: Sequence[float] | Array
+
+
+Element = Bodies | Linear | Dry | Curve
+
+
+def axis(dof: int, joint: int) -> Array:
+    """The direction (dof,) of one joint alone."""
+    unit = np.zeros(dof)
+    unit[joint] = 1.0
+    return unit
+
+
+def on_joints(dof: int, joints: Sequence[int], values: Array) -> Array:
+    """A vector (dof,) with `values` at the joints and zero elsewhere."""
+    vector = np.zeros(dof)
+    vector[list(joints)] = values
+    return vector

@@ -1,0 +1,80 @@
+"""Kinds of terms by name, as robot files, run files and the command line know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from dynid.errors import ModelError
+from dynid.model.friction import (
+    AsymmetricCoulomb,
+    AsymmetricViscous,
+    Coulomb,
+    CoupledWrist,
+    MotorSide,
+    Offset,
+    Stribeck,
+    Viscous,
+)
+from dynid.model.sign import Sign
+from dynid.model.term import Term
+from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
+from dynid.robot import Robot
+
+KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, MotorSide,
+                                                      CoupledWrist)}
+FRICTION: dict[str, Any] = {}  # those that can be asked for by their kind alone
+AnyTerm = TypeVar("AnyTerm", bound=type)
+
+
+def register_term(term: AnyTerm) -> AnyTerm:
+    """Decorator: a dataclass of a term becomes known by its `kind` to robot files, run files and `make_terms`, among
+    `terms` and, as it needs no options, in lists of `friction` too."""
+    kind = getattr(term, "kind", None)
+    if not isinstance(kind, str) or not kind:
+        raise ModelError(f"the term {term.__name__} needs a `kind`, the name that files will know it by")
+    if KINDS.get(kind, term).__qualname__ != term.__qualname__:
+        raise ModelError(f"there is a term of kind '{kind}' already: {KINDS[kind].__qualname__}")
+    KINDS[kind] = FRICTION[kind] = term
+    return term
+
+
+for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck):
+    register_term(_term)
+
+
+def term_from_table(table: Mapping[str, Any]) -> Term:
+    """A term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign = "tanh"}."""
+    options = dict(table)
+    kind = options.pop("kind", None)
+    if kind not in KINDS:
+        raise ModelError(f"there is no term of kind '{kind}'; there are {', '.join(KINDS)}")
+    if "sign" in options:
+        options["sign"] = Sign(**options["sign"]) if isinstance(options["sign"], Mapping) else Sign(options["sign"])
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    try:
+        return KINDS[kind](**options)
+    except TypeError:
+        known = ", ".join(f.name for f in fields(KINDS[kind]))
+        raise ModelError(f"term '{kind}' was given {', '.join(options) or 'nothing'}; it takes {known}") from None
+
+
+def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,
+               extra: Sequence[Mapping[str, Any] | Term] = ()) -> tuple[Term, ...]:
+    """Terms for the usual cases: rigid bodies, then rotors, then friction by kind, then `extra` ones.
+
+    defaults: the terms the robot's own file lists; a kind named here as well is not taken twice.
+    """
+    wanted: list[Term] = [RigidBodies()]
+    if rotor:
+        wanted.append(RotorInertia())
+    for kind in friction:
+        if kind not in FRICTION:
+            raise ModelError(f"there is no friction called '{kind}'; there are {', '.join(FRICTION)}")
+        wanted.append(FRICTION[kind]())
+    if defaults:
+        present = {getattr(term, "kind", "") for term in wanted}
+        wanted += [term_from_table(table) for table in robot.terms if table.get("kind") not in present]
+    wanted += [term_from_table(item) if isinstance(item, Mapping) else item for item in extra]
+    return tuple(wanted)

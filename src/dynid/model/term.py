@@ -1,0 +1,162 @@
+"""Term: what adds to the torque, linear in its own parameters, and what the house makes of one that says little.
+
+A term is any object with
+    parameters(robot) -> its parameters in order, with names, units and kinds,
+    entries(robot, q, dq, ddq) -> (joint, parameter, values (samples,)) for each entry of its columns that is
+        not always zero, joint and parameter counted from 0.
+Nothing has to be inherited. It says more of itself by further methods, each of which stands alone:
+    slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
+        (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are differences (`pull_back`).
+    elements(robot, values) -> what its parameters `values` add to a simulated machine (`dynid.model.elements`); without
+        them a model is simulated in a Python loop.
+    fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
+        kernel does that faster than entry by entry (see `RigidBodies`).
+    shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
+`kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
+beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.model.elements import Element
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.robot import Robot
+
+Entries = Iterator[tuple[int, int, Array]]
+Slopes = Iterator[tuple[int, int, int, int, Array | float]]
+Place = Ints
+
+Q, DQ, DDQ = 0, 1, 2  # signals of a slope
+_STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, and a sign of width 0.01 to 1e-8
+
+
+class Term(Protocol):
+    """What a model is a sum of."""
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries: ...
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """A term that is nonlinear in some parameters of its own, its shape (see `Stribeck`)."""
+
+    def shape_names(self, robot: Robot) -> tuple[str, ...]: ...
+
+    def shape(self, robot: Robot) -> Array: ...
+
+    def with_shape(self, robot: Robot, values: Array) -> Term: ...
+
+
+@runtime_checkable
+class Sloped(Protocol):
+    """A term that knows the derivatives of its entries."""
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes: ...
+
+
+@runtime_checkable
+class PullingBack(Protocol):
+    """A term that knows the derivative of a weighted sum of its entries (see `pull_back`)."""
+
+    def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
+                  out: Array) -> None: ...
+
+
+@runtime_checkable
+class Simulated(Protocol):
+    """A term that compiled simulations know."""
+
+    def elements(self, robot: Robot, values: Array) -> Iterable[Element]: ...
+
+
+@runtime_checkable
+class Physical(Protocol):
+    """A term with kernels of its own for torques (samples, dof) and inertia matrices (samples, dof, dof)."""
+
+    def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array: ...
+
+    def inertia(self, robot: Robot, values: Array, q: Array) -> Array: ...
+
+
+def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
+    """Write a term's entries into rows of out (rows, samples): place (joints, parameters) says where, -1 nowhere."""
+    fill = getattr(term, "fill", None)  # asked for every few hundred samples: a protocol would take longer to check
+    if fill is not None:
+        fill(robot, q, dq, ddq, place, out)
+        return
+    for joint, parameter, values in term.entries(robot, q, dq, ddq):
+        if place[joint, parameter] >= 0:
+            out[place[joint, parameter]] = values
+
+
+def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
+              out: Array) -> None:
+    """out (3, samples, dof) += derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's entries.
+
+    place (dof, the term's parameters): the row of each entry, -1 for none. Exact where the term gives its slopes, by
+    differences of fourth order where it does not.
+    """
+    if isinstance(term, PullingBack):
+        term.pull_back(robot, q, dq, ddq, place, weights, out)
+        return
+    if isinstance(term, Sloped):
+        for joint, parameter, signal, by, values in term.slopes(robot, q, dq, ddq):
+            row = place[joint, parameter]
+            if row >= 0:
+                out[signal, :, by] += weights[row] * values
+        return
+    rows = place[place >= 0]
+
+    def entries(q: Array, dq: Array, ddq: Array) -> Array:
+        values = np.zeros((len(weights), len(q)))
+        fill_entries(term, robot, q, dq, ddq, place, values)
+        return values[rows]
+
+    out += differences(entries, q, dq, ddq, weights[rows])
+
+
+def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -> Array:
+    """Derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries(q, dq, ddq)), both (rows, samples), by
+    differences of fourth order. They must not straddle a jump, so signs have to be smooth over several steps."""
+    motion = [q, dq, ddq]
+    out = np.zeros((3, *q.shape))
+    for signal in (Q, DQ, DDQ):
+        for joint in range(q.shape[1]):
+            total = np.zeros(len(q))
+            for steps, factor in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
+                moved = motion[signal].copy()
+                moved[:, joint] += steps * _STEP
+                values = entries(*(moved if k == signal else x for k, x in enumerate(motion)))
+                total += factor * np.einsum("rs,rs->s", values, weights)
+            out[signal, :, joint] = total / (12.0 * _STEP)
+    return out
+
+
+def accelerates(term: Term, robot: Robot) -> bool:
+    """Whether accelerations show in a term's entries, found at a few random motions."""
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 4, robot.dof))
+    with_, without = (list(term.entries(robot, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
+    return any(not np.array_equal(a, b) for (_, _, a), (_, _, b) in zip(with_, without, strict=True))
+
+
+SomeTerm = TypeVar("SomeTerm", bound=Term)
+
+
+def with_smooth_signs(term: SomeTerm, width: float) -> SomeTerm:
+    """The same term with every hard `Sign` among its fields smooth over `width` (rad/s), so that it has a slope."""
+    if not is_dataclass(term):
+        return term
+    hard = [f.name for f in fields(term) if isinstance(getattr(term, f.name), Sign)
+            and getattr(term, f.name).kind == "hard"]
+    soft: dict[str, Any] = {name: Sign("tanh", width) for name in hard}
+    return replace(term, **soft) if soft else term
