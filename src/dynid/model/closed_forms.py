@@ -14,6 +14,7 @@ from dynid.model.kinds import DRY, INERTIA, MOMENT, VISCOUS, Kind
 from dynid.model.model import solve_motion
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
+from dynid.robot import numbered_joints
 
 
 def _two(name: str, *signals: ArrayLike) -> list[Array]:
@@ -35,7 +36,7 @@ class Scara:
     @cached_property
     def parameters(self) -> Parameters:
         def one(name: str, unit: str, joint: int, kind: Kind, positive: bool = True) -> Parameter:
-            return Parameter(name, unit, joint, f"joint{joint + 1}", positive=positive, kind=kind)
+            return Parameter(name, unit, joint, numbered_joints(2)[joint], positive=positive, kind=kind)
 
         return Parameters((
             one("ZZ1R", "kg m^2", 0, INERTIA), one("Fv1", "N m s/rad", 0, VISCOUS), one("Fc1", "N m", 0, DRY),

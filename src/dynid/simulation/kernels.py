@@ -1,35 +1,18 @@
-"""Closed loops in compiled code: friction, derivative of the state, integrators, controllers, the loop itself."""
+"""Closed loops in compiled code: derivative of the state, integrators, controllers, the loop itself."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.dynamics.tiles import BORROWING
-from dynid.simulation.plant import (
-    ARCTAN,
-    CURVE_DIRECTION,
-    CURVE_HIGH,
-    CURVE_LOW,
-    CURVE_VALUES,
-    DIRECTION,
-    FCN,
-    FCP,
-    HIGH,
-    KIND,
-    LOW,
-    STICK,
-    TANH,
-    WIDTH,
-    Plant,
-)
+from dynid.simulation.friction import curve_torques, friction
+from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STICK, WIDTH, Plant
 
 DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # how a run ended
 
@@ -108,61 +91,6 @@ def space(plant: Plant) -> Space:
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
                  np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
-
-
-@njit(**BORROWING)
-def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
-    """net -= w f(v) for every row of dry friction, v = w.dq, with its sign S, held in `signs` for those that stick:
-
-    f = Fcp max(S, 0) + Fcn min(S, 0).
-    """
-    for e in range(len(dry)):
-        row = dry[e]
-        low, high = int(row[LOW]), int(row[HIGH])
-        v = 0.0
-        for j in range(low, high):
-            v += row[DIRECTION + j] * dq[j]
-        if row[KIND] == TANH:
-            s = math.tanh(v / row[WIDTH])
-        elif row[KIND] == ARCTAN:
-            s = 0.6366197723675814 * math.atan(v / row[WIDTH])
-        elif row[KIND] == STICK:
-            s = signs[e]
-        else:
-            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
-        f = (row[FCP] if s > 0.0 else row[FCN]) * s
-        for j in range(low, high):
-            net[j] -= row[DIRECTION + j] * f
-
-
-@intrinsic
-def call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
-    """The compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
-    signature = types.float64(types.int64, types.float64, types.float64, values, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        double = ir.DoubleType()
-        kind = ir.FunctionType(double, [double, double, double.as_pointer()])
-        array = context.make_array(signature.args[3])(context, builder, value=arguments[3])
-        own = builder.gep(array.data, [arguments[4]])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], arguments[2], own])
-
-    return signature, generate
-
-
-@njit(**BORROWING)
-def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
-    """net -= w f(w.q, w.dq) for every curve."""
-    for c in range(len(plant.curves)):
-        row = plant.curves[c]
-        low, high = int(row[CURVE_LOW]), int(row[CURVE_HIGH])
-        x, v = 0.0, 0.0
-        for j in range(low, high):
-            x += row[CURVE_DIRECTION + j] * q[j]
-            v += row[CURVE_DIRECTION + j] * dq[j]
-        f = call_curve(plant.addresses[c], x, v, plant.values, int(row[CURVE_VALUES]))
-        for j in range(low, high):
-            net[j] -= row[CURVE_DIRECTION + j] * f
 
 
 @njit(**{**BORROWING, "inline": "always"})

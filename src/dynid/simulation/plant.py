@@ -15,7 +15,7 @@ from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, complete
 from dynid.model.elements import Element
 
-# A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `kernels.friction`).
+# A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
 KIND, WIDTH, FCP, FCN, LOW, HIGH, DIRECTION = range(7)
 TANH, ARCTAN, HARD, STICK = 0.0, 1.0, 2.0, 3.0
 # A row of a curve: the joints from LOW to HIGH that its direction touches, and where its values begin.

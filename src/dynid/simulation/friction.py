@@ -1,0 +1,85 @@
+"""Friction in compiled code: dry friction as rows of numbers, and curves as functions called by their address."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from dynid.arrays import Array
+from dynid.dynamics.tiles import BORROWING
+from dynid.simulation.plant import (
+    ARCTAN,
+    CURVE_DIRECTION,
+    CURVE_HIGH,
+    CURVE_LOW,
+    CURVE_VALUES,
+    DIRECTION,
+    FCN,
+    FCP,
+    HIGH,
+    KIND,
+    LOW,
+    STICK,
+    TANH,
+    WIDTH,
+    Plant,
+)
+
+
+@njit(**BORROWING)
+def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
+    """net -= w f(v) for every row of dry friction, v = w.dq, with its sign S, held in `signs` for those that stick:
+
+    f = Fcp max(S, 0) + Fcn min(S, 0).
+    """
+    for e in range(len(dry)):
+        row = dry[e]
+        low, high = int(row[LOW]), int(row[HIGH])
+        v = 0.0
+        for j in range(low, high):
+            v += row[DIRECTION + j] * dq[j]
+        if row[KIND] == TANH:
+            s = math.tanh(v / row[WIDTH])
+        elif row[KIND] == ARCTAN:
+            s = 0.6366197723675814 * math.atan(v / row[WIDTH])
+        elif row[KIND] == STICK:
+            s = signs[e]
+        else:
+            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+        f = (row[FCP] if s > 0.0 else row[FCN]) * s
+        for j in range(low, high):
+            net[j] -= row[DIRECTION + j] * f
+
+
+@intrinsic
+def call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
+    """The compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
+    signature = types.float64(types.int64, types.float64, types.float64, values, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double, double, double.as_pointer()])
+        array = context.make_array(signature.args[3])(context, builder, value=arguments[3])
+        own = builder.gep(array.data, [arguments[4]])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], arguments[2], own])
+
+    return signature, generate
+
+
+@njit(**BORROWING)
+def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
+    """net -= w f(w.q, w.dq) for every curve."""
+    for c in range(len(plant.curves)):
+        row = plant.curves[c]
+        low, high = int(row[CURVE_LOW]), int(row[CURVE_HIGH])
+        x, v = 0.0, 0.0
+        for j in range(low, high):
+            x += row[CURVE_DIRECTION + j] * q[j]
+            v += row[CURVE_DIRECTION + j] * dq[j]
+        f = call_curve(plant.addresses[c], x, v, plant.values, int(row[CURVE_VALUES]))
+        for j in range(low, high):
+            net[j] -= row[CURVE_DIRECTION + j] * f
