@@ -30,6 +30,7 @@ from dynid.report.pages.identification import (
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import SLIDING, TURNING
 from dynid.report.words import number, percent, seconds, typeset, whole
+from dynid.robot import inertia as ten
 from dynid.validate import ResimulatedLog, free_fall
 
 

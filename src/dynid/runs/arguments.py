@@ -93,6 +93,6 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
         try:
             found = [float(number) for number in numbers.split("+-", 1)]
         except ValueError:
-            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.05, got '{text}'") from None
+            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'") from None
         table[name.strip()] = found[0] if len(found) == 1 else found
     return table

@@ -18,8 +18,6 @@ from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.robot.check import inertia_problems
 
-_ROUNDING = 1e-9  # an eigenvalue this much below zero, as a share of the largest, is rounding
-
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     robot = data.robot
@@ -50,18 +48,12 @@ def nominal_bodies(robot: Robot) -> Array | None:
     return None if robot.bodies_without_inertia else robot.inertias
 
 
-def possible(body: Array) -> bool:
-    """Can real matter have these ten numbers? Their pseudo-inertia has no negative eigenvalue (Ardiani, eq. 1.47)."""
-    eigenvalues = np.linalg.eigvalsh(ten.pseudo_inertia(body))
-    return bool(eigenvalues[0] >= -_ROUNDING * max(float(np.abs(eigenvalues).max()), 1e-300))
-
-
 def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
     """Mass, centre of mass and principal moments of every body, and why one cannot exist."""
     problems = [p for p in inertia_problems(robot.with_inertias(bodies)) if p.kind != "missing"]
     rows = []
     for name, body in zip(robot.body_names, bodies, strict=True):
-        can, centre = possible(body), geometry.mass_centre(body)
+        can, centre = ten.can_exist(body), geometry.mass_centre(body)
         moments = np.linalg.eigvalsh(geometry.central_inertia(body, centre)) if centre is not None else None
         rows.append({"name": name, "mass": float(body[9]), "centre": None if centre is None else centre.tolist(),
                      "moments": None if moments is None else moments.tolist(), "possible": can,
@@ -99,7 +91,7 @@ def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid
     for link, body, shape in zip(robot.body_names, bodies, shapes, strict=True):
         if shape is None:
             continue
-        can = possible(body)
+        can = ten.can_exist(body)
         color = LIGHT if hidden else BLUE if can else VERMILION
         label = name if can or hidden else f"{name}, cannot exist"
         said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>cannot exist")
