@@ -38,11 +38,12 @@ def _times(robot: Robot, samples: int, peer_samples: int,
     model = pinocchio_of(robot)
     data = model.createData()
     works: dict[str, tuple[Callable[..., Any], Callable[[int], Any]]] = {
-        "inverse_dynamics": (lambda **k: dynamics.inverse_dynamics(robot, q, dq, ddq, **k),
+        "inverse_dynamics": (lambda **k: dynamics.inverse_dynamics(robot, None, q, dq, ddq, **k),
                              lambda s: pin.rnea(model, data, q[s], dq[s], ddq[s])),
-        "forward_dynamics": (lambda **k: dynamics.forward_dynamics(robot, q, dq, tau, **k),
+        "forward_dynamics": (lambda **k: dynamics.forward_dynamics(robot, None, q, dq, tau, **k),
                              lambda s: pin.aba(model, data, q[s], dq[s], tau[s])),
-        "inertia_matrix": (lambda **k: dynamics.inertia_matrix(robot, q, **k), lambda s: pin.crba(model, data, q[s])),
+        "inertia_matrix": (lambda **k: dynamics.inertia_matrix(robot, None, q, **k),
+                           lambda s: pin.crba(model, data, q[s])),
     }
     if regressor:
         works["regressor"] = (lambda **k: dynamics.regressor(robot, q, dq, ddq, **k),

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dynid.cli.inspect import look_at, show
+from dynid.cli.tables import print_inspection
 from dynid.robot import Robot
 from dynid.runs.demo import demo
+from dynid.runs.inspection import inspect_robot
 
 IMAGES = Path(__file__).resolve().parent / "images"
 SIZE = "1200,1632"  # pixels: the verdict, and the torques of the first two joints
@@ -29,7 +30,7 @@ def inspect_picture() -> None:
     """inspect.svg: text in the reader's own monospace font, since a picture in a document fetches nothing."""
     with open(os.devnull, "w") as nowhere:
         console = Console(record=True, width=88, file=nowhere, force_terminal=True, highlight=False)
-        show(look_at(Robot.builtin("arm3r")), console)
+        print_inspection(inspect_robot(Robot.builtin("arm3r")), console)
     svg = console.export_svg(title="dynid inspect arm3r", unique_id="inspect")
     (IMAGES / "inspect.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")
 

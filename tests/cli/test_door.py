@@ -78,3 +78,13 @@ def test_errors_leave_without_traceback(dynid, monkeypatch, error, code):
 
 def test_the_app_is_reachable_for_shells_and_docs():
     assert app.registered_callback is not None
+
+
+def test_a_run_loads_no_library_it_does_not_use() -> None:
+    """Each of these takes a tenth of a second or more to import; what needs one imports it where it is used."""
+    heavy = ("scipy.signal", "scipy.stats", "scipy.interpolate", "scipy.optimize", "scipy.spatial", "scipy.ndimage",
+             "pandas", "sympy", "distributed")
+    found = subprocess.run([sys.executable, "-c", "import sys, dynid.runs.results, dynid.validate, dynid.report\n"
+                            f"print(*(name for name in {heavy} if name in sys.modules))"],
+                           capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

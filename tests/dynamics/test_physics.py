@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robots import random_robot, to_pinocchio
+from robots import frame_pose, random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.errors import ModelError, NotPossibleError
@@ -32,12 +32,12 @@ def against_pinocchio(robot: Robot, rng, *, samples: int = 7, frames: bool = Tru
     data, n = model.createData(), robot.dof
     q, dq, ddq, tau = rng.normal(size=(4, samples, n)) * 2.0
     position = np.empty(n)
-    y, torque = dynamics.regressor(robot, q, dq, ddq), dynamics.inverse_dynamics(robot, q, dq, ddq)
-    mass, weight = dynamics.inertia_matrix(robot, q), dynamics.gravity(robot, q)
+    y, torque = dynamics.regressor(robot, q, dq, ddq), dynamics.inverse_dynamics(robot, None, q, dq, ddq)
+    mass, weight = dynamics.inertia_matrix(robot, None, q), dynamics.gravity(robot, None, q)
     model.armature = rng.uniform(0.01, 0.1, n)  # one URDF has a last link without inertia: singular but for its rotor
-    acceleration = dynamics.forward_dynamics(robot, q, dq, tau, rotor=model.armature)
-    fast = dynamics.coriolis(robot, q, dq)
-    kinetic, potential = dynamics.kinetic_energy(robot, q, dq), dynamics.potential_energy(robot, q)
+    acceleration = dynamics.forward_dynamics(robot, None, q, dq, tau, rotor=model.armature)
+    fast = dynamics.coriolis(robot, None, q, dq)
+    kinetic, potential = dynamics.kinetic_energy(robot, None, q, dq), dynamics.potential_energy(robot, None, q)
     poses = dynamics.forward_kinematics(robot, q)
     for s in range(samples):
         position = q[s]
@@ -112,7 +112,7 @@ def test_forward_dynamics_against_mujoco(data, path):
     for q, dq, tau in zip(*np.random.default_rng(2).normal(size=(3, 5, robot.dof)), strict=True):
         state.qpos[:], state.qvel[:], state.qfrc_applied[:] = q, dq, tau
         mujoco.mj_forward(model, state)
-        close(dynamics.forward_dynamics(robot, q, dq, tau), state.qacc, 1e-9)
+        close(dynamics.forward_dynamics(robot, None, q, dq, tau), state.qacc, 1e-9)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 7))
@@ -122,19 +122,21 @@ def test_laws(seed, dof):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, dof)
     q, dq, ddq = rng.normal(size=(3, 4, dof))
-    tau = dynamics.inverse_dynamics(robot, q, dq, ddq)
+    tau = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
     close(dynamics.regressor(robot, q, dq, ddq) @ robot.inertias.ravel(), tau, 1e-11)
-    mass = dynamics.inertia_matrix(robot, q)
-    close(dynamics.kinetic_energy(robot, q, dq), 0.5 * np.einsum("si,sij,sj->s", dq, mass, dq), 1e-11)
-    close(np.einsum("sij,sj->si", mass, ddq) + dynamics.coriolis(robot, q, dq) + dynamics.gravity(robot, q), tau, 1e-11)
-    close(dynamics.forward_dynamics(robot, q, dq, tau), ddq, 1e-11 * np.linalg.cond(mass).max())
-    wrench = dynamics.link_wrenches(robot, q, dq, ddq)
+    mass = dynamics.inertia_matrix(robot, None, q)
+    close(dynamics.kinetic_energy(robot, None, q, dq), 0.5 * np.einsum("si,sij,sj->s", dq, mass, dq), 1e-11)
+    bias = dynamics.coriolis(robot, None, q, dq) + dynamics.gravity(robot, None, q)
+    close(np.einsum("sij,sj->si", mass, ddq) + bias, tau, 1e-11)
+    close(dynamics.forward_dynamics(robot, None, q, dq, tau), ddq, 1e-11 * np.linalg.cond(mass).max())
+    wrench = dynamics.link_wrenches(robot, None, q, dq, ddq)
     along = [2 if joint.prismatic else 5 for joint in robot.joints]
     close(wrench[:, np.arange(dof), along], tau, 1e-11)
 
     def energy(h):  # along q(t + h) with constant acceleration
         position, velocity = q + h * dq + 0.5 * h * h * ddq, dq + h * ddq
-        return dynamics.kinetic_energy(robot, position, velocity) + dynamics.potential_energy(robot, position)
+        potential = dynamics.potential_energy(robot, None, position)
+        return dynamics.kinetic_energy(robot, None, position, velocity) + potential
 
     h = 1e-3  # fourth-order central difference
     rate = (8 * (energy(h) - energy(-h)) - (energy(2 * h) - energy(-2 * h))) / (12 * h)
@@ -150,7 +152,7 @@ def test_link_wrench_is_the_force_on_a_hanging_chain():
     drop[2, 3] = -1.0
     robot = Robot("chain", (Joint("a", "revolute", -1, turn, turn.T), Joint("b", "revolute", 0, drop @ turn, turn.T)),
                   (Body("A", rod), Body("B", rod)))
-    wrench = dynamics.link_wrenches(robot, np.zeros(2), np.zeros(2), np.zeros(2))
+    wrench = dynamics.link_wrenches(robot, None, np.zeros(2), np.zeros(2), np.zeros(2))
     assert np.allclose(np.linalg.norm(wrench[:, :3], axis=1), [4 * 9.81, 2 * 9.81])
     assert np.allclose(wrench[:, 3:], 0)
 
@@ -165,6 +167,31 @@ def test_a_single_sample_equals_the_batch_and_threads_do_not_matter():
     out = np.empty_like(batch)
     assert dynamics.regressor(robot, q, dq, ddq, out=out) is out
     assert np.array_equal(out, batch)
+
+
+@pytest.mark.parametrize(("dof", "branch"), [(1, 0.0), (7, 0.0), (9, 0.6), (63, 0.1), (70, 0.1)])
+def test_regressor_of_one_sample_by_one_call(dof, branch):
+    """Bodies as lanes, on any tree; 64 and more joints do not fit a tile. Any kind of array or list is a sample."""
+    rng = np.random.default_rng(dof)
+    robot = random_robot(rng, dof, branch=branch)
+    q, dq, ddq = rng.normal(size=(3, dof))
+    y = dynamics.regressor(robot, q[None], dq[None], ddq[None])[0]
+    close(dynamics.regressor(robot, q, dq, ddq), y, 1e-14)
+    strided = np.stack([q, dq, ddq], axis=1)
+    close(dynamics.regressor(robot, *strided.T), y, 1e-14)
+    close(dynamics.regressor(robot, q.tolist(), dq.tolist(), ddq.tolist()), y, 1e-14)
+    whole = np.arange(dof)
+    assert np.array_equal(dynamics.regressor(robot, whole, whole, whole), dynamics.regressor(robot, *[whole * 1.0] * 3))
+
+
+def test_pose_of_a_frame_is_the_product_of_the_joints_poses():
+    rng = np.random.default_rng(6)
+    robot = random_robot(rng, 5)
+    q = rng.normal(size=(3, 5))
+    poses = dynamics.frame_pose(robot, "tool", q)
+    close(poses, np.array([frame_pose(robot, "tool", row) for row in q]))
+    assert np.array_equal(dynamics.frame_pose(robot, "tool", q[1]), poses[1])
+    assert np.array_equal(dynamics.frame_pose(robot, robot.base, q), np.broadcast_to(np.eye(4), (3, 4, 4)))
 
 
 def test_sine_and_cosine_hold_for_any_angle():
@@ -189,13 +216,19 @@ def test_refusals_name_what_is_wrong():
         dynamics.regressor(robot, q, np.zeros((4, 2)), q)
     with pytest.raises(ModelError, match="ddq of joint 'joint2' is not finite in sample 2"):
         dynamics.regressor(robot, q, q, bad)
+    with pytest.raises(ModelError, match=r"dq must be \(samples, 3\) .* got shape \(2,\)"):
+        dynamics.regressor(robot, q[0], np.zeros(2), q[0])
+    with pytest.raises(ModelError, match="ddq of joint 'joint2' is not finite in sample 0"):
+        dynamics.regressor(robot, q[0], q[0], bad[2])
+    with pytest.raises(ModelError, match="q must be an array of numbers"):
+        dynamics.regressor(robot, ["a", "b", "c"], q[0], q[0])
     with pytest.raises(ModelError, match="dq has 3 samples but q has 4"):
-        dynamics.inverse_dynamics(robot, q, q[:3], q)
+        dynamics.inverse_dynamics(robot, None, q, q[:3], q)
     with pytest.raises(ModelError, match="3 bodies of ten numbers, got 20"):
-        dynamics.inertia_matrix(robot, q, np.zeros((2, 10)))
+        dynamics.inertia_matrix(robot, np.zeros((2, 10)), q)
     with pytest.raises(ModelError, match="out must be"):
         dynamics.regressor(robot, q, q, q, out=np.empty((4, 3, 29)))
     with pytest.raises(NotPossibleError, match="singular in sample 0"):
-        dynamics.forward_dynamics(robot, q, q, q, 0 * robot.inertias)
+        dynamics.forward_dynamics(robot, 0 * robot.inertias, q, q, q)
     with pytest.raises(ModelError, match="threads must be at least 1"):
         dynamics.regressor(robot, q, q, q, threads=0)

@@ -22,13 +22,13 @@ def test_matrix_bias_and_accelerations_agree_with_the_tiles(dof: int, prismatic:
     for _ in range(5):
         q, dq, tau = rng.normal(size=(3, dof)) * 2.0
         mass_and_bias(tree.parent, tree.gravity, rows, q, dq, matrix, bias)
-        full = dynamics.inertia_matrix(robot, q)
-        held = dynamics.inverse_dynamics(robot, q, dq, np.zeros(dof))
+        full = dynamics.inertia_matrix(robot, None, q)
+        held = dynamics.inverse_dynamics(robot, None, q, dq, np.zeros(dof))
         assert np.abs(np.tril(matrix) - np.tril(full)).max() < 1e-12 * np.abs(full).max()
         assert np.abs(bias - held).max() < 1e-12 * np.abs(held).max()
         x = tau - bias
         assert solve_state(matrix, bias, x)
-        expected = dynamics.forward_dynamics(robot, q, dq, tau)
+        expected = dynamics.forward_dynamics(robot, None, q, dq, tau)
         assert np.abs(x - expected).max() < 1e-9 * np.abs(expected).max()
 
 
@@ -39,5 +39,5 @@ def test_large_angles_and_a_singular_matrix() -> None:
     matrix, bias = np.zeros((3, 3)), np.zeros(3)
     q, dq = np.array([2e6, -3e6, 1.0]), rng.normal(size=3)
     mass_and_bias(tree.parent, tree.gravity, pack(tree, robot.inertias.reshape(3, 10)), q, dq, matrix, bias)
-    assert np.abs(bias - dynamics.inverse_dynamics(robot, q, dq, np.zeros(3))).max() < 1e-9 * np.abs(bias).max()
+    assert np.abs(bias - dynamics.inverse_dynamics(robot, None, q, dq, np.zeros(3))).max() < 1e-9 * np.abs(bias).max()
     assert not solve_state(np.ones((2, 2)), np.zeros(2), np.ones(2))

@@ -177,8 +177,8 @@ def test_a_nominal_model_far_off_does_not_stall_the_search() -> None:
     least = problem.regression.stack(joint_weights(problem.regression)).misfit(identify(problem, method="wls").values)
     filled = identify(problem, method="pc-wls", fill_with="nominal")
     assert weighted.misfit(filled.values) <= 1.011 * least * (1 + filled.diagnostics["excess_misfit"])
-    weakest = entropic_fits(consistency, weighted.r @ problem.base.matrix, weighted.rho,
-                            nominal_model(consistency, problem.nominal), [1e5, 1.0, 1e-5])[-1]
+    *_, weakest = entropic_fits(consistency, weighted.r @ problem.base.matrix, weighted.rho,
+                                nominal_model(consistency, problem.nominal), [1e5, 1.0, 1e-5])
     assert weighted.misfit(problem.base.reduce(weakest.theta)) < 1.01 * least
 
 
@@ -191,7 +191,7 @@ def test_the_evidence_of_one_body_agrees_with_integration() -> None:
     nominal = nominal_model(consistency, numbers)
     matrix = np.diag(1.0 / np.maximum(np.abs(numbers), 0.05)) * 8.0
     rho = matrix @ numbers + rng.normal(size=10)
-    fits = entropic_fits(consistency, matrix, rho, nominal, [10.0, 50.0])
+    fits = list(entropic_fits(consistency, matrix, rho, nominal, [10.0, 50.0]))
     # Importance sampling from the Wishart prior itself (dof 2 s + n + 1, scale P0 / (2 s)).
     from scipy.stats import wishart
     logs = []

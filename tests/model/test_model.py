@@ -96,7 +96,7 @@ def test_payload_equals_a_heavier_link():
     theta = np.concatenate([robot.inertias.ravel(), load])
     inertias = robot.inertias.copy()
     inertias[4] += ten.change_frame(robot.frame("tool").pose @ pose) @ load
-    heavier = dynamics.inverse_dynamics(robot, q, dq, ddq, inertias)
+    heavier = dynamics.inverse_dynamics(robot, inertias, q, dq, ddq)
     assert np.allclose(model.inverse_dynamics(theta, q, dq, ddq), heavier)
 
 

@@ -45,7 +45,7 @@ def test_random_trees_move_alike(seed: int) -> None:
               for j, x in enumerate(column)}
     model = compiled(to_mjcf(robot, values=values))
     q, dq, ddq = rng.normal(size=(3, 10, robot.dof))
-    ours = dynamics.inverse_dynamics(robot, q, dq, ddq) + rotors * ddq + viscous * dq
+    ours = dynamics.inverse_dynamics(robot, None, q, dq, ddq) + rotors * ddq + viscous * dq
     assert np.abs(torques(model, q, dq, ddq, robot) - ours).max() < 1e-9
     for j, joint in enumerate(robot.joints):
         theirs = model.joint(joint.name)
@@ -66,7 +66,7 @@ def test_built_in_robots_are_refused_where_mujoco_refuses_them(name: str) -> Non
         return
     model = compiled(to_mjcf(robot, values={}))
     q, dq, ddq = np.random.default_rng(0).normal(size=(3, 10, robot.dof))
-    ours = dynamics.inverse_dynamics(robot, q, dq, ddq)
+    ours = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
     assert np.abs(torques(model, q, dq, ddq, robot) - ours).max() < 1e-9
 
 
@@ -81,7 +81,7 @@ def test_other_inertias_and_the_robots_own_values() -> None:
     notes: list[str] = []
     model = compiled(to_mjcf(robot, other.inertias, tell=notes.append))
     q, dq, ddq = rng.normal(size=(3, 10, 3))
-    ours = dynamics.inverse_dynamics(robot, q, dq, ddq, other.inertias) + 0.5 * dq * [1, 0, 0]
+    ours = dynamics.inverse_dynamics(robot, other.inertias, q, dq, ddq) + 0.5 * dq * [1, 0, 0]
     assert np.abs(torques(model, q, dq, ddq, robot) - ours).max() < 1e-9
     assert notes == ["Fc2 of joint 'joint2' is -1, and a negative one is not written"]
 

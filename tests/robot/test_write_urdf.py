@@ -75,7 +75,7 @@ def assert_written(text: str, robot: Robot, inertias: Array, damping: Array | fl
     size = np.abs(inertias[:, [0, 3, 5]]).max(axis=1)[:, None] + inertias[:, 9:]
     assert np.all(np.abs(again.inertias - inertias) <= 1e-12 * size)
     q, dq, ddq = np.random.default_rng(1).normal(size=(3, 10, robot.dof))
-    torques = dynamics.inverse_dynamics(robot, q, dq, ddq, inertias)
+    torques = dynamics.inverse_dynamics(robot, inertias, q, dq, ddq)
     assert np.abs(pinocchio_torques(text, robot, q, dq, ddq) - torques).max() < 1e-9
     assert np.abs(mujoco_torques(mujoco_model(text), robot, q, dq, ddq) - torques - damping * dq).max() < 1e-9
 

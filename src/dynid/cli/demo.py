@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, print_json, progress
 
 
 def command(
@@ -18,26 +18,13 @@ def command(
     json: Json = False,
 ) -> None:
     """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
-    import numpy as np
-
-    from dynid.runs.comparison import comparison_facts
-    from dynid.runs.demo import METHODS, ROBOT, demo
+    from dynid.cli.tables import print_demo
+    from dynid.runs.demo import demo, demo_facts
 
     with progress("demo") as tell:
         found = demo(output, tell, seed=seed, force=force)
-    estimates = {estimate.method: estimate for estimate in found.compared.estimates}
-    inside = {name: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
-              for name, one in estimates.items()}
-    facts = comparison_facts(found.compared)
+    facts = demo_facts(found)
     if json:
-        print_json({**facts, "within_three_deviations": inside, "outputs": {"report": str(found.report)}})
-        return
-    to = console()
-    to.print(f"{ROBOT} moved for {found.compared.run.samples[0].t[-1]:.0f} s, its torques and encoder noisy; "
-             f"{len(found.truth)} base parameters identified, validated on another motion.", markup=False)
-    head = ["method", "fit, %", "validation, %", "truth within 3 deviations", "s"]
-    to.print(table(head, [(name, f"{facts['methods'][name]['relative_error']:.2f}",
-                           f"{facts['methods'][name]['validation'][0]:.2f}", f"{100 * inside[name]:.0f} %",
-                           f"{facts['methods'][name]['elapsed_s']:.2f}") for name in METHODS], numbers=head[1:]))
-    to.print(found.compared.run.verdict.headline, markup=False)
-    to.print(f"Report: {found.report}", markup=False)
+        print_json({**facts, "outputs": {"report": str(found.report)}})
+    else:
+        print_demo(found, facts)

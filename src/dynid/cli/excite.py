@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynid.cli.options import numbers, refuse_to_replace
 from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
@@ -114,23 +115,6 @@ def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Cal
         return {"motion": str(output)}
     tell("writing the page")
     return {"motion": str(output), "report": str(write_motion(data, report))}
-
-
-def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
-    """Raise where a file is there already and may not be replaced."""
-    for path in paths:
-        if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another name or say --force")
-
-
-def numbers(text: str, option: str) -> list[float] | None:
-    """'0.1,0.2' as numbers, None for nothing."""
-    if not text.strip():
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
 
 
 # -- for people --------------------------------------------------------------------------------------

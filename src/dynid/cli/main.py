@@ -7,6 +7,7 @@ imported when the command is called; what it computes with is imported inside th
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -79,6 +80,8 @@ def dynid(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit: 0 done, 1 the data or model do not allow it, 2 the call was wrong."""
+    # Loading libraries makes many objects and no garbage: looking for it as often as usual takes a twentieth of a run.
+    gc.set_threshold(50_000)
     try:
         code = app(arguments, prog_name="dynid", standalone_mode=False)
     except (DynidError, typer.TyperException) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,11 +23,6 @@ def print_json(facts: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def finite(number: float) -> float | None:
-    """The number, or None for an infinite one (a limit that is not known): JSON has no infinity."""
-    return float(number) if abs(number) < float("inf") else None
-
-
 def console() -> Console:
     """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
     from rich.console import Console
@@ -37,6 +33,9 @@ def console() -> Console:
 @contextmanager
 def progress(task: str) -> Iterator[Callable[[str], None]]:
     """Gives a function that says on stderr what is going on now; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda sentence: None
+        return
     from rich.console import Console
 
     with Console(stderr=True).status(task) as line:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.output import Json, console, print_json, progress, table
-
-if TYPE_CHECKING:
-    from dynid.runs.simulation import SimulatedLog
+from dynid.cli.options import numbers, refuse_to_replace, words
+from dynid.cli.output import Json, print_json, progress
 
 
 class Law(StrEnum):
@@ -49,42 +47,25 @@ def command(
     json: Json = False,
 ) -> None:
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
-    from dynid.cli.excite import numbers, refuse_to_replace
+    from dynid.cli.tables import print_log
     from dynid.robot import Robot
-    from dynid.runs.simulation import log_facts, log_writer, save_log, simulate_log
+    from dynid.runs.virtual_log import LoopOptions, log_facts, log_writer, save_log, simulate_log
 
     log_writer(output)
     refuse_to_replace([output], force)
     given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
              "torque_noise": numbers(torque_noise, "--torque-noise")}
     sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
+    loop = LoopOptions(controller.value, bandwidth, damping, rate)
     machine = Robot.load(robot)
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")
-        found = simulate_log(machine, trajectory, friction=tuple(part.strip() for part in friction.split(",")
-                                                                 if part.strip()), rotor=rotor, truth=truth,
-                             controller=controller.value, bandwidth=bandwidth, damping=damping, rate=rate, seed=seed,
+        found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
                              **sensors)
         tell(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}
+    facts = log_facts(found)
     if json:
-        print_json({**log_facts(found), "outputs": written})
+        print_json({**facts, "outputs": written})
     else:
-        show(found, written)
-
-
-def show(found: SimulatedLog, written: dict[str, str]) -> None:
-    """Print how well the motion was followed and what torques it took."""
-    from dynid.runs.simulation import log_facts
-
-    to, facts = console(), log_facts(found)
-    to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
-    limit = found.robot.limit("effort")
-    head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
-    to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
-                           "-" if limit[j] == float("inf") else f"{limit[j]:g}")
-                          for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))
-    for note in found.notes:
-        to.print(f"Note: {note}.", markup=False)
-    for name, path in written.items():
-        to.print(f"{name}: {path}", markup=False)
+        print_log(found, facts, written)

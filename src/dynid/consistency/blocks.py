@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -33,9 +34,11 @@ def smat(vector: Array) -> Array:
     return matrix
 
 
+@cache
 def triangle(n: int) -> tuple[Ints, Ints]:
-    """Rows and columns of the upper triangle of an n x n matrix, column by column."""
+    """Rows and columns of the upper triangle of an n x n matrix, column by column; not to be written to."""
     column, row = np.tril_indices(n)
+    row.flags.writeable = column.flags.writeable = False
     return row, column
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
@@ -55,6 +54,8 @@ class Hull:
     planes: tuple[Array, Array] = field(init=False)  # A (k, 3), b (k,): inside is A c + b >= 0
 
     def __post_init__(self) -> None:
+        from scipy.spatial import ConvexHull, QhullError
+
         points = np.asarray(self.points, dtype=float)
         if points.ndim != 2 or points.shape[1] != 3 or len(points) < 4 or not np.isfinite(points).all():
             raise ModelError(f"a hull needs at least four points of three finite numbers, got shape {points.shape}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg import null_space
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
@@ -14,10 +16,21 @@ from dynid.consistency.consistency import Consistency
 from dynid.errors import NotPossibleError
 from dynid.threads import one_blas_thread
 
-_STEPS = 120
 _NEAR = 0.95  # share of the way to the border that a step may go
 _DONE = 1e-9  # Newton decrement against the sum of the weights
-_ENOUGH = 1e-3  # the same, for an answer that rounding keeps from getting better
+
+
+class _Patience(NamedTuple):
+    """steps: at most. length: what the step before the first is taken to have been. enough: Newton decrement against
+    the sum of the weights, of an answer that the last step leaves."""
+
+    steps: int
+    length: float
+    enough: float
+
+
+_ANEW = _Patience(120, 0.3, 1e-3)  # rounding may keep the decrement from getting better than that
+_NEARBY = _Patience(10, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
@@ -26,17 +39,48 @@ def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array
     Newton on P_i S_i = w_i I (the direction of Helmberg, Kojima and Monteiro), the weights large at first and then
     brought down to w_i. Newton on theta alone crawls from a start far off: its steps end at the border.
     """
-    with one_blas_thread():
-        return _minimise(matrix, rho, barrier, start)
+    return next(minimise_along(matrix, rho, [barrier], start))
 
 
-def _minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
-    free = free_moves(barrier.consistency)
-    normal = matrix.T @ matrix
-    theta, error = start.copy(), matrix @ start - rho
-    state = _Multipliers.at(barrier, theta, normal, matrix.T @ error, free)
-    total, length, decrement = state.total, 0.3, np.inf
-    for _ in range(_STEPS):
+def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array) -> Iterator[Array]:
+    """The same for barriers of one set whose weights change little from one to the next: theta of each.
+
+    Each begins at the minimum and with the multipliers of the one before, which are nearly its own. Close to the
+    border they may hold it up: then it begins anew.
+    """
+    misfit = _Misfit(matrix, rho, matrix.T @ matrix)
+    theta, state = start, None
+    for barrier in barriers:
+        with one_blas_thread():
+            free = free_moves(barrier.consistency)
+            found = None if state is None else _newton(misfit, theta, replace(state, barrier=barrier), free, _NEARBY)
+            if found is None:
+                first = _Multipliers.at(barrier, theta, misfit.normal, matrix.T @ (matrix @ theta - rho), free)
+                found = _newton(misfit, theta, first, free, _ANEW)
+            if found is None:
+                raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be "
+                                       "found; look for links of the nominal model, or limits, in other units than "
+                                       "kilograms and metres")
+            theta, state = found
+        yield theta
+
+
+@dataclass(frozen=True, eq=False)
+class _Misfit:
+    """|M theta - rho|^2 / 2, with normal = M' M."""
+
+    matrix: Array
+    rho: Array
+    normal: Array
+
+
+def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None,
+            patience: _Patience) -> tuple[Array, _Multipliers] | None:
+    """The minimum and its multipliers; None where it is not reached."""
+    matrix, normal = misfit.matrix, misfit.normal
+    error = matrix @ theta - misfit.rho
+    total, length, decrement = state.total, patience.length, np.inf
+    for _ in range(patience.steps):
         goals = state.goals(theta, length)
         gradient, hessian = state.system(theta, goals)
         gradient += matrix.T @ error
@@ -48,11 +92,8 @@ def _minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Arra
         theta, error = theta + length * step, error + length * (matrix @ step)
         state = state.moved(changes, length)
         if length == 1.0 and max(goals) == 1.0 and decrement < max(_DONE * total, 1e-13 * float(error @ error)):
-            return theta
-    if not (decrement < _ENOUGH * total and max(goals) == 1.0):
-        raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be found; look "
-                               "for links of the nominal model, or limits, in other units than kilograms and metres")
-    return theta
+            return theta, state
+    return (theta, state) if decrement < patience.enough * total and max(goals) == 1.0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +167,8 @@ class _Multipliers:
         worst = max(float((-(rows @ step) / (rows @ theta + offset)).max(initial=0.0)),
                     float((-changes.planes / self.planes).max(initial=0.0)))
         for group, own, change in zip(self.barrier.groups, self.matrices, changes.matrices, strict=True):
-            for matrices, moves in ((group.at(theta), group.along(step)), (own, change)):
-                worst = max(worst, -float(np.linalg.eigvals(np.linalg.solve(matrices, moves)).real.min()))
+            matrices, moves = np.concatenate([group.at(theta), own]), np.concatenate([group.along(step), change])
+            worst = max(worst, -float(np.linalg.eigvals(np.linalg.solve(matrices, moves)).real.min()))
         return min(1.0, _NEAR / worst) if worst > 0 else 1.0
 
     def moved(self, changes: _Multipliers, length: float) -> _Multipliers:
@@ -154,8 +195,8 @@ def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
     scaled = hessian * size * size[:, None]
     lift = 0.0
     for _ in range(12):
-        _, info = dpotrf(scaled + lift * np.eye(len(scaled)))
+        factor, info = dpotrf(scaled + lift * np.eye(len(scaled)) if lift else scaled)
         if info == 0:
-            return -size * cho_solve(cho_factor(scaled + lift * np.eye(len(scaled))), size * gradient)
+            return -size * dpotrs(factor, size * gradient)[0]
         lift = max(10.0 * lift, 1e-14)
     raise NotPossibleError("no central parameters could be found: some directions have no limit at all")

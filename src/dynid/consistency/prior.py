@@ -11,7 +11,7 @@ much: rows of a log are worth as many independent ones as their residuals' corre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,13 +22,14 @@ from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point
-from dynid.consistency.newton import free_moves, minimise
+from dynid.consistency.newton import free_moves, minimise_along
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 
 Metric = Literal["entropic", "euclidean"]
 STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from iron to hardly any
 _THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
+_IMPOSSIBLE = 30.0  # by which the logarithm of a probability may be below another's and still matter
 _POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
 
 
@@ -101,27 +102,26 @@ class PriorFit:
 
 
 def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
-                  strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
+                  strengths: Sequence[float] = STRENGTHS) -> Iterator[PriorFit]:
     """Fits along strengths that fall: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the set.
 
-    The rows must be weighted so that each is one independent unit of noise.
+    Each is computed when it is asked for. The rows must be weighted so that each is one independent unit of noise.
     """
     p0 = nominal.matrices
     pull = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
-    theta, normal = inside_start(consistency, nominal), matrix.T @ matrix
-    free, found = free_moves(consistency), []
+    normal, free = matrix.T @ matrix, free_moves(consistency)
     held = _held_volume(consistency, pull, nominal, free)
-    for strength in sorted(strengths, reverse=True):
-        barrier = Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE)
-        theta = minimise(matrix, rho, barrier, theta)
+    falling = sorted(strengths, reverse=True)
+    barriers = [Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE) for strength in falling]
+    fits = minimise_along(matrix, rho, barriers, inside_start(consistency, nominal))
+    for strength, barrier, theta in zip(falling, barriers, fits, strict=True):
         _, hessian = barrier.derivatives(theta)
         information = hessian + normal
         error = matrix @ theta - rho
         value = barrier.value(theta)
         evidence = -0.5 * float(error @ error) - value - 0.5 * log_determinant(_within(information, free)) - sum(
             _log_integral(strength, p) for p in p0) - held(strength)
-        found.append(PriorFit(theta, float(strength), information, evidence, free))
-    return found
+        yield PriorFit(theta, float(strength), information, evidence, free)
 
 
 def _within(matrix: Array, free: Array | None) -> Array:
@@ -146,9 +146,20 @@ def _held_volume(consistency: Consistency, pull: Array, nominal: Nominal,
     return lambda strength: change + 0.5 * fewer * float(np.log(strength))
 
 
-def best_strength(fits: Sequence[PriorFit]) -> PriorFit:
-    """The fit of greatest evidence."""
-    return max(fits, key=lambda fit: fit.evidence)
+def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
+    """The fit of greatest evidence. No more are asked for once it has fallen three times in a row, and so far that
+    what is left is impossible beside the best."""
+    best, before, fallen = None, np.inf, 0
+    for one in fits:
+        fallen = fallen + 1 if one.evidence < before else 0
+        before = one.evidence
+        if best is None or one.evidence > best.evidence:
+            best = one
+        elif fallen >= 3 and one.evidence < best.evidence - _IMPOSSIBLE:
+            break
+    if best is None:
+        raise ModelError("there is no fit to choose a strength from")
+    return best
 
 
 def _log_integral(strength: float, pseudo: Array) -> float:

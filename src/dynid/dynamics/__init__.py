@@ -5,6 +5,7 @@ from dynid.dynamics.physics import (
     coriolis,
     forward_dynamics,
     forward_kinematics,
+    frame_pose,
     gravity,
     inertia_matrix,
     inverse_dynamics,
@@ -17,7 +18,7 @@ from dynid.dynamics.physics import (
 )
 
 __all__ = [
-    "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "gravity", "inertia_matrix",
+    "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity", "inertia_matrix",
     "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches", "potential_energy", "regressor",
     "regressor_columns",
 ]

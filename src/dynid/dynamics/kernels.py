@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
+from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.state import solve_state
 from dynid.dynamics.tiles import (
     AXIS,
     BODY,
     JOINT,
-    OPTIONS,
     TEN,
     TILE,
     WRENCH,
@@ -23,6 +26,7 @@ from dynid.dynamics.tiles import (
     regressor_tile,
     wrench_tile,
 )
+from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
 
 
 @njit(**OPTIONS)
@@ -34,6 +38,12 @@ def base_rows(gravity):
     for k in range(3):
         base[(18 + k) * TILE:(19 + k) * TILE] = -gravity[k]
     return base
+
+
+@njit(**OPTIONS)
+def working_rows(gravity, n):
+    """Rows of the base, of a joint, of n bodies and of n axes for a tile."""
+    return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
 
 
 @njit(**OPTIONS)
@@ -49,8 +59,8 @@ def move(parent, pose, axis, base, q, dq, ddq, rates, lo, m, joint, bodies, axes
 def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
     """out (samples, n, 10 n): rows are joints, ten columns a body."""
     n = len(parent)
-    base, joint, ten = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TEN * TILE)
-    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
+    base, joint, bodies, axes = working_rows(gravity, n)
+    ten = np.empty(TEN * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
@@ -66,14 +76,44 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
 
 
 @njit(**OPTIONS)
+def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
+    """out (n, 10 n) of the sample q, dq, ddq (n,), n < TILE; False where a number is not finite.
+
+    There is one sample, so the lanes of the tiles are bodies: body i is lane i, and lane n stays the base.
+    """
+    n = len(parent)
+    for i in range(n):
+        if not (math.isfinite(q[i]) and math.isfinite(dq[i]) and math.isfinite(ddq[i])):
+            return False
+    joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
+    axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
+    joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 2, 0, 0, n, joints)
+    for i in range(n):
+        body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
+        axis_tile(axis[i], bodies[i:], axes[i:], 1)
+    out[:] = 0.0
+    for j in range(n):
+        for k in range(AXIS):
+            for i in range(j, n):
+                same[k * TILE + i] = axes[k * TILE + j]
+        regressor_tile(same[j:], bodies[j:], ten, n - j)
+        for i in range(j, n):
+            carried[i] = i == j or (parent[i] >= j and carried[parent[i]])
+            if carried[i]:
+                for k in range(10):
+                    out[j, 10 * i + k] = ten[k * TILE + i - j]
+    return True
+
+
+@njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
     """Chosen columns only, each contiguous over the samples: out (columns, samples).
 
     place (n, 10 n): where the entry of joint j and parameter c goes, a row of `out`, or -1 for nowhere.
     """
     n = len(parent)
-    base, joint, ten = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TEN * TILE)
-    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
+    base, joint, bodies, axes = working_rows(gravity, n)
+    ten = np.empty(TEN * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
@@ -90,22 +130,27 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
 
 
 @njit(**OPTIONS)
+def carry(parent, rows, loads, m):
+    """Adds to what each body needs, so many rows, what the bodies behind it need."""
+    for i in range(len(parent) - 1, -1, -1):
+        if parent[i] >= 0:
+            add_tile(rows, loads[i], loads[parent[i]], m)
+
+
+@njit(**OPTIONS)
 def carry_wrenches(parent, ten, bodies, wrenches, m):
     """Wrench through every joint: what its own body and all it carries need."""
-    n = len(parent)
-    for i in range(n):
+    for i in range(len(parent)):
         wrench_tile(ten[i], bodies[i], wrenches[i], m)
-    for i in range(n - 1, -1, -1):
-        if parent[i] >= 0:
-            add_tile(WRENCH, wrenches[i], wrenches[parent[i]], m)
+    carry(parent, WRENCH, wrenches, m)
 
 
 @njit(**OPTIONS)
 def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, start, stop):
     """out (samples, n): torques. ten (n, 10)."""
     n = len(parent)
-    base, joint, row = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TILE)
-    bodies, axes, wrenches = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE)), np.empty((n, WRENCH * TILE))
+    base, joint, bodies, axes = working_rows(gravity, n)
+    wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
@@ -120,44 +165,33 @@ def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, s
 def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, out, start, stop):
     """out (samples, n, 6): force and moment through each joint, about and along its own frame (z the axis).
 
-    after (n, 12): pose of the body in its joint's frame. Joint frame in the base: Rj = R a', Pj = P - Rj d.
+    after (n, 12): pose a, d of the body in its joint's frame. Joint frame in the base: Rj = R a', Pj = P - Rj d.
     """
     n = len(parent)
-    base, joint = base_rows(gravity), np.empty(JOINT * TILE)
-    bodies, axes, wrenches = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE)), np.empty((n, WRENCH * TILE))
-    R, F, N = np.empty((3, 3)), np.empty(3), np.empty(3)
+    base, joint, bodies, axes = working_rows(gravity, n)
+    wrenches = np.empty((n, WRENCH * TILE))
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
         carry_wrenches(parent, ten, bodies, wrenches, m)
         for i in range(n):
-            a, here, wrench = after[i], bodies[i], wrenches[i]
+            back, here, carried = after[i], bodies[i], wrenches[i]
+            turn = (*vector(back, 0, 1), *vector(back, 4, 1), *vector(back, 8, 1))
+            offset = turned_back(turn, vector(back, 3, 4))  # a' d
             for t in range(m):
-                for r in range(3):
-                    for c in range(3):
-                        R[r, c] = (here[3 * r * TILE + t] * a[4 * c] + here[(3 * r + 1) * TILE + t] * a[4 * c + 1]
-                                   + here[(3 * r + 2) * TILE + t] * a[4 * c + 2])
-                for r in range(3):
-                    F[r] = wrench[r * TILE + t]
-                    N[r] = here[(9 + r) * TILE + t] - R[r, 0] * a[3] - R[r, 1] * a[7] - R[r, 2] * a[11]
-                P0, P1, P2 = N[0], N[1], N[2]
-                N[0] = wrench[3 * TILE + t] - (P1 * F[2] - P2 * F[1])
-                N[1] = wrench[4 * TILE + t] - (P2 * F[0] - P0 * F[2])
-                N[2] = wrench[5 * TILE + t] - (P0 * F[1] - P1 * F[0])
-                for c in range(3):
-                    out[lo + t, i, c] = R[0, c] * F[0] + R[1, c] * F[1] + R[2, c] * F[2]
-                    out[lo + t, i, 3 + c] = R[0, c] * N[0] + R[1, c] * N[1] + R[2, c] * N[2]
+                R, F = matrix(here, t, TILE), vector(carried, t, TILE)
+                origin = add_turned(vector(here, 9 * TILE + t, TILE), R, times(-1.0, offset))
+                N = add_cross(vector(carried, 3 * TILE + t, TILE), F, origin)
+                put(out[lo + t, i], 0, 1, turned(turn, turned_back(R, F)))
+                put(out[lo + t, i], 3, 1, turned(turn, turned_back(R, N)))
 
 
 @njit(**OPTIONS)
 def composite_inertias(parent, ten, bodies, inertias, m):
     """Inertia about the base origin of everything each joint carries."""
-    n = len(parent)
-    for i in range(n):
+    for i in range(len(parent)):
         inertia_tile(ten[i], bodies[i], inertias[i], m)
-    for i in range(n - 1, -1, -1):
-        if parent[i] >= 0:
-            add_tile(TEN, inertias[i], inertias[parent[i]], m)
+    carry(parent, TEN, inertias, m)
 
 
 @njit(**OPTIONS)
@@ -179,46 +213,12 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop):
     """out (samples, n, n), zero on entry."""
     n = len(parent)
-    base, joint, row = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TILE)
-    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
-    inertias, momentum = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE)
+    base, joint, bodies, axes = working_rows(gravity, n)
+    inertias, momentum, row = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)
         inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, out[lo:lo + m], m)
-
-
-@njit(**OPTIONS)
-def solve_symmetric(matrix, x):
-    """x := matrix^-1 x by L D L', in place; False where the matrix is singular.
-
-    Not Cholesky: the published inertias of some robots cannot exist, yet their equations have a solution.
-    """
-    n = len(x)
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, abs(matrix[i, i]))
-    for i in range(n):
-        lost = 1e-13 * abs(matrix[i, i]) + 1e-16 * largest  # a pivot below it is rounding
-        for j in range(i):
-            value = matrix[i, j]
-            for k in range(j):
-                value -= matrix[i, k] * matrix[j, k] * matrix[k, k]
-            matrix[i, j] = value / matrix[j, j]
-        value = matrix[i, i]
-        for k in range(i):
-            value -= matrix[i, k] * matrix[i, k] * matrix[k, k]
-        if not abs(value) > lost:
-            return False
-        matrix[i, i] = value
-    for i in range(n):
-        for k in range(i):
-            x[i] -= matrix[i, k] * x[k]
-    for i in range(n - 1, -1, -1):
-        x[i] /= matrix[i, i]
-        for k in range(i + 1, n):
-            x[i] -= matrix[k, i] * x[k]
-    return True
 
 
 @njit(**OPTIONS)
@@ -228,10 +228,10 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
     Returns the first sample whose inertia matrix is singular, or -1.
     """
     n = len(parent)
-    base, joint, row = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TILE)
-    bodies, axes, wrenches = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE)), np.empty((n, WRENCH * TILE))
+    base, joint, bodies, axes = working_rows(gravity, n)
+    wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
     inertias, momentum = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE)
-    matrix = np.zeros((TILE, n, n))
+    matrix, inverse = np.zeros((TILE, n, n)), np.empty(n)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, dq, 1, lo, m, joint, bodies, axes)
@@ -245,7 +245,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
             for i in range(n):
                 for j in range(i + 1):
                     matrix[t, i, j] += extra[i, j]
-            if not solve_symmetric(matrix[t], out[lo + t]):
+            if not solve_state(matrix[t], inverse, out[lo + t]):
                 return lo + t
             for i in range(n):
                 for j in range(i + 1):  # branches that do not see each other stay zero, the factor did not
@@ -260,9 +260,8 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
     Velocities in the base frame add along the tree: V_i = V_p + axis_i dq_i; T = V.momentum / 2, U = -g.H.
     """
     n = len(parent)
-    base, joint, row = base_rows(gravity), np.empty(JOINT * TILE), np.empty(TILE)
-    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
-    inertia, momentum = np.empty(TEN * TILE), np.empty(WRENCH * TILE)
+    base, joint, bodies, axes = working_rows(gravity, n)
+    inertia, momentum, row = np.empty(TEN * TILE), np.empty(WRENCH * TILE), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)
@@ -278,16 +277,14 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
             project_tile(momentum, axes[i], row, m)
             for t in range(m):
                 out[lo + t, 0] += 0.5 * row[t]
-                out[lo + t, 1] -= (gravity[0] * inertia[6 * TILE + t] + gravity[1] * inertia[7 * TILE + t]
-                                   + gravity[2] * inertia[8 * TILE + t])
+                out[lo + t, 1] -= dot(vector(gravity, 0, 1), vector(inertia, 6 * TILE + t, TILE))
 
 
 @njit(**OPTIONS)
 def kinematics_kernel(parent, pose, axis, gravity, q, poses, axes_out, start, stop):
     """poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
     n = len(parent)
-    base, joint = base_rows(gravity), np.empty(JOINT * TILE)
-    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
+    base, joint, bodies, axes = working_rows(gravity, n)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)

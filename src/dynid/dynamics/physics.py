@@ -1,7 +1,8 @@
 """The physics of a robot over batches of samples.
 
 q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then lose the sample
-axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; left out, the robot's own.
+axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own.
+What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
 Units are SI; torques stand for forces on sliding joints. All take `threads` (default: all cores).
 """
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
+from dynid.dynamics.tiles import TILE
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import BASE, Robot
@@ -61,6 +63,10 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
 
     out: where to write it, to spare the allocation in a loop.
     """
+    if out is None and threads is None:  # controllers call it so, and would wait longer for the checks than for it
+        one = _regressor_of_one(robot, q, dq, ddq)
+        if one is not None:
+            return one
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     shape = (len(q), robot.dof, 10 * robot.dof)
     if out is None:
@@ -72,6 +78,19 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     return out[0] if single else out
 
 
+def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
+    """The regressor of a single sample; None for a batch, and where `check_motion` has something to say."""
+    n = len(robot.joints)
+    try:
+        q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
+    except (TypeError, ValueError):
+        return None
+    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE:
+        return None
+    y = np.empty((n, 10 * n))
+    return y if kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
+
+
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
     """Chosen entries of the regressor, each contiguous over the samples, for one thread of a fold.
@@ -81,21 +100,21 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
     kernels.regressor_columns_kernel(*tree_of(robot), q, dq, ddq, place, out, 0, len(q))
 
 
-def inverse_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, inertias: ArrayLike | None = None,
-                     *, threads: int | None = None) -> Array:
+def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                     threads: int | None = None) -> Array:
     """Torques (samples, joints) that give the accelerations ddq."""
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     return _torques(tree_of(robot), _inertias(robot, inertias), q, dq, ddq, single, threads)
 
 
-def gravity(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *, threads: int | None = None) -> Array:
+def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Torques (samples, joints) that hold the robot still."""
     single, (q,) = check_motion(robot, q=q)
     still = np.zeros_like(q)
     return _torques(tree_of(robot), _inertias(robot, inertias), q, still, still, single, threads)
 
 
-def coriolis(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | None = None, *,
+def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
              threads: int | None = None) -> Array:
     """Torques (samples, joints) of centrifugal and Coriolis effects, C(q, dq) dq."""
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
@@ -109,7 +128,7 @@ def _torques(tree: Tree, ten: Array, q: Array, dq: Array, ddq: Array, single: bo
     return out[0] if single else out
 
 
-def link_wrenches(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, inertias: ArrayLike | None = None, *,
+def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                   threads: int | None = None) -> Array:
     """Force and moment that pass through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
 
@@ -123,7 +142,7 @@ def link_wrenches(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, ine
     return out[0] if single else out
 
 
-def inertia_matrix(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *,
+def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Joint-space inertia matrix (samples, joints, joints)."""
     single, (q,) = check_motion(robot, q=q)
@@ -132,7 +151,7 @@ def inertia_matrix(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None
     return out[0] if single else out
 
 
-def forward_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, inertias: ArrayLike | None = None, *,
+def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, *,
                      rotor: ArrayLike | None = None, threads: int | None = None) -> Array:
     """Accelerations (samples, joints) under the torques tau.
 
@@ -154,7 +173,7 @@ def forward_dynamics(robot: Robot, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, 
     return out[0] if single else out
 
 
-def _energies(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | None, which: int,
+def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,
               threads: int | None) -> Array:
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
     tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty((len(q), 2))
@@ -162,16 +181,16 @@ def _energies(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | N
     return out[0, which] if single else out[:, which]
 
 
-def kinetic_energy(robot: Robot, q: ArrayLike, dq: ArrayLike, inertias: ArrayLike | None = None, *,
+def kinetic_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Kinetic energy (samples,), J."""
-    return _energies(robot, q, dq, inertias, 0, threads)
+    return _energies(robot, inertias, q, dq, 0, threads)
 
 
-def potential_energy(robot: Robot, q: ArrayLike, inertias: ArrayLike | None = None, *,
+def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                      threads: int | None = None) -> Array:
     """Potential energy (samples,), J; zero where the whole mass is at the base origin."""
-    return _energies(robot, q, np.zeros(np.shape(q)), inertias, 1, threads)
+    return _energies(robot, inertias, q, np.zeros(np.shape(q)), 1, threads)
 
 
 def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
@@ -181,17 +200,21 @@ def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
     return poses, axes
 
 
-def forward_kinematics(robot: Robot, q: ArrayLike, frame: str | None = None, *, threads: int | None = None) -> Array:
-    """Pose of a frame in the base (samples, 4, 4), or of every body (samples, joints, 4, 4) when none is named."""
+def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Pose of every body in the base (samples, joints, 4, 4)."""
     single, (q,) = check_motion(robot, q=q)
     rows, _ = _kinematics(robot, q, threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows, 1.0
-    if frame is not None:
-        place = robot.frame(frame)
-        poses = np.broadcast_to(place.pose, (len(q), 4, 4)).copy() if place.body == BASE \
-            else poses[:, place.body] @ place.pose
     return poses[0] if single else poses
+
+
+def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Pose of a named frame in the base (samples, 4, 4)."""
+    poses, place = forward_kinematics(robot, q, threads=threads), robot.frame(frame)
+    if place.body == BASE:
+        return np.broadcast_to(place.pose, (*poses.shape[:-3], 4, 4)).copy()
+    return np.asarray(poses[..., place.body, :, :] @ place.pose)
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:

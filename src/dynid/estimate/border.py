@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.consistency import Consistency, Fit
 from dynid.consistency.blocks import smat, svec
 from dynid.estimate.problem import Problem
@@ -24,13 +24,15 @@ def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, 
     estimate's errors is their projection on these moves, in the metric of the fit. A condition that the unconstrained
     estimate (base,) `free` breaks by no more than its own doubt pins nothing: the truth may well lie inside.
     """
-    rows = [row for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active
-            for row in _pinned(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
-                               len(best.theta)) if not _doubtful(problem, row, free, covariance)]
-    if not rows:
+    found = [row for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active
+             for row in _pinned(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
+                                len(best.theta))]
+    rows = np.array(found).reshape(-1, len(best.theta))
+    rows = rows[~_doubtful(problem, rows, free, covariance)]
+    if not len(rows):
         return covariance
-    scale = np.linalg.norm(np.array(rows), axis=1)
-    pinned = np.array(rows) / np.where(scale > 0, scale, 1.0)[:, None]
+    scale = np.linalg.norm(rows, axis=1)
+    pinned = rows / np.where(scale > 0, scale, 1.0)[:, None]
     _, values, right = np.linalg.svd(pinned)
     rank = int(np.sum(values > 1e-9 * values[0]))
     moves = problem.base.matrix @ right[rank:].T
@@ -40,12 +42,14 @@ def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, 
     return keep @ covariance @ keep.T
 
 
-def _doubtful(problem: Problem, row: Array, free: Array, covariance: Array) -> bool:
-    """Whether the unconstrained estimate sees a condition row.theta >= 0, and breaks it by no more than noise would."""
-    seen, *_ = np.linalg.lstsq(problem.base.matrix.T, row, rcond=None)
-    if np.linalg.norm(problem.base.matrix.T @ seen - row) > 1e-9 * np.linalg.norm(row):
-        return False  # not a function of the base parameters: the data alone say nothing of it
-    return bool(abs(seen @ free) < _DOUBT * np.sqrt(max(float(seen @ covariance @ seen), 0.0)))
+def _doubtful(problem: Problem, rows: Array, free: Array, covariance: Array) -> Bools:
+    """Whether the unconstrained estimate sees the conditions rows (k, parameters) theta >= 0, and breaks each by no
+    more than noise would (k,)."""
+    seen = np.linalg.lstsq(problem.base.matrix.T, rows.T, rcond=None)[0].T
+    # Not a function of the base parameters: the data alone say nothing of it.
+    other = np.linalg.norm(seen @ problem.base.matrix - rows, axis=1) > 1e-9 * np.linalg.norm(rows, axis=1)
+    spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
+    return ~other & (np.abs(seen @ free) < _DOUBT * spread)
 
 
 def _pinned(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any, width: int) -> list[Array]:

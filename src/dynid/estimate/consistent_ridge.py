@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +58,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         weights = joint_weights(problem.regression)
         stacked, prior = problem.regression.stack(weights, prior=False), prior_rows(problem, weights)
         fit(consistency, problem.base, stacked, prior=prior)  # refuses limits that contradict the data
-        chosen = _prior_fits(problem, consistency, nominal, metric, stacked, None)[-1]
+        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, min(STRENGTHS)))
         effective = np.array(problem.regression.rows, dtype=float)
         for _ in range(_ROUNDS):
             deviation, effective = _noise(problem, chosen.theta)
@@ -95,17 +95,16 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
-                strength: float | None) -> list[PriorFit]:
+                strength: float | None) -> Iterable[PriorFit]:
+    """The fits of all strengths, or of one alone."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     prior = prior_rows(problem, np.ones(problem.regression.dof))
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
+    strengths = STRENGTHS if strength is None else (strength,)
     if metric == "entropic":
-        strengths = STRENGTHS if strength is None else [*(s for s in STRENGTHS if s > strength), strength]
-        fits = entropic_fits(consistency, matrix, rho, nominal, strengths)
-        return fits if strength is None else fits[-1:]
-    rows, values = euclidean_rows(consistency, nominal)
-    return euclidean_fits(consistency, matrix, rho, rows, values, STRENGTHS if strength is None else [strength])
+        return entropic_fits(consistency, matrix, rho, nominal, strengths)
+    return euclidean_fits(consistency, matrix, rho, *euclidean_rows(consistency, nominal), strengths)
 
 
 def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.stats import f as f_distribution
+from scipy.special import fdtri
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
@@ -82,7 +82,7 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
         statistic = float((misfit - rest) / rest * free / gone) if rest > 0 else np.inf
         if criterion == "deviation" and deviation <= threshold:
             break
-        if criterion == "f-test" and statistic >= f_distribution.ppf(1.0 - alpha, gone, free):
+        if criterion == "f-test" and statistic >= fdtri(gone, free, 1.0 - alpha):
             break
         kept = fewer
         removed.append(Removal(names[c], deviation, statistic))

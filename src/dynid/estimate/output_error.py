@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.signal import oaconvolve
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
@@ -210,6 +209,8 @@ def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: l
 
 def _moments(here: Fitted) -> tuple[Array, Array]:
     """J'W^2 J and the covariance of J'W^2 residual (base, base), residuals correlated in time."""
+    from scipy.signal import oaconvolve
+
     rows, dof, b = here.jacobian.shape
     normal, middle, weights = np.zeros((b, b)), np.zeros((b, b)), here.weights
     for j in range(dof):

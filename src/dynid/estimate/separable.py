@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.ndimage import minimum_filter
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
@@ -264,6 +263,8 @@ def _grid(problem: Problem, form: Form, samples: list[Samples], center: Array,
           reach: float) -> tuple[Array, Array, float]:
     """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
     for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
+    from scipy import ndimage
+
     joints = [(j, form.own(j)) for j in range(form.model.dof) if len(form.own(j))]
     if not joints:
         return center[None], np.zeros(form.model.dof), reach
@@ -300,7 +301,7 @@ def _grid(problem: Problem, form: Form, samples: list[Samples], center: Array,
                            for choice in choices.tolist()])
         left = _left(regression, j, len(fixed), places)
         depths = left.reshape((points,) * len(own))
-        low = np.flatnonzero(depths == minimum_filter(depths, size=3, mode="nearest"))
+        low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
         low = low[np.argsort(left[low], kind="stable")]
         valleys[:, own] = values[own, choices[np.resize(low, _VALLEYS)]]
         misfit[j] = left[low[0]]

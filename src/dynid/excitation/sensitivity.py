@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.tree import tree_of
-from dynid.excitation.adjoint import adjoint_kernel
 from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,

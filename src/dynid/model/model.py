@@ -133,7 +133,7 @@ class Model:
         for term, columns in zip(self.terms, self._columns[1], strict=True):
             values = theta[columns]
             if isinstance(term, RigidBodies):
-                tau += dynamics.inverse_dynamics(self.robot, q, dq, ddq, values)
+                tau += dynamics.inverse_dynamics(self.robot, values, q, dq, ddq)
                 continue
             for joint, parameter, column in term.entries(self.robot, q, dq, ddq):
                 tau[:, joint] += values[parameter] * column
@@ -149,7 +149,7 @@ class Model:
         still = np.zeros_like(q)
         for term, columns in zip(self.terms, self._columns[1], strict=True):
             if isinstance(term, RigidBodies):
-                matrix += dynamics.inertia_matrix(self.robot, q, theta[columns])
+                matrix += dynamics.inertia_matrix(self.robot, theta[columns], q)
             elif getattr(term, "accelerates", True):
                 # Column k of M is what unit acceleration of joint k adds to the torques.
                 for joint, parameter, column in term.entries(self.robot, q, still, still):

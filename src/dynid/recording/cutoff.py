@@ -18,11 +18,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.recording.filters import Segments
+from dynid.signals import power_density
 
 _FEWEST = 64  # samples below which a spectrum says nothing
 _BINS = 120  # logarithmic frequency bins kept for the choice and for the report
@@ -79,8 +79,8 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     """Density of q by Welch's method on its second difference, which keeps the large slow motion from leaking."""
     seconds = min(max(len(q) / rate / 8.0, 1.0), 4.0)
     window = min(len(q) - 2, max(int(seconds * rate), _FEWEST // 2))
-    f, density = welch(np.diff(q, 2), rate, nperseg=window, detrend="constant")
-    f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:] / rate)) ** 4
+    f, density = power_density(np.diff(q, 2)[:, None], rate, window)
+    f, density = f[1:], density[1:, 0] / (2.0 * np.sin(np.pi * f[1:] / rate)) ** 4
     edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _BINS + 1)).astype(int)) - 1
     centre = np.array([np.exp(np.mean(np.log(f[a:b]))) for a, b in pairwise(edges)])
     level = np.array([np.median(density[a:b]) for a, b in pairwise(edges)])

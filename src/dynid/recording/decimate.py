@@ -14,11 +14,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.signal import butter, fftconvolve, sosfilt
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
 from dynid.recording.samples import Decimation
+from dynid.signals import butterworth, filtered
 
 _DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
 _BLOCK = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
@@ -99,8 +99,8 @@ def _weights(factor: int, stages: int, order: int, share: float) -> Array:
     length = int(np.ceil(40 * factor / share))
     pulse = np.zeros(length)
     pulse[0] = 1.0
-    forward = sosfilt(butter(order, share / factor, output="sos"), pulse)
-    both = fftconvolve(forward, forward[::-1])  # backward after forward; its middle is row length - 1
+    forward = filtered(butterworth(order, share / factor), pulse)
+    both = np.convolve(forward, forward[::-1])  # backward after forward; its middle is row length - 1
     half = (length - 1) - int(np.argmax(np.abs(both) > _DIED_OUT * both[length - 1]))
     one = both[length - 1 - half:length + half]
     total = one

@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import legendre
-from scipy.optimize import brentq
-from scipy.signal import butter, oaconvolve, sosfiltfilt
 
 from dynid.arrays import Array, Ints, like
+from dynid.signals import butterworth, filtered_both_ways
 
 Segments = Ints
 
@@ -26,9 +25,9 @@ def low_pass(x: Array, cutoff: float, rate: float, order: int, segments: Segment
     Janot, Vandanjon, Gautier, s. 2; Sousa, s. 4.3.3. The signal is continued beyond its borders by its own
     image through the end point (`filtfilt`), which leaves positions and velocities without a jump.
     """
-    sections = butter(order, cutoff, fs=rate, output="sos")
+    sections = butterworth(order, 2.0 * cutoff / rate)
     memory = int(np.ceil(_PERIODS_OF_PADDING * rate / cutoff))
-    return _by_column(x, segments, lambda column: sosfiltfilt(sections, column, padlen=min(len(column) - 1, memory)))
+    return _by_column(x, segments, lambda column: filtered_both_ways(sections, column, memory))
 
 
 def differentiate(x: Array, rate: float, segments: Segments) -> Array:
@@ -56,6 +55,8 @@ def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Se
     Exact for polynomials up to that degree. Within half a window of a border the border's polynomial is used.
     Written in Legendre polynomials: scipy's powers of the row number lose the higher ones in windows of 1000 rows.
     """
+    from scipy.signal import oaconvolve  # loading it takes longer than most runs, which do without
+
     half = window // 2
     fit, value = _legendre_fit(window, degree, derivative)
     value *= (rate / half) ** derivative
@@ -84,6 +85,8 @@ def savitzky_golay_window(cutoff: float, rate: float, degree: int) -> int:
 
 def savitzky_golay_cutoff(window: int, rate: float, degree: int) -> float:
     """Hz at which the gain of a window of that many rows first falls to 1/2; at most 0.45 of the rate."""
+    from scipy.optimize import brentq
+
     high = 0.25 / window
     while high < 0.45 and _gain(window, degree, high) > 0.5:
         high += 0.25 / window

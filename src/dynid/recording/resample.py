@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.filters import Segments
 from dynid.recording.recording import Recording
 from dynid.recording.selection import longer_than
+from dynid.signals import cubic_spline
 
 Rows = Bools
 
@@ -257,13 +257,10 @@ def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments,
         filled += 1
         use = np.flatnonzero(good[start:stop]) + start
         at = np.clip(grid[where], t[use[0]], t[use[-1]]) if len(use) else grid[where]
-        for j in range(x.shape[1]):
-            if len(use) < 2:
-                out[where, j] = x[start, j]
-            elif len(use) < 4:
-                out[where, j] = np.interp(at, t[use], x[use, j])
-            else:
-                out[where, j] = CubicSpline(t[use], x[use, j])(at)
+        if len(use) < 2:
+            out[where] = x[start]
+        else:
+            out[where] = at_times(at, t[use], x[use]) if len(use) < 4 else cubic_spline(t[use], x[use], at)
     return out
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from dynid.arrays import Array, Bools, like
 from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass
+from dynid.recording.resample import at_times
+from dynid.signals import cubic_spline
 
 _ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
@@ -110,7 +111,6 @@ def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:
     for start, stop in segments:
         rows = np.arange(stop - start, dtype=float)
         at = np.clip(rows + delay * rate, 0.0, rows[-1])
-        for j in range(x.shape[1]):
-            column = x[start:stop, j]
-            out[start:stop, j] = CubicSpline(rows, column)(at) if len(rows) > 3 else np.interp(at, rows, column)
+        part = x[start:stop]
+        out[start:stop] = cubic_spline(rows, part, at) if len(rows) > 3 else at_times(at, rows, part)
     return out

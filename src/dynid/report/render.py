@@ -12,6 +12,7 @@ from markupsafe import Markup
 from dynid.errors import DynidError
 from dynid.files import write_whole
 from dynid.report import words
+from dynid.report.compiled import CompiledTemplates
 from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.section import Data, Page, Section
 from dynid.version import __version__
@@ -54,7 +55,7 @@ def _template(page: Page[Data], section: Section[Data]) -> Template:
 def _environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("dynid.report"), PackageLoader("dynid.report", "pages")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True)
+                              lstrip_blocks=True, bytecode_cache=CompiledTemplates())
     environment.filters.update(number=words.number, percent=words.percent, whole=words.whole, seconds=words.seconds,
                                file_name=words.file_name, typeset=words.typeset)
     return environment

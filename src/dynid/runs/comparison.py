@@ -13,7 +13,7 @@ from dynid.estimate import Estimate, identify
 from dynid.report import ReportData
 from dynid.runs.run import Run, Tell, judge, load_problem, make_model, own_logs, simulated
 from dynid.runs.settings import RunSettings
-from dynid.validate import Reconstruction, SimulationCheck, physics, reconstruct
+from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,6 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
-                      cross_validation=run.cross, physics=physics(run.estimate, run.samples[0]),
+                      cross_validation=run.cross, physics=run.physics,
                       verdict=run.verdict, notes=run.notes, command=command,
                       settings=run.settings.as_toml(), seconds=sum(result.seconds))

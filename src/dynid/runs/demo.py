@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
-from dynid.runs.comparison import ComparedMethods, compare, comparison_report
+from dynid.runs.comparison import ComparedMethods, compare, comparison_facts, comparison_report
 from dynid.runs.run import Tell
 from dynid.runs.settings import ModelSettings, RunSettings
 
@@ -60,6 +61,14 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
     report = folder / "report.html"
     write_report(comparison_report(compared, f"dynid identify {folder / 'run.toml'}"), report)
     return Demo(compared, compared.run.problem.base.reduce(_truth(model)), report)
+
+
+def demo_facts(found: Demo) -> dict[str, Any]:
+    """The comparison's facts and within_three_deviations: for each method the share of the parameters it identified
+    whose truth lies within three of its stated deviations."""
+    inside = {one.method: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
+              for one in found.compared.estimates}
+    return {**comparison_facts(found.compared), "within_three_deviations": inside}
 
 
 def _truth(model: Model) -> Array:

@@ -14,7 +14,6 @@ from dynid.report import ReportData, write_report
 from dynid.runs.run import Run, make_model
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
-from dynid.validate import physics
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
@@ -43,6 +42,7 @@ def facts(run: Run) -> dict[str, Any]:
         "validation": [one.to_dict() for one in run.validations],
         "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
+        "physics": None if run.physics is None else run.physics.to_dict(),
         "verdict": run.verdict.to_dict(),
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
@@ -118,7 +118,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
-                      physics=physics(run.estimate, run.samples[0]), verdict=run.verdict, notes=run.notes,
+                      physics=run.physics, verdict=run.verdict, notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 
 

@@ -19,10 +19,12 @@ from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
     CrossValidation,
+    Physics,
     Reconstruction,
     SimulationCheck,
     Verdict,
     cross_validate,
+    physics,
     reconstruct,
     simulation_checks,
     verdict,
@@ -36,7 +38,7 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out."""
+    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
 
     settings: RunSettings
     model: Model
@@ -49,6 +51,7 @@ class Run:
     notes: tuple[str, ...]
     seconds: float
     simulations: tuple[SimulationCheck, ...] = ()
+    physics: Physics | None = None
 
     @property
     def robot(self) -> Robot:
@@ -111,9 +114,10 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
-    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross)
+    body = physics(estimate, problem.data[0])
+    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
     return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
-               simulations)
+               simulations, body)
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,14 +30,48 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}") from None
 
 
-def read_table(path: Path, what: str) -> dict[str, Any]:
-    """The settings in a TOML file; `what` it is, for messages."""
+def read_table(path: Path, what: str = "") -> dict[str, Any]:
+    """The settings in a TOML file; `what` it is, for messages, where that is known."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise DynidError(f"cannot read the {what} {path}: {problem.strerror}") from None
+        raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DynidError(f"{path} is not a TOML file: {problem}") from None
+
+
+class SettingsFile(BaseModel):
+    """Settings that stand in one TOML file. file_kind: what such a file is called. Paths in it are relative to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file_kind: ClassVar[str] = "settings"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
+        """From a mapping, with errors in one sentence that names `source` and the setting."""
+        return checked(cls, values, source or cls.file_kind)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """From a TOML file; its paths become relative to the working directory."""
+        path = Path(path)
+        return cls.of(read_table(path, cls.file_kind), str(path)).moved(path.parent, Path())
+
+    def moved(self, origin: Path, target: Path) -> Self:
+        """The same with paths that were relative to `origin` made relative to `target`."""
+        return self
+
+    def as_toml(self, comment: str = "") -> str:
+        """The text of the file."""
+        values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        head = "".join(f"# {line}\n" for line in comment.splitlines())
+        return head + dumps(values)
+
+
+def moved_path(name: str, origin: Path, target: Path) -> str:
+    """A path relative to `origin`, or an absolute one, as seen from `target`."""
+    return name if Path(name).is_absolute() else os.path.relpath(origin / name, target)
 
 
 class ModelSettings(BaseModel):
@@ -68,7 +102,7 @@ class SimulationSettings(BaseModel):
     horizon: float = Field(default=0.5, gt=0.0, allow_inf_nan=False)
 
 
-class RunSettings(BaseModel):
+class RunSettings(SettingsFile):
     """A run. Paths are relative to the file that names them.
 
     robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
@@ -81,7 +115,7 @@ class RunSettings(BaseModel):
     keep them in temporary files, for logs larger than memory.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    file_kind: ClassVar[str] = "run file"
 
     robot: str
     logs: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
@@ -98,23 +132,10 @@ class RunSettings(BaseModel):
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)
 
-    @staticmethod
-    def of(values: Mapping[str, Any], source: str = "run") -> RunSettings:
-        """From a mapping, with errors in one sentence that names `source` and the setting."""
-        return checked(RunSettings, values, source)
-
-    @staticmethod
-    def load(path: str | Path) -> RunSettings:
-        """From a TOML file; its paths become relative to the working directory."""
-        path = Path(path)
-        return RunSettings.of(read_table(path, "run file"), str(path)).moved(path.parent, Path())
-
-    def moved(self, origin: Path, target: Path) -> RunSettings:
+    def moved(self, origin: Path, target: Path) -> Self:
         """The same run with paths that were relative to `origin` made relative to `target`."""
         def move(name: str) -> str:
-            if Path(name).is_absolute():
-                return name
-            return os.path.relpath(origin / name, target)
+            return moved_path(name, origin, target)
 
         def each(logs: tuple[str | tuple[str, ...], ...]) -> tuple[str | tuple[str, ...], ...]:
             return tuple(move(log) if isinstance(log, str) else tuple(map(move, log)) for log in logs)
@@ -122,9 +143,3 @@ class RunSettings(BaseModel):
         is_file = (origin / self.robot).exists() or os.sep in self.robot or "." in self.robot
         return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),
                                        "validate_on": each(self.validate_on)})
-
-    def as_toml(self, comment: str = "") -> str:
-        """The text of a run file."""
-        values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        head = "".join(f"# {line}\n" for line in comment.splitlines())
-        return head + dumps(values)

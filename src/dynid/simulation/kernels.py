@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array
+from dynid.dynamics.compiled import BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
-from dynid.dynamics.tiles import BORROWING
 from dynid.simulation.plant import (
     ALPHA,
     ARCTAN,

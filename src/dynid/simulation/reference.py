@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, RecordingError
@@ -105,4 +104,6 @@ class Reference:
 
 
 def _resampled(t: Array, x: Array, grid: Array) -> Array:
+    from scipy.interpolate import CubicSpline
+
     return np.ascontiguousarray(CubicSpline(t, x, axis=0)(np.clip(grid, t[0], t[-1])))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
@@ -101,6 +100,8 @@ class VirtualRobot:
 
 
 def _at(t: Array, x: Array, when: Array) -> Array:
+    from scipy.interpolate import CubicSpline
+
     return np.asarray(CubicSpline(t, x, axis=0)(np.clip(when, t[0], t[-1])))
 
 

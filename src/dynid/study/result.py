@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.study.bench import Bench
@@ -145,7 +145,7 @@ class StudyResult:
         """Share of the parameters of a method without any bias that so many logs would show as unbiased: their mean
         error is itself known to a spread / sqrt(logs) only."""
         logs = self.study.repetitions
-        return float(2.0 * student.cdf(UNBIASED * np.sqrt(logs), logs - 1) - 1.0) if logs > 1 else 0.0
+        return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
 
     def runs_table(self) -> list[tuple[str, ...]]:
         """Rows for people, the head first: how the runs of each method went, medians over the logs."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from dynid.runs import ModelSettings
-from dynid.runs.settings import checked, read_table
-from dynid.runs.toml import dumps
+from dynid.runs.arguments import kind_of
+from dynid.runs.settings import SettingsFile, moved_path
 
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -52,7 +51,7 @@ class Contestant(BaseModel):
     prepare: dict[str, Any] = Field(default_factory=dict)
 
 
-class Study(BaseModel):
+class Study(SettingsFile):
     """A study. Paths are relative to the file that names them.
 
     robot: a URDF, a robot TOML or a built-in name, with values for all its parameters; values: others, by name.
@@ -63,7 +62,7 @@ class Study(BaseModel):
     prepare: the [prepare] table, from logs to samples. seed: everything random depends on it alone.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    file_kind: ClassVar[str] = "study"
 
     robot: str
     methods: tuple[Contestant, ...] = Field(default=("wls", "iv"), min_length=1, validate_default=True)
@@ -94,25 +93,18 @@ class Study(BaseModel):
             raise ValueError(f"two methods are called '{twice[0]}'; give each a label of its own")
         return self
 
-    @staticmethod
-    def of(values: Mapping[str, Any], source: str = "study") -> Study:
-        """From a mapping, with errors in one sentence that names `source` and the setting."""
-        return checked(Study, values, source)
-
-    @staticmethod
-    def load(path: str | Path) -> Study:
-        """From a TOML file; a robot file named in it becomes relative to the working directory."""
-        path = Path(path)
-        found = Study.of(read_table(path, "study"), str(path))
-        robot = path.parent / found.robot
-        if Path(found.robot).is_absolute() or not robot.exists():
-            return found
-        return found.model_copy(update={"robot": os.path.relpath(robot)})
+    def moved(self, origin: Path, target: Path) -> Self:
+        """The same study with a robot file relative to `target` instead of `origin`."""
+        if not (origin / self.robot).exists():
+            return self
+        return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})
 
     def changed(self, **values: Any) -> Study:
         """A copy with some settings changed, checked again."""
         return Study.of({**self.model_dump(), **values})
 
-    def as_toml(self) -> str:
-        """The text of a study's file."""
-        return dumps(self.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+
+def study_settings(source: str, changes: Mapping[str, Any] | None = None) -> Study:
+    """A study's file, or the default study of a robot, with changes on top; None changes nothing."""
+    study = Study.load(source) if kind_of(source) == "settings" else Study.of({"robot": source})
+    return study.changed(**{key: value for key, value in (changes or {}).items() if value is not None})

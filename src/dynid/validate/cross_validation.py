@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import NotPossibleError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.problem import find_method
 from dynid.recording import Samples
-from dynid.regression import Block
+from dynid.regression import Block, Regression
 from dynid.threads import side_by_side
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.words import plain
@@ -26,12 +26,12 @@ from dynid.validate.words import plain
 
 @dataclass(frozen=True)
 class LogError:
-    """One of several logs: predicted from the others, and its own blocks from all other blocks; relative errors,
+    """One of several logs: predicted from the others, and each of its blocks from its other blocks; relative errors,
     percent."""
 
     source: str
     from_others: float
-    from_blocks: float
+    from_itself: float
 
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
@@ -101,25 +101,34 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
     return CrossValidation(method, fits[0].names, regression.joints, tuple(tested),
                            tuple(str(regression.blocks[k]) for k in tested), errors, joints, own, float(known.mean()),
                            float(known.std(ddof=1)) if len(known) > 1 else 0.0, values, jackknife, stated, ratio,
-                           _logs(problem, method, chosen, dict(zip(tested, errors, strict=True))))
+                           _logs(problem, method, chosen))
 
 
-def _logs(problem: Problem, method: str, options: Mapping[str, Any],
-          errors: Mapping[int, float]) -> tuple[LogError, ...]:
-    """Each log from the others, where there are several and the others determine the parameters."""
+def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[LogError, ...]:
+    """Each log from the others and from itself, where there are several and each determines the parameters."""
     whole = replace(problem, regression=problem.regression.by_log())
-    blocks = whole.regression.blocks
-    if len(blocks) < 2 or any(len(block.spans) > 1 for block in blocks):
+    if len(whole.regression.blocks) < 2 or any(len(block.spans) > 1 for block in problem.regression.blocks):
         return ()
     found = []
-    for k, block in enumerate(blocks):
-        own = [error for b, error in errors.items() if problem.regression.blocks[b].spans[0].log == block.spans[0].log]
-        try:
-            fit = _without(whole, k, method, options)
-        except NotPossibleError:
-            return ()  # one log alone does not determine the parameters
-        found.append(LogError(block.spans[0].source, _errors(whole, fit, k)[0], float(np.nanmean(own))))
+    try:
+        for k, block in enumerate(whole.regression.blocks):
+            span = block.spans[0]
+            others = _errors(whole, _without(whole, k, method, options), k)[0]
+            own = _alone(problem, span.log)
+            blocks = [_errors(own, _without(own, b, method, options), b)[0] for b in range(len(own.regression.blocks))]
+            found.append(LogError(span.source, others, float(np.nanmean(blocks))))
+    except (NotPossibleError, ModelError):
+        return ()  # a log alone, or less a block, does not determine the parameters
     return tuple(found)
+
+
+def _alone(problem: Problem, log: int) -> Problem:
+    """The problem of one log among several, by its number."""
+    blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
+    regression = replace(Regression.of(problem.base, blocks, problem.regression.joints), prior=problem.regression.prior)
+    data = tuple(part if k == log else replace(part, keep=np.zeros_like(part.keep))
+                 for k, part in enumerate(problem.data))
+    return replace(problem, regression=regression, data=data)
 
 
 def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, float | None]:

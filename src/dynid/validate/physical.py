@@ -130,7 +130,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     bodies = link_inertias(own, values)
     if start is None:
         postures = random_postures(own.robot, _POSTURES, seed)
-        pull = np.linalg.norm(dynamics.gravity(own.robot, postures, bodies), axis=1)
+        pull = np.linalg.norm(dynamics.gravity(own.robot, bodies, postures), axis=1)
         posture = postures[int(np.argmax(pull))]
     else:
         posture = np.asarray(start, dtype=float)
@@ -167,7 +167,7 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     q, dq = np.ascontiguousarray(motion[0]), np.ascontiguousarray(motion[1])
     plant = make_plant(model, theta)
     kinetic = 0.5 * np.einsum("ti,tij,tj->t", dq, model.inertia_matrix(theta, q), dq)
-    potential = dynamics.potential_energy(model.robot, q, bodies) + q ** 2 @ (0.5 * plant.spring) + q @ plant.constant
+    potential = dynamics.potential_energy(model.robot, bodies, q) + q ** 2 @ (0.5 * plant.spring) + q @ plant.constant
     return FreeFall(np.arange(len(q)) / _RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
 
 
@@ -199,8 +199,8 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
     own = _made_from_a_robot(model, "forces inside links")
     if not sets:
         raise ModelError("there are no parameter sets to compare")
-    wrenches = np.array([dynamics.link_wrenches(own.robot, motion.q, motion.dq, motion.ddq,
-                                                link_inertias(own, own.parameters.vector(theta)))
+    wrenches = np.array([dynamics.link_wrenches(own.robot, link_inertias(own, own.parameters.vector(theta)),
+                                                motion.q, motion.dq, motion.ddq)
                          for theta in sets.values()])
     forces, moments = (np.linalg.norm(part, axis=-1) for part in (wrenches[..., :3], wrenches[..., 3:]))
     return WrenchComparison(tuple(sets), own.robot.joint_names, motion.t, forces, moments)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import solve_toeplitz
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from dynid.arrays import Array
 from dynid.findings import Note
@@ -195,7 +195,7 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     independent = rows / step
     at = np.arange(1, degrees + 1)
     statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
-    p_value = float(chi2.sf(statistic, degrees))
+    p_value = float(chdtrc(degrees, statistic))
     order = min(_ORDER, degrees)
     past = rho[np.arange(order + 1) * step]
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.

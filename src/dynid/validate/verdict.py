@@ -11,6 +11,7 @@ from dynid.findings import Finding
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, data_excitation
 from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.suspicions import Case, Refit, suspicious
@@ -55,14 +56,16 @@ class Verdict:
 
 
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
-            validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None) -> Verdict:
+            validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None,
+            physics: Physics | None = None) -> Verdict:
     """What an estimate is worth.
 
-    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time. Where a
-    drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
+    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
+    physics: what its parameters are as a robot. Where a drive gain looks wrong, the data are fitted again with it set
+    right: see `Verdict.refit`.
     """
     case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
-                drive_gains(problem, estimate), tuple(validations), cross)
+                drive_gains(problem, estimate), tuple(validations), cross, physics)
     wrong, refit = suspicious(case)
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
     return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, refit)

@@ -22,7 +22,7 @@ def test_gradient_of_torques() -> None:
     q, dq, ddq = rng.normal(size=(3, 8, 4))
     limit = TorqueLimit(Information.of(model, base), base.reduce(robot.inertias.ravel()), np.array([1.0, 2, 3, 4]),
                         robot.joint_names)
-    torques = dynamics.inverse_dynamics(robot, q, dq, ddq)
+    torques = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
     np.testing.assert_allclose(limit.torques(q, dq, ddq), torques, atol=1e-8 * np.abs(torques).max())
     columns = np.arange(8)
     slope = limit.gradient(q, dq, ddq, columns)

@@ -70,7 +70,7 @@ def test_safe_posture_needs_little_torque() -> None:
     one = problem(Fourier(6.0), limits)
     q = safe_posture(one, 0)[None]
     zero = np.zeros_like(q)
-    assert (np.abs(dynamics.inverse_dynamics(ROBOT, q, zero, zero)) < limits.torque).all()
+    assert (np.abs(dynamics.inverse_dynamics(ROBOT, None, q, zero, zero)) < limits.torque).all()
     any_q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (200, 3))
-    torques = np.abs(dynamics.inverse_dynamics(ROBOT, any_q, np.zeros((200, 3)), np.zeros((200, 3))))
+    torques = np.abs(dynamics.inverse_dynamics(ROBOT, None, any_q, np.zeros((200, 3)), np.zeros((200, 3))))
     assert np.mean((torques < limits.torque).all(axis=1)) < 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
@@ -16,6 +15,8 @@ from dynid.regression import BaseParameters, Stacked
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
             high: Array | None = None) -> Fit:
     """|R K theta - rho|^2 with low <= theta <= high; by default mass, diagonal inertias and friction not negative."""
+    from scipy.optimize import lsq_linear
+
     width = len(consistency.parameters)
     least = np.full(width, -np.inf)
     least[consistency.places[:, [0, 3, 5, 9]].ravel()] = 0.0

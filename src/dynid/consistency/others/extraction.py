@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import dual_annealing, minimize
 
 from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import Consistency
@@ -53,6 +52,8 @@ def extract(consistency: Consistency, base: BaseParameters, beta: Array, bounds:
     of mass outside `centres` (boxes by link) and a whole mass outside `mass` (eq. 2.22-2.31); without it only the
     distance counts (the partial loss). evaluations: of the loss by the annealing, each iteration.
     """
+    from scipy.optimize import dual_annealing, minimize
+
     places = consistency.places
     rest = np.setdiff1d(np.arange(len(consistency.parameters), dtype=np.int64), places.ravel())
     low, high = _limits(consistency, bounds, rest)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
@@ -84,6 +83,8 @@ def fit_virtual(consistency: Consistency, base: BaseParameters, stacked: Stacked
 
 def _fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, first: list[Array], body: Map,
          iterations: int) -> Fit:
+    from scipy.optimize import least_squares
+
     matrix = stacked.r @ base.matrix
     places, flagged = consistency.places, consistency.parameters.positive
     rest = np.setdiff1d(np.arange(len(theta)), places.ravel())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import nnls
 
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
@@ -29,6 +28,8 @@ def point_matrix(box: Box, count: int = 3) -> Array:
 def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, count: int = 3,
                boxes: Mapping[str, Box] | None = None) -> Fit:
     """Masses p >= 0 of points on a grid in a box around each link, minimising |R K theta - rho|^2 (eq. 2.76)."""
+    from scipy.optimize import nnls
+
     width = len(consistency.parameters)
     columns, pieces = [], []
     known = {body: limit for body, limit in consistency.centres.items() if isinstance(limit, Box)} | dict(boxes or {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dynid.arrays import Array
 from dynid.consistency.consistency import LENGTH, Consistency
@@ -20,6 +19,8 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
     constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
     """
+    from scipy.optimize import minimize
+
     scale = np.ones(len(consistency.parameters))
     for columns in consistency.bodies.values():
         scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.signal import bilinear, lfilter, lfiltic
 
 from dynid.arrays import Array
 from dynid.estimate.closed_loop.references import Log
@@ -33,6 +32,8 @@ class JointLoop:
     def response(self, inertia: float, reference: Array, rate: float) -> Array:
         """Positions (ticks,) of a joint of this inertia under a reference (ticks,) at `rate` Hz that stood still
         before."""
+        from scipy.signal import bilinear, lfilter, lfiltic
+
         above, below = [self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
         if self.ki:
             above, below = [*above, self.ki], [*below, self.ki]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.signal import butter, sosfiltfilt
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
@@ -61,6 +60,8 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:
     """Ticks by which the speed of each joint is old in one log; None where its torques are not those of the gains."""
+    from scipy.signal import butter, sosfiltfilt
+
     rate, cutoff = reference.rate, butter(4, _CUTOFF, output="sos")
     q, tau = (at_times(reference.t, recording.t, x) for x in (recording.q, recording.tau))
     used = (gains.kp * (reference.q - q) + gains.kd * gains.follow * reference.dq - tau) / gains.kd

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
 
 from dynid.arrays import Array, Ints
 from dynid.estimate.instruments.projection import Projected
@@ -63,6 +62,8 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
 
 def residual_amplitude(low: LowRate) -> Array:
     """How large the residuals of each joint are about each row (dof, rows), not below a fifth of their deviation."""
+    from scipy.ndimage import uniform_filter1d
+
     counts = (low.kept > 0.0).astype(float).T
     near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
     power, share = (np.maximum(x, 0.0) for x in near)  # running sums may end below zero by rounding

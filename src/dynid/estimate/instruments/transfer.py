@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.signal import bilinear, lfilter, lfiltic
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
@@ -35,6 +33,8 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
 
 def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float) -> Array:
     """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive."""
+    from scipy.optimize import least_squares
+
     length = sum(len(x) for x, _ in pairs) / rate
     if not any(np.ptp(x) > 0 for x, _ in pairs):
         return np.array([1e-6, 1e-3, 1e-9])  # a joint that is not asked to move is followed at once
@@ -59,6 +59,8 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float) -> A
 
 def response(parameters: Array, x: Array, rate: float) -> Array:
     """The fitted loop's answer (ticks,) to a reference that stood still before."""
+    from scipy.signal import bilinear, lfilter, lfiltic
+
     a2, a1, b1 = parameters
     b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
     state = lfiltic(b, a, np.full(2, x[0]), np.full(2, x[0]))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import binary_closing, binary_erosion
-from scipy.signal import oaconvolve
 
 from dynid.arrays import Array, Bools
 from dynid.recording import Samples
@@ -21,6 +19,8 @@ def hann(rate: float, length: float = WINDOW) -> Array:
 
 def smooth(x: Array, window: Array) -> Array:
     """A series (rows,) averaged with the weights of a window, its ends continued as they stand."""
+    from scipy.signal import oaconvolve
+
     return oaconvolve(np.pad(x, len(window) // 2, mode="edge"), window, mode="valid")
 
 
@@ -37,6 +37,8 @@ def smoothed_velocity(samples: Samples) -> Array:
 def taper(samples: Samples, dropped: float) -> Array:
     """(samples, dof): 1 inside the rows that count, falling smoothly to 0 where they end, 0 in the first `dropped`
     seconds. Gaps shorter than the window are bridged: noise makes them."""
+    from scipy.ndimage import binary_closing
+
     size, out = len(hann(samples.rate)), np.zeros(samples.q.shape)
     for start, stop in samples.segments:
         for j in range(samples.dof):
@@ -49,6 +51,8 @@ def taper(samples: Samples, dropped: float) -> Array:
 
 def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
     """A mask (samples, dof) with its ones falling to zero inside them, over a window (s)."""
+    from scipy.ndimage import binary_erosion
+
     window, out = hann(samples.rate, length), np.zeros(mask.shape)
     for start, stop in samples.segments:
         for j in range(mask.shape[1]):

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
-from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.compiled import OPTIONS
 from dynid.errors import DynidError
 from dynid.robot import BASE, Robot, Shape
 from dynid.robot.pose import inverse

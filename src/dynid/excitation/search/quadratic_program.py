@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.dynamics.tiles import OPTIONS
+from dynid.dynamics.compiled import OPTIONS
 
 
 @njit(**OPTIONS)

@@ -15,6 +15,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.gains import Gain
 from dynid.validate.joint_motion import JointMotion
+from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests
 from dynid.validate.words import sentence
@@ -27,7 +28,7 @@ class Case:
     """An estimate with all that was computed to judge it.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time, None
-    where that was left out.
+    where that was left out; physics: what the parameters are as a robot, None where they are not all given.
     """
 
     problem: Problem
@@ -38,6 +39,7 @@ class Case:
     gains: tuple[Gain, ...]
     validations: tuple[Reconstruction, ...] = ()
     cross: CrossValidation | None = None
+    physics: Physics | None = None
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:

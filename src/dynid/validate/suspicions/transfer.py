@@ -81,20 +81,20 @@ def odd_block(case: Case) -> Iterator[Finding]:
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
-    """Logs that the others predict far worse than a log's own blocks of time are predicted: the robot changed."""
+    """Logs that the others predict far worse than their own blocks of time predict each other: the robot changed."""
     cross = case.cross
     if cross is None or cross.mean < _ROUNDING:
         return
-    odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_blocks, one.from_blocks + 1.0)]
+    odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
-        what = listed([f"{one.from_others:.1f} % where its blocks are predicted to {one.from_blocks:.1f} %"
+        what = listed([f"{one.source} to {one.from_others:.1f} % (its own other blocks: {one.from_itself:.1f} %)"
                        for one in odd])
         yield suspect("logs-differ", "logs differ", listed(names),
-                      f"the other logs predict {listed(names)} to {what}: the robot changed between "
-                      "them (temperature, load, drift), or their motions have little in common",
+                      f"the other logs predict {what}: the robot changed between them (temperature, load, drift), or "
+                      "their motions have little in common",
                       logs=names, evidence={"from_others": each([one.from_others for one in odd]),
-                                            "from_blocks": each([one.from_blocks for one in odd])})
+                                            "from_itself": each([one.from_itself for one in odd])})
 
 
 def parameters_not_constant(case: Case) -> Iterator[Finding]:

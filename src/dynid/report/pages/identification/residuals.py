@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.arrays import Array
 from dynid.regression.residuals import Residuals
@@ -15,6 +14,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits, inverse, squared
+from dynid.signals import power_density
 from dynid.validate import JointTests, Whiteness
 
 POINTS = 2000
@@ -110,7 +110,7 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
     window = int(np.clip(2 ** int(np.log2(max(len(keep) // 8, 1))), min(64, len(keep)), _WINDOW))
     mean = part.measured[keep, j].mean()
     both = np.column_stack([part.measured[:, j] - mean, part.residual[:, j]]) * keep[:, None]
-    f, power = welch(both, fs=part.rate, nperseg=window, axis=0)
+    f, power = power_density(both, part.rate, window)
     f, power = f[1:], power[1:] / share
     f, power = _fewer(f, power)
     x = significant(f)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import forward_kinematics
+from dynid.excitation import Workspace
 from dynid.report import geometry, scene
 from dynid.report.figure import BLUE, INK, LIGHT, ORANGE, VERMILION, Figure, text
 from dynid.report.pages.motion.data import MotionData

@@ -1,4 +1,4 @@
-"""Logs for the command line: a virtual robot follows a motion."""
+"""The log of a virtual robot that follows a motion."""
 
 from __future__ import annotations
 
@@ -23,8 +23,23 @@ CONTROLLERS = ("computed-torque", "pd", "poles")
 WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 
+@dataclass(frozen=True)
+class LoopOptions:
+    """controller: 'computed-torque', 'pd' or 'poles', with closed-loop poles at `bandwidth` (rad/s) and `damping`; it
+    believes the robot's file where that gives all inertias. rate: of controller and log, Hz."""
+
+    controller: str = "computed-torque"
+    bandwidth: float = 60.0
+    damping: float = 1.0
+    rate: float = 1000.0
+
+    def __post_init__(self) -> None:
+        if not (self.rate > 0 and self.bandwidth > 0 and self.damping > 0):
+            raise DynidError("rate, bandwidth and damping must be above zero")
+
+
 @dataclass(frozen=True, eq=False)
-class SimulatedLog:
+class VirtualLog:
     """A log of a virtual robot, and what it was made with. theta (parameters,): the truth."""
 
     robot: Robot
@@ -42,23 +57,18 @@ class SimulatedLog:
         return np.sqrt(np.mean((self.recording.q - self.recording.reference) ** 2, axis=0))
 
 
-def simulate_log(robot: Robot, trajectory: str | Path, *, friction: tuple[str, ...] = (), rotor: bool = False,
-                 truth: str | Path | None = None, controller: str = "computed-torque", bandwidth: float = 60.0,
-                 damping: float = 1.0, rate: float = 1000.0, seed: int = 0, **sensors: Any) -> SimulatedLog:
+def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, friction: tuple[str, ...] = (),
+                 rotor: bool = False, truth: str | Path | None = None, seed: int = 0, **sensors: Any) -> VirtualLog:
     """A virtual robot follows a motion that `dynid excite` wrote.
 
     truth: folder of an earlier result, whose parameters the machine has; default those of the robot's file, zero where
-    friction is not known. controller: 'computed-torque', 'pd' or 'poles', with closed-loop poles at `bandwidth`
-    (rad/s) and `damping`; it believes the robot's file where that gives all inertias. rate: of controller and log, Hz.
-    sensors: encoder, position_noise, torque_noise of `VirtualRobot`.
+    friction is not known. sensors: encoder, position_noise, torque_noise of `VirtualRobot`.
     """
-    if not (rate > 0 and bandwidth > 0 and damping > 0):
-        raise DynidError("rate, bandwidth and damping must be above zero")
     model, theta, belief, notes = _machine(robot, friction, rotor, truth)
-    reference = read_trajectory(trajectory, robot.joint_names).at(rate)
-    law = _controller(controller, model, belief, reference.q, bandwidth, damping)
+    reference = read_trajectory(trajectory, robot.joint_names).at(loop.rate)
+    law = _controller(loop, model, belief, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
-    return SimulatedLog(robot, model, theta, machine.record(reference, seed=seed), controller, seed, notes)
+    return VirtualLog(robot, model, theta, machine.record(reference, seed=seed), loop.controller, seed, notes)
 
 
 def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None
@@ -87,9 +97,9 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     return model, theta, theta, notes
 
 
-def _controller(kind: str, model: Model, belief: Array, q: Array, bandwidth: float, damping: float) -> Controller:
-    """A law with its poles at `bandwidth` (rad/s), cut at the robot's torque limits."""
-    limit = model.robot.limit("effort")
+def _controller(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Controller:
+    """The law asked for, cut at the robot's torque limits. belief (parameters,); q (ticks, dof): where it moves."""
+    kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
         return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)
     inertia = joint_inertia(model, belief, q)
@@ -100,7 +110,7 @@ def _controller(kind: str, model: Model, belief: Array, q: Array, bandwidth: flo
     raise DynidError(f"there is no controller '{kind}'; there are {', '.join(CONTROLLERS)}")
 
 
-def save_log(found: SimulatedLog, path: str | Path) -> Path:
+def save_log(found: VirtualLog, path: str | Path) -> Path:
     """Write the log as .csv or .npz, by the ending."""
     return log_writer(path)(found.recording, path)
 
@@ -113,7 +123,7 @@ def log_writer(path: str | Path) -> Any:
     return writer
 
 
-def log_facts(found: SimulatedLog) -> dict[str, Any]:
+def log_facts(found: VirtualLog) -> dict[str, Any]:
     """The log as the object that `dynid simulate --json` prints."""
     log = found.recording
     return {"robot": found.robot.name, "controller": found.controller, "seed": found.seed, "rows": len(log),

@@ -1,0 +1,46 @@
+"""Options that several commands share, and the text of options as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.errors import DynidError
+
+Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
+                                                       help="Any setting of a run file, such as prepare.cutoff=8 or "
+                                                            "options.strength=0.1; may be repeated.")]
+NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Leave out validation by simulation.")]
+Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="that of the run, or 0.5",
+                                               help="Simulate the log's torques for so long before starting anew from "
+                                                    "the measured motion.")]
+
+
+def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
+    """What --no-simulation and --horizon say of the [simulation] table, None where they say nothing."""
+    return {"run": False if left_out else None, "horizon": horizon}
+
+
+def words(text: str) -> tuple[str, ...]:
+    """'viscous, coulomb' as words, none for nothing."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def numbers(text: str, option: str) -> list[float] | None:
+    """'0.1,0.2' as numbers, None for nothing."""
+    if not text.strip():
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
+
+
+def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
+    """Raise where a file is there already and may not be replaced."""
+    for path in paths:
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another name or say --force")

@@ -1,0 +1,234 @@
+"""What commands print for people: sentences and tables of what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynid.cli.output import console, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.tree import Tree
+
+    from dynid.runs import Run
+    from dynid.runs.check_result import Check
+    from dynid.runs.demo import Demo
+    from dynid.runs.validation import ValidatedResult
+    from dynid.runs.virtual_log import VirtualLog
+    from dynid.study import StudyResult
+    from dynid.validate import Reconstruction, SimulationCheck
+
+
+# -- a run and its validation ------------------------------------------------------------------------
+def print_run(result: Run, written: Mapping[str, str]) -> None:
+    """The verdict, the parameters and where things are."""
+    to, estimate = console(), result.estimate
+    to.print(f"[bold]{result.robot.name}[/bold] by {estimate.method}, {result.seconds:.1f} s")
+    to.print(result.verdict.headline, markup=False)
+    to.print()
+    rows = []
+    for name, value, std, relative, known, expression in zip(
+            estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,
+            estimate.base.expressions, strict=True):
+        if known:
+            share = f"{relative:.1f}" if relative < 1e4 else "-"
+            rows.append((name, f"{value:.5g}", f"{std:.2g}", share, expression))
+        else:
+            rows.append((name, "not excited", "", "", expression))
+    to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
+                   title=f"{len(rows)} base parameters"))
+    others = {f"validation on {Path(one.source).name}": one for one in result.validations}
+    to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
+    print_simulations(result.simulations, result.robot.joint_names)
+    for finding in result.verdict.findings:
+        to.print(f"- {finding.text}", markup=False)
+    print_outputs(written)
+
+
+def print_validation(found: ValidatedResult) -> None:
+    """How well an earlier result predicts and simulates other logs."""
+    console().print(error_table({Path(fit.source).name: fit for fit in found.fits}, found.robot.joint_names))
+    print_simulations(found.simulations, found.robot.joint_names)
+
+
+def error_table(fits: Mapping[str, Reconstruction], joints: Sequence[str]) -> Table:
+    """Relative errors by joint, of each reconstruction by name."""
+    return by_joint("relative error, %", joints, {
+        name: [_percent(one.total.relative_error, 2), *(_percent(fit.relative_error) for fit in one.joints)]
+        for name, one in fits.items()})
+
+
+def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
+    """A table with a row for all joints and one for each; columns: cells of those rows by name."""
+    head = [what, *columns]
+    return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
+
+
+def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -> None:
+    """How far simulated positions are off, in percent of each joint's motion, and what could not be simulated."""
+    to = console()
+    done = [(one, one.log) for one in checks if one.log is not None]
+    if done:
+        columns = {}
+        for one, log in done:
+            name = f"{Path(one.source).name}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop")
+            columns[name] = [*map(_short, (log.total_error, *log.position_error))]
+            if one.mode == "closed-loop":
+                columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
+        to.print(by_joint("simulated position, %", joints, columns))
+    said = [f"{len(log.windows)} of {log.possible} windows of {Path(one.source).name} were simulated"
+            for one, log in done if len(log.windows) < log.possible and not one.reason]
+    said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]
+    for sentence in dict.fromkeys(said):
+        to.print(f"Simulation: {sentence}.", markup=False)
+
+
+def print_outputs(written: Mapping[str, str]) -> None:
+    """Which files were written."""
+    for name, path in written.items():
+        console().print(f"{name}: {path}", markup=False)
+
+
+def _percent(error: float | None, digits: int = 1) -> str:
+    """A relative error; a joint without torque has none."""
+    return "-" if error is None else f"{error:.{digits}f}"
+
+
+def _short(error: float) -> str:
+    """Three digits; a joint that stands still has no error in percent of its motion."""
+    return "-" if error != error else f"{error:.3g}" if error < 1000 else f"{error:.0f}"
+
+
+# -- several methods ---------------------------------------------------------------------------------
+def print_comparison(facts: Mapping[str, Any]) -> None:
+    """Methods side by side: errors, and every base parameter."""
+    names = list(facts["methods"])
+    head = ["method", "fit, %", "validation, %", "simulated position, %", "consistent", "s"]
+    rows = [(name, f"{one['relative_error']:.2f}", ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
+             ", ".join(map(_simulated, one["simulation"])) or "-",
+             "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
+            for name, one in facts["methods"].items()]
+    console().print(table(head, rows, numbers=["fit, %", "s"]))
+    console().print(table(["base parameter", *names], [(name, *(_with_deviation(values[method]) for method in names))
+                                                       for name, values in facts["parameters"].items()], numbers=names))
+
+
+def _with_deviation(one: Mapping[str, Any]) -> str:
+    return f"{one['value']:.5g}" + (f" ± {one['std']:.1g}" if one["std"] is not None else "")
+
+
+def _simulated(check: Mapping[str, Any]) -> str:
+    """The position error of one simulated log, and how much of it was reached if not all."""
+    if check["position_error"] is None:
+        return "not possible" if not check["windows"] else "-"
+    part = f" (reached {100 * check['reached']:.0f} %)" if check["reached"] < 1 else ""
+    return f"{check['position_error']:.2f}{part}"
+
+
+def print_study(result: StudyResult, repetitions: int) -> None:
+    """Bias, spread and failures of every method on simulated logs; repetitions: logs a noise level."""
+    from dynid.study.result import UNBIASED
+
+    to = console()
+    (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
+    to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs a noise level"))
+    to.print(table(head_parameters, parameters, numbers=head_parameters[2:]))
+    to.print(f"unbiased: bias below {UNBIASED:g} of the spread; of a method without bias, {repetitions} "
+             f"logs show {100 * result.unbiased_by_chance:.0f} % of the parameters so", markup=False)
+    for one in result.scores:
+        for sentence in list(dict.fromkeys(text for _, text in one.failures))[:3]:
+            to.print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)
+
+
+def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
+    """What the demonstration found beside the truth; facts: as `demo_facts` gives them."""
+    to, run = console(), found.compared.run
+    to.print(f"{run.robot.name} moved for {run.samples[0].t[-1]:.0f} s, its torques and encoder noisy; "
+             f"{len(found.truth)} base parameters identified, validated on another motion.", markup=False)
+    head = ["method", "fit, %", "validation, %", "truth within 3 deviations", "s"]
+    to.print(table(head, [(name, f"{one['relative_error']:.2f}", f"{one['validation'][0]:.2f}",
+                           f"{100 * facts['within_three_deviations'][name]:.0f} %", f"{one['elapsed_s']:.2f}")
+                          for name, one in facts["methods"].items()], numbers=head[1:]))
+    to.print(run.verdict.headline, markup=False)
+    to.print(f"Report: {found.report}", markup=False)
+
+
+# -- a robot -----------------------------------------------------------------------------------------
+def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
+    """What `inspect_robot` found."""
+    from dynid.runs.inspection import LIMITS, inertia_sentences
+
+    parameters, base = facts["parameters"], facts["base_parameters"]
+    to.print(f"[bold]{facts['robot']}[/bold]: {facts['dof']} joints, "
+             f"gravity ({', '.join(f'{g:g}' for g in facts['gravity'])}) m/s^2")
+    to.print(f"from {facts['source']}", markup=False)
+    for warning in facts["warnings"]:
+        to.print(f"Note: {warning}", markup=False)
+    to.print()
+    to.print(_tree(facts))
+    to.print()
+    to.print(table(["", "joint", "kind", *LIMITS], [
+        (i, joint["name"], joint["kind"], *("-" if joint[which] is None else f"{joint[which]:.4g}" for which in LIMITS))
+        for i, joint in enumerate(facts["joints"], 1)
+    ], numbers=["", *LIMITS], title="Limits in rad or m, s, N m or N"))
+    to.print(table(["torques show", "", "of these parameters"], [
+        (how, len(names), " ".join(names))
+        for seen, how in (("alone", "alone"), ("combined", "combined with others"), ("never", "never"))
+        if (names := [one["name"] for one in parameters if one["seen"] == seen])
+    ], numbers=[""], title=f"{len(parameters)} parameters"))
+    to.print(table(["", "name", "is"], [(i, one["name"], one["expression"]) for i, one in enumerate(base, 1)],
+                   numbers=[""], title=f"{len(base)} base parameters"))
+    for sentence in inertia_sentences(facts):
+        to.print(sentence, markup=False)
+
+
+def _tree(facts: Mapping[str, Any]) -> Tree:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    root = Tree(Text(facts["base"]))
+    branches = {facts["base"]: root}
+    for joint in facts["joints"]:
+        label = Text.assemble((f"{joint['name']} ", "cyan"), (f"({joint['kind']}) ", "dim"), joint["link"])
+        branches[joint["link"]] = branches[joint["parent"]].add(label)
+    return root
+
+
+def print_check(found: Check) -> None:
+    """Whether a robot can exist, and the reasons where it cannot."""
+    to, test = console(), found.feasibility
+    if found.consistent:
+        headline = "every body can exist."
+    elif {reason.kind for reason in found.reasons} == {"centre-of-mass"}:
+        headline = "the bodies can exist, but not where they are said to be."
+    elif not found.full:
+        headline = "no robot has these base parameters. The closest links that would have them:"
+    else:
+        headline = "not physically consistent."
+    to.print(f"{found.name}: {headline}", markup=False)
+    for reason in found.reasons:
+        to.print(f"- {reason.message}", markup=False)
+    if test is not None and test.certificate is not None:
+        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any robot that can exist. "
+                 f"The proof {'is verified' if test.certificate.verify() else 'could not be verified'} and rests on: "
+                 f"{'; '.join(test.certificate.reasons)}.", markup=False)
+    for remark in found.remarks:
+        to.print(f"Note: {remark}.", markup=False)
+
+
+def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
+    """How well a virtual robot followed a motion and what torques it took; facts: as `log_facts` gives them."""
+    to = console()
+    to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
+    limit = found.robot.limit("effort")
+    head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
+    to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
+                           "-" if limit[j] == float("inf") else f"{limit[j]:g}")
+                          for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))
+    for note in found.notes:
+        to.print(f"Note: {note}.", markup=False)
+    print_outputs(written)

@@ -1,0 +1,85 @@
+"""From what a user gives, files and single settings, to the settings of a run."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dynid.errors import DynidError
+from dynid.recording import mapping
+from dynid.runs.settings import RunSettings, read_table
+
+Kind = Literal["settings", "robot", "log"]
+_ROBOTS = (".urdf", ".xml", ".toml")
+
+
+def kind_of(source: str | Path) -> Kind:
+    """What a source is: "settings" (a run's or study's TOML file: it names a robot), "log" (any other file that is
+    there) or "robot" (a URDF, a robot TOML, a built-in name)."""
+    path = Path(source)
+    if path.suffix.lower() == ".toml":
+        return "settings" if "robot" in read_table(path) else "robot"
+    return "log" if path.exists() and path.suffix.lower() not in _ROBOTS else "robot"
+
+
+def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any] | None = None,
+                 assignments: Sequence[str] = ()) -> RunSettings:
+    """Settings from a run file, or from a robot and logs, with what else was given on top.
+
+    given: settings, and tables of settings, by name; None where nothing was said. assignments: as `assign` takes them.
+    """
+    if logs:
+        values: dict[str, Any] = {"robot": source, "logs": list(logs)}
+    else:
+        kind = kind_of(source)
+        if kind == "log":
+            raise DynidError(f"'{source}' is a log; give the robot before it, or a run file that names both")
+        if kind == "robot":
+            raise DynidError(f"'{source}' is a robot, so give the logs to identify it from, or a run file")
+        values = RunSettings.load(source).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    values = merged(values, given or {})
+    for assignment in assignments:
+        values = assign(values, assignment)
+    return RunSettings.of(values, source)
+
+
+def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others on top: a table over the table of that name, None over nothing."""
+    out = dict(values)
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            table = {name: item for name, item in value.items() if item is not None}
+            if table:
+                out[key] = {**out.get(key, {}), **table}
+        elif value is not None:
+            out[key] = value
+    return out
+
+
+def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
+    """Settings with one more, given as 'table.name=value'; the value as TOML writes it, or as plain text."""
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'")
+    try:
+        value = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    out = dict(values)
+    *path, last = key.strip().split(".")
+    table = out
+    for part in path:
+        inner = table.get(part, {})
+        if not isinstance(inner, dict):
+            raise DynidError(f"--set {assignment}: '{part}' is not a table of settings")
+        table[part] = dict(inner)
+        table = table[part]
+    table[last] = value
+    return out
+
+
+def log_table(path: Path | None) -> dict[str, Any]:
+    """The [log] table of a mapping file; nothing where there is none."""
+    return {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)

@@ -1,0 +1,85 @@
+"""What a robot is, what can be identified on it, and what is wrong with its inertias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from dynid.model import Model, make_terms
+from dynid.regression import BaseParameters, base_parameters
+from dynid.robot import Robot
+from dynid.robot.check import inertia_problems
+
+OwnTerms = Literal["default", "own", "none"]
+LIMITS = ("lower", "upper", "velocity", "acceleration", "effort")
+_MASS_FIRST = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")  # the order of Simionato's tables
+_COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms without which the torques make no sense
+
+
+def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
+                  mass_first: bool = False) -> dict[str, Any]:
+    """All that can be said of a robot without data, as the object that `dynid inspect --json` prints.
+
+    friction, rotor: terms at every joint. own_terms: those of the robot's own file too: "default", where its motors
+    couple joints; "own", always; "none". mass_first: group parameters onto masses, then moments, then inertias,
+    instead of body by body.
+    """
+    coupled = any(term["kind"] in _COUPLINGS for term in robot.terms)
+    defaults = own_terms == "own" or (own_terms == "default" and coupled)
+    model = Model(robot, make_terms(robot, friction=tuple(friction), rotor=rotor, defaults=defaults))
+    base = base_parameters(model, priority=_MASS_FIRST if mass_first else None)
+    return {
+        "robot": robot.name,
+        "source": robot.source,
+        "warnings": list(robot.warnings),
+        "dof": robot.dof,
+        "gravity": [float(g) for g in robot.gravity],
+        "base": robot.base,
+        "joints": _joints(robot),
+        "parameters": [
+            {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}
+            for one, seen in zip(model.parameters, how_seen(base), strict=True)
+        ],
+        "base_count": len(base),
+        "base_parameters": [{"name": name, "expression": expression}
+                            for name, expression in zip(base.names, base.expressions, strict=True)],
+        "inertia_problems": [
+            {"link": problem.link, "kind": problem.kind, "message": problem.message, "violation": problem.violation}
+            for problem in inertia_problems(robot)
+        ],
+    }
+
+
+def _joints(robot: Robot) -> list[dict[str, Any]]:
+    """Name, kind, place in the tree and limits of each joint; None for a limit that is not known."""
+    return [{"name": joint.name, "kind": joint.kind, "link": body.name,
+             "parent": robot.base if joint.parent < 0 else robot.bodies[joint.parent].name,
+             **{which: float(limit) if math.isfinite(limit := getattr(joint, which)) else None for which in LIMITS}}
+            for joint, body in zip(robot.joints, robot.bodies, strict=True)]
+
+
+def how_seen(base: BaseParameters) -> list[str]:
+    """How torques show each parameter: "alone", "combined" with others, or "never"."""
+    used = base.matrix != 0.0
+    lone_rows = used.sum(axis=1) == 1
+    seen = []
+    for rows in used.T:
+        alone = rows.sum() == 1 and (rows & lone_rows).any()
+        seen.append("alone" if alone else "combined" if rows.any() else "never")
+    return seen
+
+
+def inertia_sentences(facts: Mapping[str, Any]) -> list[str]:
+    """On the inertias that the robot's own file gives: one sentence, then one for each problem."""
+    problems = facts["inertia_problems"]
+    missing = [problem["link"] for problem in problems if problem["kind"] == "missing"]
+    wrong = [problem["message"] for problem in problems if problem["kind"] != "missing"]
+    sentences = []
+    if missing:
+        who = "any link" if len(missing) == facts["dof"] else ", ".join(missing)
+        sentences.append(f"Inertias: the source gives none for {who}.")
+    if wrong:
+        sentences.append(f"Inertias: {len(wrong)} problem{'s' if len(wrong) > 1 else ''}.")
+        sentences += [f"  - {message}" for message in wrong]
+    return sentences or ["Inertias: every body can exist."]

@@ -1,0 +1,57 @@
+"""An earlier result on other logs: their torques predicted, their motion simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid.estimate import Estimate
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare
+from dynid.robot import Robot
+from dynid.runs.arguments import merged
+from dynid.runs.results import load
+from dynid.runs.run import Tell, make_model, read_log, simulated
+from dynid.runs.settings import RunSettings
+from dynid.validate import Reconstruction, SimulationCheck, reconstruct
+
+
+@dataclass(frozen=True, eq=False)
+class ValidatedResult:
+    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out."""
+
+    source: str
+    estimate: Estimate
+    robot: Robot
+    fits: tuple[Reconstruction, ...]
+    simulations: tuple[SimulationCheck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
+                "validation": [fit.to_dict() for fit in self.fits],
+                "simulation": [one.to_dict() for one in self.simulations]}
+
+
+def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
+                    tell: Tell = lambda sentence: None) -> ValidatedResult:
+    """Try the result in a folder on logs, prepared as those it was identified from.
+
+    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's.
+    """
+    tell("reading the result")
+    estimate, settings = load(folder)
+    given = dict(given or {})
+    log = given.pop("log", None)
+    values = merged(settings.model_dump(), given) | ({"log": log} if log else {})
+    settings = RunSettings.of(values, str(folder))
+    robot = make_model(settings).robot
+    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), [], []
+    for name in logs:
+        tell(f"predicting {Path(name).name}")
+        recordings.append(read_log(name, settings, robot))
+        fits.append(reconstruct(estimate, prepare(recordings[-1], chosen)))
+    own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
+    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell))

@@ -1,0 +1,35 @@
+"""Suspicions of the identified robot as matter: links that cannot exist, and a free fall that gains energy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynid.findings import Finding
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import listed
+
+_ROUNDING = 1e-9  # kg, kg m^2 or N m s: a condition broken by less is not broken
+
+
+def impossible_links(case: Case) -> Iterator[Finding]:
+    """Links, friction or rotors that no matter has, where all parameters are given."""
+    wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > _ROUNDING]
+    if wrong:
+        names = list(dict.fromkeys(one.link for one in wrong))
+        yield suspect("impossible-links", "impossible links", listed(names),
+                      f"{listed(names, 6)} cannot exist ({wrong[0].message}): a simulator may refuse the robot or "
+                      "explode; a pc- method keeps to what can be", parameters=names,
+                      evidence={"amount": each([one.amount for one in wrong])})
+
+
+def energy_grows(case: Case) -> Iterator[Finding]:
+    """A robot that gains energy, or breaks off, when it is let go without torques."""
+    fall = None if case.physics is None else case.physics.fall
+    if fall is not None and not fall.stable:
+        yield suspect("energy-grows", "free fall", "robot",
+                      f"let go without torques, the identified robot does not fall as matter does: {fall.sentence}",
+                      evidence={"energy_growth": fall.growth, "energy_in_play": fall.in_play,
+                                "seconds": float(fall.t[-1])})
+
+
+SUSPICIONS = (Suspicion("transfer", impossible_links), Suspicion("transfer", energy_grows))
