@@ -27,6 +27,9 @@ def command(
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
                                                  show_default=False)] = None,
+    known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
+                                                    help="A standard parameter whose value is known, such as M3=1.2 or "
+                                                         "Ia1=0.1+-0.01; may be repeated.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
     no_simulation: NoSimulation = False,
@@ -40,13 +43,13 @@ def command(
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
     from dynid.cli.tables import print_run
     from dynid.runs import run
-    from dynid.runs.arguments import log_table, run_settings
+    from dynid.runs.arguments import known_table, log_table, run_settings
     from dynid.runs.results import PARAMETERS, facts, save
 
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
-        "log": log_table(mapping), "prepare": {"cutoff": cutoff},
+        "log": log_table(mapping), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None and (output / PARAMETERS).exists() and not force:
         raise DynidError(f"{output} already holds a result; choose another folder or say --force")

@@ -16,7 +16,7 @@ from numba import njit
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.bodies import acceleration_at, axis_in_body, pose_in_parent, wrench, wrench_in_base
-from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.compiled import INNER, OPTIONS
 from dynid.dynamics.kernels import move, working_rows
 from dynid.dynamics.tiles import AXIS, JOINT, TEN, TILE, WRENCH, add_tile, joint_tile
 from dynid.dynamics.vectors import (
@@ -38,7 +38,7 @@ from dynid.dynamics.vectors import (
 MOTION = 9  # rows: adjoints of W, E, A of a body
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m: int) -> None:
     """Weights `ten` (10 rows) of one joint and body: adds to the body's `motion` (9), gives `out` (6, a wrench).
 
@@ -61,7 +61,7 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
         put(out, 3 * TILE + t, TILE, N)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
     """turn (6 rows) += sign * what a wrench on an axis asks of every joint between: N x S + F x V, then F x S.
 
@@ -74,7 +74,7 @@ def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> Non
         put_more(turn, 3 * TILE + t, TILE, times(sign, cross(F, S)))
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array, parent: Array, out: Array,
                 m: int) -> None:
     """Reverse of `body_tile`: a body's `motion` adjoints (9 rows) go to its parent's and to out (3 rows: q, dq, ddq).
@@ -121,9 +121,9 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
     rows = np.empty(3 * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(n):
-            joint_tile(q, dq, ddq, 2, i, lo, m, joints[i])
+            joint_tile(q, dq, ddq, i, lo, m, joints[i])
         motion[:] = 0.0
         turn[:] = 0.0
         total[:] = 0.0
@@ -142,7 +142,7 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
                             ten[k * TILE + t] = 0.0
                 if used:
                     pair_tile(axes[j], bodies[i], ten, motion[i], load, m)
-                    add_tile(WRENCH, load, total[j], m)
+                    add_tile(load, total[j], m)
                     turn_tile(load, axes[j], 1.0, turn[i], m)
                 j = parent[j]
             above = parent[i]
@@ -155,7 +155,7 @@ def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Ar
                 rows[2 * TILE + t] = 0.0
             # Pairs that begin at this joint do not feel the joints above it.
             turn_tile(total[i], axes[i], -1.0, turn[i], m)
-            add_tile(AXIS, turn[i], turn[above], m)
+            add_tile(turn[i], turn[above], m)
             up = base if above < 0 else bodies[above]
             motion_tile(pose[i], axis[i], joints[i], up, motion[i], motion[above], rows, m)
             for t in range(m):

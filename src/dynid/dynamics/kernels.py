@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.compiled import INNER, OPTIONS
 from dynid.dynamics.state import solve_state
 from dynid.dynamics.tiles import (
     AXIS,
@@ -29,7 +29,7 @@ from dynid.dynamics.tiles import (
 from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def base_rows(gravity):
     """The base as a body that stands still and is pushed up against gravity."""
     base = np.zeros(BODY * TILE)
@@ -40,17 +40,17 @@ def base_rows(gravity):
     return base
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def working_rows(gravity, n):
     """Rows of the base, of a joint, of n bodies and of n axes for a tile."""
     return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
 
 
-@njit(**OPTIONS)
-def move(parent, pose, axis, base, q, dq, ddq, rates, lo, m, joint, bodies, axes):
-    """Motion of all bodies and all axes for the tile of m samples from lo; `rates` as in `joint_tile`."""
+@njit(**INNER)
+def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
+    """Motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
     for i in range(len(parent)):
-        joint_tile(q, dq, ddq, rates, i, lo, m, joint)
+        joint_tile(q, dq, ddq, i, lo, m, joint)
         body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
         axis_tile(axis[i], bodies[i], axes[i], m)
 
@@ -63,7 +63,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
     ten = np.empty(TEN * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         out[lo:lo + m] = 0.0  # in one sweep: the scattered writes below then find their lines in cache
         for i in range(n):
             j = i
@@ -87,7 +87,7 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
             return False
     joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
     axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
-    joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 2, 0, 0, n, joints)
+    joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 0, 0, n, joints)
     for i in range(n):
         body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
         axis_tile(axis[i], bodies[i:], axes[i:], 1)
@@ -116,7 +116,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     ten = np.empty(TEN * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         for i in range(n):
             j = i
             while j >= 0:
@@ -129,20 +129,20 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
                 j = parent[j]
 
 
-@njit(**OPTIONS)
-def carry(parent, rows, loads, m):
-    """Adds to what each body needs, so many rows, what the bodies behind it need."""
+@njit(**INNER)
+def carry(parent, loads, m):
+    """Adds to what each body needs what the bodies behind it need."""
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
-            add_tile(rows, loads[i], loads[parent[i]], m)
+            add_tile(loads[i], loads[parent[i]], m)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def carry_wrenches(parent, ten, bodies, wrenches, m):
     """Wrench through every joint: what its own body and all it carries need."""
     for i in range(len(parent)):
         wrench_tile(ten[i], bodies[i], wrenches[i], m)
-    carry(parent, WRENCH, wrenches, m)
+    carry(parent, wrenches, m)
 
 
 @njit(**OPTIONS)
@@ -153,7 +153,7 @@ def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, s
     wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         carry_wrenches(parent, ten, bodies, wrenches, m)
         for i in range(n):
             project_tile(wrenches[i], axes[i], row, m)
@@ -172,7 +172,7 @@ def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, ou
     wrenches = np.empty((n, WRENCH * TILE))
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, ddq, 2, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         carry_wrenches(parent, ten, bodies, wrenches, m)
         for i in range(n):
             back, here, carried = after[i], bodies[i], wrenches[i]
@@ -186,15 +186,15 @@ def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, ou
                 put(out[lo + t, i], 3, 1, turned(turn, turned_back(R, N)))
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def composite_inertias(parent, ten, bodies, inertias, m):
     """Inertia about the base origin of everything each joint carries."""
     for i in range(len(parent)):
         inertia_tile(ten[i], bodies[i], inertias[i], m)
-    carry(parent, TEN, inertias, m)
+    carry(parent, inertias, m)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m):
     """matrix (m, n, n): composite rigid bodies, M_ji = axis_j . momentum of composite i moving with axis i."""
     composite_inertias(parent, ten, bodies, inertias, m)
@@ -217,7 +217,7 @@ def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop)
     inertias, momentum, row = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
         inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, out[lo:lo + m], m)
 
 
@@ -234,7 +234,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
     matrix, inverse = np.zeros((TILE, n, n)), np.empty(n)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, dq, dq, 1, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, dq, dq[:0], lo, m, joint, bodies, axes)
         carry_wrenches(parent, ten, bodies, wrenches, m)
         inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m)
         for i in range(n):
@@ -264,14 +264,14 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
     inertia, momentum, row = np.empty(TEN * TILE), np.empty(WRENCH * TILE), np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
         out[lo:lo + m] = 0.0
         for i in range(n):
             for k in range(AXIS):  # from here on axes[i] holds the velocity of body i
                 for t in range(m):
                     axes[i, k * TILE + t] *= dq[lo + t, i]
             if parent[i] >= 0:
-                add_tile(AXIS, axes[parent[i]], axes[i], m)
+                add_tile(axes[parent[i]], axes[i], m)
             inertia_tile(ten[i], bodies[i], inertia, m)
             momentum_tile(inertia, axes[i], momentum, m)
             project_tile(momentum, axes[i], row, m)
@@ -287,7 +287,7 @@ def kinematics_kernel(parent, pose, axis, gravity, q, poses, axes_out, start, st
     base, joint, bodies, axes = working_rows(gravity, n)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        move(parent, pose, axis, base, q, q, q, 0, lo, m, joint, bodies, axes)
+        move(parent, pose, axis, base, q, q[:0], q[:0], lo, m, joint, bodies, axes)
         for i in range(n):
             for t in range(m):
                 for r in range(3):

@@ -18,7 +18,7 @@ from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.bodies import axis_in_base, inertia_in_base, momentum, placed, pose_in_parent
-from dynid.dynamics.compiled import BORROWING, INLINED
+from dynid.dynamics.compiled import BORROWING, INLINED, INNER_BORROWING
 from dynid.dynamics.tiles import JOINT, TILE, joint_tile
 from dynid.dynamics.tree import Tree
 from dynid.dynamics.vectors import Matrix, Vector, add_cross, add_times, cross, dot, put, symmetric, times, vector
@@ -60,7 +60,7 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
         for t in range(min(LANES, n - b * LANES)):
             block[_CS + 2 * LANES + t] = q[b * LANES + t]
         column = block[_CS + 2 * LANES:_CS + 3 * LANES].reshape(LANES, 1)
-        joint_tile(column, column, column, 0, 0, 0, LANES, joint)
+        joint_tile(column, column[:0], column[:0], 0, 0, LANES, joint)
         for t in range(LANES):
             block[_CS + t], block[_CS + LANES + t] = joint[t], joint[TILE + t]
         _poses(block)
@@ -76,13 +76,13 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
     for b in range(blocks):
         _momenta(w[b * BLOCK:(b + 1) * BLOCK])
     for i in range(n):
-        own = w[(i // LANES) * BLOCK + i % LANES:]
-        L, K = vector(own, _MOMENTUM, LANES), vector(own, _MOMENTUM + 3 * LANES, LANES)
-        bias[i] = own[_RP]
+        own = (i // LANES) * BLOCK + i % LANES
+        L, K = vector(w, own + _MOMENTUM, LANES), vector(w, own + _MOMENTUM + 3 * LANES, LANES)
+        bias[i] = w[own + _RP]
         j = i
         while j >= 0:
-            s = w[(j // LANES) * BLOCK + j % LANES:]
-            matrix[i, j] = dot(vector(s, _S, LANES), K) + dot(vector(s, _S + 3 * LANES, LANES), L)
+            s = (j // LANES) * BLOCK + j % LANES + _S
+            matrix[i, j] = dot(vector(w, s, LANES), K) + dot(vector(w, s + 3 * LANES, LANES), L)
             for k in range(parent[j] + 1, j):  # bodies of other branches
                 matrix[i, k] = 0.0
             j = parent[j]
@@ -103,7 +103,7 @@ def _put_frame(rows: Array, at: int, R: Matrix, P: Vector) -> None:
     put(rows, at + 3 * LANES, 4 * LANES, P)
 
 
-@njit(**BORROWING)
+@njit(**INNER_BORROWING)
 def _poses(w: Array) -> None:
     """Pose of every body in its parent."""
     for t in range(LANES):
@@ -112,31 +112,31 @@ def _poses(w: Array) -> None:
         _put_frame(w, _RP + t, r, p)
 
 
-@njit(**BORROWING)
+@njit(**INNER_BORROWING)
 def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
     """Frames, axes, velocities and velocity-dependent accelerations (minus gravity), from the base outwards."""
     for i in range(len(parent)):
         p, d = parent[i], dq[i]
-        x = w[(i // LANES) * BLOCK + i % LANES:]
-        R, P = _frame(x, _RP)
+        x = (i // LANES) * BLOCK + i % LANES
+        R, P = _frame(w, x + _RP)
         W, U, E, A = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), times(-1.0, vector(gravity, 0, 1))
         if p >= 0:
-            y = w[(p // LANES) * BLOCK + p % LANES:]
-            Rp, Pp = _frame(y, _FRAME)
+            y = (p // LANES) * BLOCK + p % LANES
+            Rp, Pp = _frame(w, y + _FRAME)
             R, P = placed(Rp, Pp, R, P)
-            W, U = vector(y, _V, LANES), vector(y, _V + 3 * LANES, LANES)
-            E, A = vector(y, _A, LANES), vector(y, _A + 3 * LANES, LANES)
-        S, V = axis_in_base(R, P, vector(x, _AXIS, LANES), vector(x, _AXIS + 3 * LANES, LANES))
-        _put_frame(x, _FRAME, R, P)
-        put(x, _S, LANES, S)
-        put(x, _S + 3 * LANES, LANES, V)
-        put(x, _V, LANES, add_times(W, d, S))
-        put(x, _V + 3 * LANES, LANES, add_times(U, d, V))
-        put(x, _A, LANES, add_times(E, d, cross(W, S)))
-        put(x, _A + 3 * LANES, LANES, add_times(A, d, add_cross(cross(W, V), U, S)))
+            W, U = vector(w, y + _V, LANES), vector(w, y + _V + 3 * LANES, LANES)
+            E, A = vector(w, y + _A, LANES), vector(w, y + _A + 3 * LANES, LANES)
+        S, V = axis_in_base(R, P, vector(w, x + _AXIS, LANES), vector(w, x + _AXIS + 3 * LANES, LANES))
+        _put_frame(w, x + _FRAME, R, P)
+        put(w, x + _S, LANES, S)
+        put(w, x + _S + 3 * LANES, LANES, V)
+        put(w, x + _V, LANES, add_times(W, d, S))
+        put(w, x + _V + 3 * LANES, LANES, add_times(U, d, V))
+        put(w, x + _A, LANES, add_times(E, d, cross(W, S)))
+        put(w, x + _A + 3 * LANES, LANES, add_times(A, d, add_cross(cross(W, V), U, S)))
 
 
-@njit(**BORROWING)
+@njit(**INNER_BORROWING)
 def _loads(w: Array) -> None:
     """The ten numbers of each body about the base origin, and the wrench it needs: with momentum L, K of its velocity
     V = (w, u), and F, N as momentum of its acceleration, F + w x L and N + w x K + u x L."""
@@ -155,7 +155,7 @@ def _loads(w: Array) -> None:
         put(w, _WRENCH + 3 * LANES + t, LANES, add_cross(add_cross(N, W, K), U, L))
 
 
-@njit(**BORROWING)
+@njit(**INNER_BORROWING)
 def _momenta(w: Array) -> None:
     """Momentum of all that each joint carries, moving with its axis, and its bias torque, left in the first row of the
     poses: S.N + V.F."""

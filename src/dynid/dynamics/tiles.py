@@ -27,7 +27,7 @@ from dynid.dynamics.bodies import (
     wrench,
     wrench_in_base,
 )
-from dynid.dynamics.compiled import BORROWING, OPTIONS
+from dynid.dynamics.compiled import INNER, INNER_BORROWING
 from dynid.dynamics.vectors import add_cross, add_times, cross, dot, matrix, put, symmetric, times, turned_back, vector
 
 TILE = 64
@@ -38,18 +38,18 @@ _HALF_PI_1, _HALF_PI_2, _HALF_PI_3 = 1.5707963109016418, 1.5893254712295857e-08,
 EXACT_ANGLE = 1.0e6  # rad; beyond it the library's sine is used
 
 
-@njit(**BORROWING)
-def joint_tile(q, dq, ddq, rates, i, lo, m, joint):
+@njit(**INNER_BORROWING)
+def joint_tile(q, dq, ddq, i, lo, m, joint):
     """Rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
 
-    rates: how many of dq and ddq count; 0 is a posture, 1 leaves the accelerations zero.
+    dq and ddq may be empty (0, joints), and are zero then. (A flag would be compiled anew for each of its values.)
     """
-    far = False
+    far, moving, accelerating = False, len(dq) > 0, len(ddq) > 0
     for t in range(m):
         x = q[lo + t, i]
         joint[2 * TILE + t] = x
-        joint[3 * TILE + t] = dq[lo + t, i] if rates > 0 else 0.0
-        joint[4 * TILE + t] = ddq[lo + t, i] if rates > 1 else 0.0
+        joint[3 * TILE + t] = dq[lo + t, i] if moving else 0.0
+        joint[4 * TILE + t] = ddq[lo + t, i] if accelerating else 0.0
         far = far or abs(x) > EXACT_ANGLE
     if far:
         for t in range(m):
@@ -76,7 +76,7 @@ def joint_tile(q, dq, ddq, rates, i, lo, m, joint):
         joint[TILE + t] = (cosine if odd else sine) * (1.0 if quadrant < 1.5 else -1.0)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def body_tile(pose, axis, joint, up, here, m):
     """Motion of a body from its parent's (`up`) and its joint's.
 
@@ -105,7 +105,7 @@ def body_tile(pose, axis, joint, up, here, m):
                                                  add_times(times(d, sv), 2.0, cross(u, v))))
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def axis_tile(axis, here, out, m):
     """A joint's axis in the base frame (6 rows)."""
     s, v = vector(axis, 0, 1), vector(axis, 3, 1)
@@ -115,7 +115,7 @@ def axis_tile(axis, here, out, m):
         put(out, 3 * TILE + t, TILE, V)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def regressor_tile(axis, here, ten, m):
     """What each of the ten numbers of a body adds to the torque of a joint that carries it (10 rows).
 
@@ -138,7 +138,7 @@ def regressor_tile(axis, here, ten, m):
         ten[9 * TILE + t] = dot(a, v)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def wrench_tile(body, here, out, m):
     """Force and moment about the base origin that a body with the ten numbers `body` needs, base frame (6 rows)."""
     J, h, M = symmetric(body, 0, 1), vector(body, 6, 1), body[9]
@@ -150,7 +150,7 @@ def wrench_tile(body, here, out, m):
         put(out, 3 * TILE + t, TILE, N)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def inertia_tile(body, here, out, m):
     """The ten numbers of a body about the base origin, base frame (10 rows)."""
     J, h, M = symmetric(body, 0, 1), vector(body, 6, 1), body[9]
@@ -162,7 +162,7 @@ def inertia_tile(body, here, out, m):
         out[9 * TILE + t] = M
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def momentum_tile(ten, axis, out, m):
     """Momentum of an inertia moving with an axis (6 rows, the linear one first)."""
     for t in range(m):
@@ -172,7 +172,7 @@ def momentum_tile(ten, axis, out, m):
         put(out, 3 * TILE + t, TILE, K)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def project_tile(wrench, axis, out, m):
     """Power of a wrench (force, moment) on an axis: out = N.S + F.V (1 row)."""
     for t in range(m):
@@ -180,9 +180,9 @@ def project_tile(wrench, axis, out, m):
                   + dot(vector(axis, 3 * TILE + t, TILE), vector(wrench, t, TILE)))
 
 
-@njit(**OPTIONS)
-def add_tile(rows, source, target, m):
-    """target += source over the given number of rows."""
-    for k in range(rows):
+@njit(**INNER)
+def add_tile(source, target, m):
+    """target += source, row by row."""
+    for k in range(len(target) // TILE):
         for t in range(m):
             target[k * TILE + t] += source[k * TILE + t]

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.regression import Regression, Stacked
+from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
 _NOT_EXCITED = 1e-9  # share of a column that is news, below which the data do not tell it from the others
@@ -60,7 +60,7 @@ def joint_weights(regression: Regression) -> Array:
         free = factor.rows - len(factor.columns)
         # With hardly more rows than columns a joint fits itself whatever its noise.
         if 2 * free >= factor.rows and free > 0:
-            deviations[j] = abs(factor.r[-1, -1]) / np.sqrt(free)
+            deviations[j] = np.sqrt(_own_misfit(factor) / free)
         else:
             unsure.append(j)
     if unsure:
@@ -73,6 +73,20 @@ def joint_weights(regression: Regression) -> Array:
     # A joint that fits to rounding must not drown the others.
     deviations = np.maximum(deviations, 1e-9 * deviations.max())
     return 1.0 / deviations
+
+
+def _own_misfit(factor: Factor) -> float:
+    """Sum of squares that a joint's own columns leave of its torque, whichever of them are dependent.
+
+    The last entry of its triangular factor is that only where none is: rounding in a dependent column takes as much
+    of the torque as it likes.
+    """
+    columns = factor.r[:, :-1]
+    size = np.linalg.norm(columns, axis=0)
+    left, singular, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
+    span = left[:, singular > _NOT_EXCITED * singular.max(initial=0.0)]
+    rest = factor.r[:, -1] - span @ (span.T @ factor.r[:, -1])
+    return float(rest @ rest)
 
 
 def stack_enough(regression: Regression, weights: Array | None) -> Stacked:

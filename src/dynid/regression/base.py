@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,18 +36,18 @@ class BaseParameters:
     def __len__(self) -> int:
         return len(self.independent)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The name of the leading parameter, with an R where others are grouped onto it."""
         grouped = np.count_nonzero(self.matrix, axis=1) > 1
         return tuple(self.parameters.names[c] + ("R" if more else "")
                      for c, more in zip(self.independent, grouped, strict=True))
 
-    @property
+    @cached_property
     def units(self) -> tuple[str, ...]:
         return tuple(self.parameters.units[c] for c in self.independent)
 
-    @property
+    @cached_property
     def expressions(self) -> tuple[str, ...]:
         """As text: 'ZZ1 + Ia1 + 0.25 M2', the leading parameter first."""
         return tuple(self._expression(row, c) for row, c in zip(self.matrix, self.independent, strict=True))

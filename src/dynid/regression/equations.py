@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
@@ -268,8 +267,10 @@ class Mixed:
                                    for row in self.matrix])
 
     @cached_property
-    def _mixing(self) -> csr_array:
+    def _mixing(self) -> Any:
         """(rows, plain rows): makes the entries from those of the plain equations."""
+        from scipy.sparse import csr_array
+
         plain, own = self.equations.layout, self.layout
         to, take, value = [], [], []
         for i, j in np.argwhere(self.matrix):

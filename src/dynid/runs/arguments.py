@@ -83,3 +83,16 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
 def log_table(path: Path | None) -> dict[str, Any]:
     """The [log] table of a mapping file; nothing where there is none."""
     return {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
+
+
+def known_table(texts: Sequence[str]) -> dict[str, Any]:
+    """The [known] table from texts such as 'M3=1.2' and 'Ia1=0.1+-0.01'."""
+    table: dict[str, Any] = {}
+    for text in texts:
+        name, _, numbers = text.partition("=")
+        try:
+            found = [float(number) for number in numbers.split("+-", 1)]
+        except ValueError:
+            raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.05, got '{text}'") from None
+        table[name.strip()] = found[0] if len(found) == 1 else found
+    return table

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import BORROWING
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.simulation.plant import (
     ALPHA,
@@ -31,6 +31,9 @@ from dynid.simulation.plant import (
     Plant,
 )
 
+# For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
+# once more in each of its callers, and that was most of the time to compile a loop.
+ONCE = {**BORROWING, "inline": "always"}
 DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # how a run ended
 
 
@@ -110,7 +113,7 @@ def space(plant: Plant) -> Space:
                  np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
 
 
-@njit(**BORROWING)
+@njit(**INNER_BORROWING)
 def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
     """net -= w f(v) for every element, v = w.dq, with its sign S, held in `signs` for those that stick:
 
@@ -139,7 +142,7 @@ def friction(elements: Array, dq: Array, signs: Array, net: Array) -> None:
             net[j] -= row[DIRECTION + j] * f
 
 
-@njit(**{**BORROWING, "inline": "always"})
+@njit(**BORROWING)
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bool:
     """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
     n = len(plant.parent)
@@ -178,19 +181,26 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     return regular
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: Space) -> bool:
-    """As `derivative`, and first decides the dry friction of the next step of h, where elements stick.
+    """As `derivative`, and first decides the dry friction of the next step of h, where elements stick."""
+    for e in range(len(work.signs)):
+        work.signs[e] = 0.0
+    regular = derivative(plant, tau, y, dy, work)
+    if regular:
+        hold(plant.elements, y, h, dy, work)
+    return regular
+
+
+@njit(**INNER_BORROWING)
+def hold(elements: Array, y: Array, h: float, dy: Array, work: Space) -> None:
+    """Dry friction `work.signs` of elements that stick, and dy with it, from dy without it.
 
     It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
     of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, found for all elements by projected Gauss-Seidel. Full force is
     sliding, less is rest or the end of a slide.
     """
-    signs, answers, elements, n = work.signs, work.answers, plant.elements, len(plant.parent)
-    for e in range(len(signs)):
-        signs[e] = 0.0
-    if not derivative(plant, tau, y, dy, work):
-        return False
+    signs, answers, n = work.signs, work.answers, len(work.net)
     for e in range(len(signs)):
         if elements[e, KIND] != STICK:
             continue
@@ -215,10 +225,9 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
                 dy[n + i] -= (force - old) * answers[e, i]
         if moved < 1e-9:
             break
-    return True
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def substitute(matrix: Array, inverse: Array, x: Array) -> None:
     """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
     n = len(x)
@@ -231,7 +240,7 @@ def substitute(matrix: Array, inverse: Array, x: Array) -> None:
             x[i] -= matrix[k, i] * x[k]
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: Space) -> int:
     """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
@@ -266,7 +275,7 @@ _A = np.array([
 _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: Space) -> int:
     """y after `span` seconds by Dormand and Prince's 5(4) pair, trying first the step that held last time."""
@@ -304,7 +313,7 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
     return STIFF
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed: Array, qr: Array, dqr: Array,
             ddqr: Array, integral: Array, out: Array, work: Space) -> None:
     """The law's torque (n,) at one tick, from the position and speed it sees and the reference; `integral` goes on."""
@@ -332,7 +341,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
             integral[i] += period * (qr[i] - seen[i])
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
         speed: Array) -> None:
     """What the controller sees of the machine at a tick; `seen` and `speed` hold what it saw before."""
@@ -352,7 +361,7 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
         seen[i] = x
 
 
-@njit(**BORROWING)
+@njit(**ONCE)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
     """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
     if lag == 0.0:
