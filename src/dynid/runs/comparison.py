@@ -11,7 +11,8 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, identify
 from dynid.report import ReportData
-from dynid.runs.run import Run, Tell, judge, load_problem, make_model, own_logs, simulated
+from dynid.runs.models import make_robot
+from dynid.runs.run import Run, Tell, judge, load_problem, own_logs, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
@@ -34,15 +35,15 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     """Read and fold once, then run every method."""
     if not names:
         raise DynidError("name at least one method to compare")
-    model = make_model(settings)
-    problem, _ = load_problem(settings, model, tell)
+    robot = make_robot(settings)
+    problem, _ = load_problem(settings, robot, tell)
     estimates, seconds = [], []
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
         estimates.append(identify(problem, method=name, **(settings.options if name == settings.method else {})))
         seconds.append(time.perf_counter() - start)
-    run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), tell)
+    run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), robot, tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # No controller: side by side, what tells methods apart is the motion without feedback.
     alone = settings.model_copy(update={"controller": None})

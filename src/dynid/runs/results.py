@@ -11,7 +11,8 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import write_whole
 from dynid.report import ReportData, write_report
-from dynid.runs.run import Run, make_model
+from dynid.runs.models import make_model
+from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
 from dynid.version import __version__

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import Model, make_terms
+from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
+from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
@@ -41,7 +42,7 @@ class Run:
     the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
 
     settings: RunSettings
-    model: Model
+    robot: Robot
     problem: Problem
     estimate: Estimate
     reconstruction: Reconstruction
@@ -54,55 +55,40 @@ class Run:
     physics: Physics | None = None
 
     @property
-    def robot(self) -> Robot:
-        return self.model.robot
+    def model(self) -> LinearModel:
+        return self.problem.model
 
     @property
     def samples(self) -> tuple[Samples, ...]:
         return self.problem.data
 
 
-def make_model(settings: RunSettings) -> Model:
-    """The robot and terms a run asks for."""
-    robot = Robot.load(settings.robot)
-    if settings.gravity is not None:
-        robot = robot.with_gravity(settings.gravity)
-    wanted = settings.model
-    own = wanted.own_terms
-    if own is None:  # nothing asked for: what the robot's own file suggests
-        own = not (wanted.friction or wanted.rotor or wanted.terms)
-    return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
-                                   extra=wanted.terms))
-
-
 def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     """Read, prepare, fold, identify, validate and judge."""
     started = time.perf_counter()
     tell("reading the robot")
-    model = make_model(settings)
-    problem, recordings = load_problem(settings, model, tell)
+    robot = make_robot(settings)
+    problem, recordings = load_problem(settings, robot, tell)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
     estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
-    result = judge(problem, estimate, settings, tell, seconds=time.perf_counter() - begun)
+    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
     return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
 
 
-def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tell = lambda sentence: None, *,
-          seconds: float = 0.0) -> Run:
+def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,
+          tell: Tell = lambda sentence: None, *, seconds: float = 0.0) -> Run:
     """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
     words.
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
-    if not isinstance(problem.model, Model):
-        raise DynidError("a run is of a robot; identify a model of your own through dynid.identify")
     own = reconstruct(estimate, problem.data)
     others, recordings = [], []
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
-    for recording, samples in prepared(settings.validate_on, settings, problem.model.robot, chosen, tell):
+    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
@@ -116,7 +102,7 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, tell: Tel
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
-    return Run(settings, problem.model, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
+    return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
                simulations, body)
 
 
@@ -139,10 +125,11 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
 
 
-def load_problem(settings: RunSettings, model: Model, tell: Tell = lambda sentence: None
+def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None
                  ) -> tuple[Problem, list[Recording]]:
     """Logs to a folded problem; each is read and prepared once."""
-    logs = list(prepared(settings.logs, settings, model.robot, Preparation.of(settings.prepare, "[prepare]"), tell))
+    model = make_model(settings, robot)
+    logs = list(prepared(settings.logs, settings, robot, Preparation.of(settings.prepare, "[prepare]"), tell))
     recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,

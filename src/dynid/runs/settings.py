@@ -78,11 +78,14 @@ class ModelSettings(BaseModel):
     """The [model] table: what to identify beside the rigid bodies.
 
     friction: kinds at every joint. rotor: reflected rotor inertia. own_terms: the terms the robot's own file lists;
-    None takes them when nothing else is asked for. terms: tables of further terms, as in robot files.
+    None takes them when nothing else is asked for. terms: tables of further terms, as in robot files. python: a file of
+    your own, which is run: terms it registers (`register_term`) are known by their kinds, and where it defines
+    `model(robot)`, that is the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    python: str | None = None
     friction: tuple[str, ...] = ()
     rotor: bool = False
     own_terms: bool | None = None
@@ -141,5 +144,7 @@ class RunSettings(SettingsFile):
             return tuple(move(log) if isinstance(log, str) else tuple(map(move, log)) for log in logs)
 
         is_file = (origin / self.robot).exists() or os.sep in self.robot or "." in self.robot
+        model = self.model if self.model.python is None else self.model.model_copy(
+            update={"python": move(self.model.python)})
         return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),
-                                       "validate_on": each(self.validate_on)})
+                                       "validate_on": each(self.validate_on), "model": model})

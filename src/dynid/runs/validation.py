@@ -9,11 +9,11 @@ from typing import Any
 
 from dynid.estimate import Estimate
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
 from dynid.robot import Robot
 from dynid.runs.arguments import merged
+from dynid.runs.models import make_robot
 from dynid.runs.results import load
-from dynid.runs.run import Tell, make_model, read_log, simulated
+from dynid.runs.run import Tell, prepared, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
@@ -47,11 +47,10 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     log = given.pop("log", None)
     values = merged(settings.model_dump(), given) | ({"log": log} if log else {})
     settings = RunSettings.of(values, str(folder))
-    robot = make_model(settings).robot
+    robot = make_robot(settings)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), [], []
-    for name in logs:
-        tell(f"predicting {Path(name).name}")
-        recordings.append(read_log(name, settings, robot))
-        fits.append(reconstruct(estimate, prepare(recordings[-1], chosen)))
+    for recording, samples in prepared(logs, settings, robot, chosen, tell):
+        recordings.append(recording)
+        fits.append(reconstruct(estimate, samples))
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
     return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell))

@@ -1,0 +1,59 @@
+"""The robot and the model of a run, users' own terms and models among them."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from dynid.errors import DynidError, ModelError
+from dynid.model import LinearModel, Model, make_terms
+from dynid.robot import Robot
+from dynid.runs.settings import RunSettings
+
+
+def make_robot(settings: RunSettings) -> Robot:
+    """The robot a run names, with the gravity it asks for."""
+    robot = Robot.load(settings.robot)
+    return robot if settings.gravity is None else robot.with_gravity(settings.gravity)
+
+
+def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel:
+    """The model a run asks for: a robot and terms, or what the user's own file makes of the robot."""
+    robot = make_robot(settings) if robot is None else robot
+    wanted = settings.model
+    if wanted.python is not None:
+        own_model = getattr(_loaded(Path(wanted.python)), "model", None)
+        if own_model is not None:
+            return _checked(own_model(robot), robot, wanted.python)
+    own = wanted.own_terms
+    if own is None:  # nothing asked for: what the robot's own file suggests
+        own = not (wanted.friction or wanted.rotor or wanted.terms)
+    return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
+                                   extra=wanted.terms))
+
+
+def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
+    """The model, where it has what a `LinearModel` has and the robot's joints."""
+    for name in ("dof", "parameters", "regressor"):
+        if not hasattr(model, name):
+            raise ModelError(f"{source}: model(robot) gave a {type(model).__name__} without '{name}'; a model has dof, "
+                             "parameters and regressor(q, dq, ddq)")
+    if model.dof != robot.dof:
+        raise ModelError(f"{source}: the model has {model.dof} joints, robot '{robot.name}' has {robot.dof}")
+    return model
+
+
+def _loaded(path: Path) -> ModuleType:
+    """A Python file of the user's, run."""
+    spec = spec_from_file_location(f"dynid_user_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise DynidError(f"there is no Python file {path}, which [model] python names")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except DynidError:
+        raise
+    except Exception as problem:  # whatever a user's own code raises
+        raise DynidError(f"{path} could not be run: {type(problem).__name__}: {problem}") from problem
+    return module
