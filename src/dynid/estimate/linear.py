@@ -57,10 +57,11 @@ def joint_weights(regression: Regression) -> Array:
     """1 / deviation of each joint's own least-squares residual (Janot, Vandanjon, Gautier, eq. 20)."""
     deviations, unsure = np.zeros(regression.dof), []
     for j, factor in enumerate(regression.factors):
-        free = factor.rows - len(factor.columns)
+        misfit, rank = _own_misfit(factor)
+        free = factor.rows - rank
         # With hardly more rows than columns a joint fits itself whatever its noise.
         if 2 * free >= factor.rows and free > 0:
-            deviations[j] = np.sqrt(_own_misfit(factor) / free)
+            deviations[j] = np.sqrt(misfit / free)
         else:
             unsure.append(j)
     if unsure:
@@ -75,8 +76,8 @@ def joint_weights(regression: Regression) -> Array:
     return 1.0 / deviations
 
 
-def _own_misfit(factor: Factor) -> float:
-    """Sum of squares that a joint's own columns leave of its torque, whichever of them are dependent.
+def _own_misfit(factor: Factor) -> tuple[float, int]:
+    """Sum of squares that a joint's own columns leave of its torque, and how many of them are independent.
 
     The last entry of its triangular factor is that only where none is: rounding in a dependent column takes as much
     of the torque as it likes.
@@ -86,7 +87,7 @@ def _own_misfit(factor: Factor) -> float:
     left, singular, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
     span = left[:, singular > _NOT_EXCITED * singular.max(initial=0.0)]
     rest = factor.r[:, -1] - span @ (span.T @ factor.r[:, -1])
-    return float(rest @ rest)
+    return float(rest @ rest), span.shape[1]
 
 
 def stack_enough(regression: Regression, weights: Array | None) -> Stacked:
