@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import multigammaln
 
 from dynid.arrays import Array
@@ -134,9 +135,9 @@ def _held_volume(consistency: Consistency, pull: Array, nominal: Nominal,
     a normal with the prior's own curvature at the nominal model."""
     if free is None:
         return lambda strength: 0.0
-    barrier = Barrier(consistency, pull, np.ones(len(nominal.matrices)), 0.0)
-    places = consistency.places.ravel()
-    curvature = barrier.derivatives(nominal.theta)[1][np.ix_(places, places)]
+    group = Barrier(consistency, pull, np.ones(len(nominal.matrices)), 0.0).groups[0]
+    inverses = group.inverses(nominal.theta)
+    curvature, places = block_diag(*group.products(inverses, inverses)), consistency.places.ravel()
     inside = free[places]
     left, size, _ = np.linalg.svd(inside, full_matrices=False)
     moves = left[:, size > 1e-9]

@@ -18,7 +18,7 @@ from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import BaseParameters, Stacked
 
-_FIRMLY = 1e4  # how many times the size of a known value's torque its own row weighs in a search without equalities
+_FIRMLY = 1e3  # how many times the size of a known value's torque its own row weighs in a search without equalities
 
 _OTHERS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-points": (fit_points, "point masses in a box by quadratic programming"),
@@ -38,7 +38,8 @@ def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
     consistency = consistency_of(problem)
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
-    best = _OTHERS[name][0](consistency, *_with_known(problem, weights), **options)
+    equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
+    best = _OTHERS[name][0](consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     found = noise(problem, solution, weights)
     covariance, beta = found.covariance(solution), problem.base.matrix @ theta
@@ -52,7 +53,7 @@ def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Base parameters and equations with a row more for everything that is known: these ways know no equalities."""
+    """Base parameters and equations with a row more for everything that is known, for ways that know no equalities."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
