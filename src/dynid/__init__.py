@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.version import __version__ as __version__
 
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
-# type checkers. Functions called like their room (`run`, `simulate`) are left out: the name is the room's.
+# type checkers.
 _MODULES = {
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
@@ -34,27 +34,39 @@ _MODULES = {
     "Spring": "dynid.model",
     "Stribeck": "dynid.model",
     "Viscous": "dynid.model",
+    "complete": "dynid.model.complete",
     "curve": "dynid.model",
     "make_terms": "dynid.model",
     "register_term": "dynid.model",
-    "Recording": "dynid.recording",
-    "Samples": "dynid.recording",
     "Mapping": "dynid.recording.mapping",
     "Preparation": "dynid.recording.preparation",
+    "Recording": "dynid.recording",
+    "Samples": "dynid.recording",
     "prepare": "dynid.recording.prepare",
     "read": "dynid.recording.read",
     "BaseParameters": "dynid.regression",
+    "Known": "dynid.regression",
     "Regression": "dynid.regression",
+    "TorqueEquations": "dynid.regression",
     "base_parameters": "dynid.regression",
+    "closed_form_base": "dynid.regression",
     "fold": "dynid.regression.fold",
     "Consistency": "dynid.consistency",
+    "nearest": "dynid.consistency",
+    "Cascade": "dynid.simulation",
+    "ComputedTorque": "dynid.simulation",
+    "PD": "dynid.simulation",
+    "PID": "dynid.simulation",
+    "Poles": "dynid.simulation",
     "Reference": "dynid.simulation",
+    "TorqueDriven": "dynid.simulation",
     "VirtualRobot": "dynid.simulation",
+    "simulate": "dynid.simulation",
     "Estimate": "dynid.estimate",
     "Problem": "dynid.estimate",
+    "essential": "dynid.estimate.essential",
     "identify": "dynid.estimate",
     "methods": "dynid.estimate",
-    "essential": "dynid.estimate.essential",
     "Fourier": "dynid.excitation",
     "FourierPlusQuintic": "dynid.excitation",
     "FourierSeries": "dynid.excitation",
@@ -64,22 +76,29 @@ _MODULES = {
     "Search": "dynid.excitation",
     "Splines": "dynid.excitation",
     "excite": "dynid.excitation.excite",
-    "cross_validate": "dynid.validate",
     "compare": "dynid.validate.compare",
+    "cross_validate": "dynid.validate",
+    "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruct",
     "residual_tests": "dynid.validate.residual_tests",
+    "simulation_checks": "dynid.validate",
     "verdict": "dynid.validate.verdict",
+    "ReportData": "dynid.report",
     "write_report": "dynid.report",
+    "Run": "dynid.runs",
     "RunSettings": "dynid.runs",
+    "run": "dynid.runs.run",
     "DynidError": "dynid.errors",
     "ModelError": "dynid.errors",
     "NotPossibleError": "dynid.errors",
     "RecordingError": "dynid.errors",
     "RobotError": "dynid.errors",
+    "Finding": "dynid.findings",
 }
 
 if TYPE_CHECKING:
     from dynid.consistency import Consistency as Consistency
+    from dynid.consistency import nearest as nearest
     from dynid.errors import DynidError as DynidError
     from dynid.errors import ModelError as ModelError
     from dynid.errors import NotPossibleError as NotPossibleError
@@ -99,6 +118,7 @@ if TYPE_CHECKING:
     from dynid.excitation import Search as Search
     from dynid.excitation import Splines as Splines
     from dynid.excitation.excite import excite as excite
+    from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
     from dynid.model import Coulomb as Coulomb
@@ -124,6 +144,7 @@ if TYPE_CHECKING:
     from dynid.model import curve as curve
     from dynid.model import make_terms as make_terms
     from dynid.model import register_term as register_term
+    from dynid.model.complete import complete as complete
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
     from dynid.recording.mapping import Mapping as Mapping
@@ -131,15 +152,30 @@ if TYPE_CHECKING:
     from dynid.recording.prepare import prepare as prepare
     from dynid.recording.read import read as read
     from dynid.regression import BaseParameters as BaseParameters
+    from dynid.regression import Known as Known
     from dynid.regression import Regression as Regression
+    from dynid.regression import TorqueEquations as TorqueEquations
     from dynid.regression import base_parameters as base_parameters
+    from dynid.regression import closed_form_base as closed_form_base
     from dynid.regression.fold import fold as fold
+    from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot
+    from dynid.runs import Run as Run
     from dynid.runs import RunSettings as RunSettings
+    from dynid.runs.run import run as run
+    from dynid.simulation import PD as PD
+    from dynid.simulation import PID as PID
+    from dynid.simulation import Cascade as Cascade
+    from dynid.simulation import ComputedTorque as ComputedTorque
+    from dynid.simulation import Poles as Poles
     from dynid.simulation import Reference as Reference
+    from dynid.simulation import TorqueDriven as TorqueDriven
     from dynid.simulation import VirtualRobot as VirtualRobot
+    from dynid.simulation import simulate as simulate
     from dynid.validate import cross_validate as cross_validate
+    from dynid.validate import physics as physics
+    from dynid.validate import simulation_checks as simulation_checks
     from dynid.validate.compare import compare as compare
     from dynid.validate.reconstruct import reconstruct as reconstruct
     from dynid.validate.residual_tests import residual_tests as residual_tests
