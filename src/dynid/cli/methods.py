@@ -1,4 +1,4 @@
-"""`dynid methods`: the methods by the names users know from the literature."""
+"""`dynid methods`: the methods by the names users know from the literature, what they need and give."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from dynid.cli.output import Json, console, print_json, table
 
 
 def command(json: Json = False) -> None:
-    """List the methods of identification."""
+    """List the methods, what each needs beyond the fold of the data, and what it gives beyond base parameters."""
     from dynid.estimate import methods
 
+    found = dict(sorted(methods().items(), key=lambda item: item[0].startswith("pc-")))
     if json:
-        print_json({"methods": methods()})
-    else:
-        console().print(table(["method", "is"], list(methods().items())))
+        print_json({"methods": {name: {"title": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
+                                       "options": list(one.options)} for name, one in found.items()}})
+        return
+    console().print(table(["method", "is", "needs", "gives"], [
+        (name, one.title, ", ".join(sorted(one.needs - {"exact"})), ", ".join(sorted(one.gives)))
+        for name, one in found.items()]))
+    console().print("needs, beyond the fold: data, the logs again; blocks of time; nominal values; free shapes. "
+                    "gives, beyond base parameters: theta, all parameters; the shapes found.")
