@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynid.arrays import lies_on_disk
 from dynid.errors import RecordingError
+from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.recording.recording import Recording
-from dynid.recording.stream import stream
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot
 
@@ -49,38 +50,29 @@ def write(folder: Path, kind: str, log: Recording) -> Path:
     return path
 
 
-def check(pieces: list[Recording], whole: Recording, rows: int, overlap: int) -> None:
-    assert pieces[0].rows is not None and pieces[0].rows[0] == 0
-    done = 0
-    for piece in pieces:
-        assert piece.rows is not None
-        start, stop = piece.rows
-        assert start == done and 0 < stop - start <= rows
-        before, after = piece.overlap
-        assert before == min(overlap, start) and after == min(overlap, len(whole) - stop)
-        for name in ("t", "q", "dq", "tau"):
-            np.testing.assert_array_equal(getattr(piece, name), getattr(whole, name)[start - before:stop + after])
-        assert piece.notes[0] == f"samples {start + 1} to {stop} of the log"
-        done = stop
-    assert done == len(whole)
+def check(pieces: Recording, whole: Recording) -> None:
+    """The same recording, in files instead of in memory."""
+    assert pieces.joints == whole.joints and pieces.source == whole.source
+    for name in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+        assert lies_on_disk(getattr(pieces, name)) and not lies_on_disk(getattr(whole, name))
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv without pyarrow", "npz", "npy", "h5", "parquet"])
-@pytest.mark.parametrize(("rows", "overlap"), [(100, 0), (100, 30), (64, 100), (500, 10), (1000, 10)])
-def test_pieces_cover_the_file_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows: int,
-                                       overlap: int) -> None:
+@pytest.mark.parametrize("at_once", [1, 64, 100, 500, 1000])
+def test_pieces_are_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, at_once: int) -> None:
     path = write(tmp_path, kind.split()[0], motion(500))
     if kind == "csv without pyarrow":
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     columns = {"time": 1, "position": "2-3", "velocity": "4-5", "torque": "6-7"} if kind == "npy" else {}
-    check(list(stream(path, rows=rows, overlap=overlap, **columns)), read(path, **columns), rows, overlap)
+    check(read(path, at_once=at_once, **columns), read(path, **columns))
 
 
 @settings(max_examples=30, deadline=None)
-@given(samples=st.integers(1, 300), rows=st.integers(1, 120), overlap=st.integers(0, 150))
-def test_any_split(tmp_path_factory: pytest.TempPathFactory, samples: int, rows: int, overlap: int) -> None:
+@given(samples=st.integers(1, 300), at_once=st.integers(1, 120))
+def test_any_split(tmp_path_factory: pytest.TempPathFactory, samples: int, at_once: int) -> None:
     path = write_npz(motion(samples), tmp_path_factory.mktemp("any") / "log.npz")
-    check(list(stream(path, rows=rows, overlap=overlap)), read(path), rows, overlap)
+    check(read(path, at_once=at_once), read(path))
 
 
 def test_flat_files_and_bad_rows_and_repeats_across_borders(tmp_path: Path) -> None:
@@ -92,55 +84,67 @@ def test_flat_files_and_bad_rows_and_repeats_across_borders(tmp_path: Path) -> N
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     whole = read(tmp_path / "log.csv", bad_rows="drop")
     assert len(whole) == 299
-    for rows in (50, 100, 101, 150):
-        pieces = list(stream(tmp_path / "log.csv", rows=rows, overlap=20, bad_rows="drop"))
-        check(pieces, whole, rows, 20)
-        notes = " ".join(note for piece in pieces for note in piece.notes)
+    for at_once in (50, 100, 101, 150):
+        pieces = read(tmp_path / "log.csv", at_once=at_once, bad_rows="drop")
+        check(pieces, whole)
+        notes = " ".join(pieces.notes)
         assert "row 152" in notes and "row 303" in notes and "1 rows repeat the time stamp" in notes
         assert "all are copies" in notes
     with pytest.raises(RecordingError, match="log.csv row 152: column 'torque_b' holds"):
-        list(stream(tmp_path / "log.csv", rows=50))
+        read(tmp_path / "log.csv", at_once=50)
 
 
 def test_panda_flat_files_in_pieces(data: Callable[..., Path]) -> None:
-    folder = data("panda")
     rules = Path(__file__).parents[2] / "reproductions" / "mappings" / "panda.toml"
-    whole = read(folder, rules)
-    pieces = list(stream(folder, rules, rows=6000, overlap=500))
-    check(pieces, whole, 6000, 500)
+    check(read(data("panda"), rules, at_once=6000), read(data("panda"), rules))
 
 
-def test_notes_about_the_whole_log_come_last(tmp_path: Path) -> None:
+def test_notes_are_about_the_whole_log(tmp_path: Path) -> None:
     log = motion(300)
     still = Recording(log.t, log.q * [1, 0], log.tau * [0, 1], joints=("a", "b"))
-    pieces = list(stream(write_csv(still, tmp_path / "log.csv"), rows=100, overlap=0))
-    assert not any("never moved" in note for piece in pieces[:-1] for note in piece.notes)
-    assert any("joint b never moved" in note for note in pieces[-1].notes)
-    assert any("torque of joint a is zero" in note for note in pieces[-1].notes)
+    path = write_csv(still, tmp_path / "log.csv")
+    assert read(path, at_once=100).notes == read(path).notes
+    assert any("joint b never moved" in note for note in read(path, at_once=100).notes)
 
 
-def test_degrees_stop_the_stream(tmp_path: Path) -> None:
+def test_degrees_stop_at_the_first_piece(tmp_path: Path) -> None:
     log = motion(300)
     path = write_csv(Recording(log.t, 50 * log.q, log.tau, joints=("a", "b")), tmp_path / "log.csv")
+    path.write_text(path.read_text() + "not,a,row\n")
     robot = Robot("arm", tuple(Joint(name, "revolute", i - 1, lower=-3, upper=3) for i, name in enumerate("ab")),
                   (Body("a"), Body("b")))
     with pytest.raises(RecordingError, match='set unit = "deg"'):
-        next(stream(path, robot=robot, rows=100))
+        read(path, robot=robot, at_once=100)
 
 
 def test_a_large_file_is_not_loaded(tmp_path: Path) -> None:
-    """NPZ members stay on disk: taking one small piece touches a small part of it."""
+    """Neither the file nor what is read of it is held in memory."""
     path = write_npz(motion(200_000), tmp_path / "log.npz")
     size = path.stat().st_size
     tracemalloc.start()
-    for _ in stream(path, rows=5000, overlap=100):
-        pass
-    peak = tracemalloc.get_traced_memory()[1]
+    recording = read(path, at_once=5000)
+    held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < size / 4
+    assert len(recording) == 200_000 and held < size / 50 and peak < size / 2  # the clock alone is looked at whole
 
 
-@pytest.mark.parametrize(("rows", "overlap"), [(0, 0), (10, -1)])
-def test_impossible_pieces(tmp_path: Path, rows: int, overlap: int) -> None:
-    with pytest.raises(RecordingError, match="a stream needs rows"):
-        stream(tmp_path / "log.csv", rows=rows, overlap=overlap)
+def test_an_impossible_piece_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="at least one row"):
+        read(tmp_path / "log.csv", at_once=0)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"method": "savitzky-golay", "cutoff": 12.0}, {"method": "kalman", "cutoff": 12.0},
+    {"method": "none", "torque_cutoff": "none"}, {"velocity": "measured", "cutoff": 10.0}, {"thin": 3, "cutoff": 12.0}])
+def test_preparing_in_files_is_preparing_in_memory(tmp_path: Path, options: dict[str, object]) -> None:
+    rng = np.random.default_rng(5)
+    t = (np.arange(6000) + rng.uniform(-0.2, 0.2, 6000)) / 250.0
+    w = 2 * np.pi * np.array([0.2, 0.5])
+    q, dq = np.sin(t[:, None] * w), w * np.cos(t[:, None] * w)
+    log = Recording(t - t[0], q + 1e-5 * rng.normal(size=q.shape), -w ** 2 * q + 0.3 * dq, dq, joints=("a", "b"))
+    path = write_npz(log, tmp_path / "log.npz")
+    whole, pieces = (prepare(read(path, at_once=at_once), **options) for at_once in (None, 700))
+    assert pieces.settings == whole.settings and pieces.steps == whole.steps
+    for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+    assert options.get("thin") or all(lies_on_disk(getattr(pieces, name)) for name in ("q", "dq", "ddq", "tau"))
