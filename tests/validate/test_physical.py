@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 from dynid.consistency import Consistency, nearest
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
@@ -151,8 +152,9 @@ def test_wrong_calls_are_refused() -> None:
 def estimate_of(model, theta) -> Estimate:
     """An estimate that holds given parameters."""
     base = base_parameters(model)
+    facts = Diagnostics(0.0, [], [], len(base), [], [])
     return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
-                    theta=theta)
+                    theta=theta, diagnostics=facts)
 
 
 def lwr() -> tuple[Model, np.ndarray, Samples]:

@@ -9,7 +9,7 @@ def command(json: Json = False) -> None:
     """List the methods, what each needs beyond the fold of the data, and what it gives beyond base parameters."""
     from dynid.estimate import methods
 
-    found = dict(sorted(methods().items(), key=lambda item: item[0].startswith("pc-")))
+    found = methods()
     if json:
         print_json({"methods": {name: {"title": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
                                        "options": list(one.options)} for name, one in found.items()}})

@@ -79,6 +79,7 @@ def _refuse_giants(consistency: Consistency, answer: Answer, size: float, misfit
     gain = 2.0 * float(np.abs(answer.duals[-1]).max()) * consistency.heaviest
     unexplained = misfit > _HARDLY * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
     if gain > _GIANT * misfit or (unexplained and gain > _GIANT * size ** 2):
+        interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "
                                "lengths that are not in newton metres and metres, or for a drive gain that is off")

@@ -157,14 +157,14 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name."""
-    return dict(_METHODS)
+    """All methods by name, those among consistent robots last."""
+    return dict(sorted(_METHODS.items(), key=lambda item: item[0].startswith("pc-")))
 
 
 def find_method(name: str) -> Method:
     """A method by name; an unknown name is refused with what there is."""
     if name not in _METHODS:
-        raise ModelError(f"there is no method '{name}'; there are {', '.join(_METHODS)}")
+        raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
     return _METHODS[name]
 
 

@@ -144,8 +144,8 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             continue
         try:
             if recording is None:
-                raise NotPossibleError("the log is not at hand as a whole, since it was read in pieces, so its "
-                                       "closed loop cannot be run", code="log-in-pieces")
+                raise NotPossibleError("the log itself is not at hand, so its closed loop cannot be run",
+                                       "give its recording beside the samples", "no-recording")
             if recording.reference is None:
                 raise NotPossibleError("the log has no reference for the controller to follow",
                                        "name its columns in the [log] table", "no-reference")
