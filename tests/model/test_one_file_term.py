@@ -218,8 +218,8 @@ def test_the_verdict_names_it() -> None:
     estimate = identify(problem, method="wls")
     found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.data)).findings
              if one.kind == "suspicious"]
-    assert [(one.subject, one.cause) for one in found] == [("Cd2", "negative friction")]
-    assert "air drag" in found[0].sentence and "joint 2" in found[0].sentence
+    assert [(one.code, one.parameters) for one in found] == [("negative-friction", ("Cd2",))]
+    assert "air drag" in found[0].text and len(found[0].joints) == 1
 
 
 @pytest.mark.parametrize("friction", [True, False])
