@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate, Uncertainty
+from dynid.recording.frames import pandas
 
 # How deviations were found, as the end of "deviations ...".
 UNCERTAINTY: dict[Uncertainty, str] = {
@@ -60,10 +60,7 @@ def summary_html(estimate: Estimate) -> str:
 
 def to_frame(estimate: Estimate) -> Any:
     """A pandas table, a row a base parameter."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ModelError("a table of pandas needs the package pandas: pip install pandas") from None
+    pd = pandas()
     low, high = estimate.conf_int().T
     return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,
                          "low": low, "high": high, "identified": estimate.identified, "unit": estimate.base.units,

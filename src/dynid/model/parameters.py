@@ -108,6 +108,8 @@ class Parameters:
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
         """Values by name, or already in order, as one checked vector (parameters,)."""
+        if hasattr(values, "to_dict"):  # a column of a pandas table
+            values = values.to_dict()
         if isinstance(values, Mapping):
             unknown = [name for name in values if name not in self._places]
             if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -82,3 +83,14 @@ class Recording:
         cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench") if (signal := getattr(self, name)) is not None}
         return replace(self, **cut,
                        notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
+
+    def to_frame(self) -> Any:
+        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        from dynid.recording.frames import to_frame
+        return to_frame(self)
+
+    @staticmethod
+    def from_frame(frame: Any, **columns: str) -> Recording:
+        """From a pandas table; columns: see `dynid.recording.frames.from_frame`."""
+        from dynid.recording.frames import from_frame
+        return from_frame(frame, **columns)

@@ -101,3 +101,8 @@ class Samples:
         time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)
         return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
                        steps=("taken as given",))
+
+    def to_frame(self) -> Any:
+        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        from dynid.recording.frames import to_frame
+        return to_frame(self)

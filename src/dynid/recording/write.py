@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.files import write_whole
 from dynid.recording.recording import Recording
 
@@ -17,22 +18,26 @@ _KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "
 _WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
-def write_csv(recording: Recording, path: str | Path) -> Path:
-    """A header of time, position_<joint>, velocity_<joint>, torque_<joint>, ...; every digit kept."""
+def columns_of(recording: Recording) -> dict[str, Array]:
+    """Columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, ..., wrench_fx, ..."""
     names = recording.joints or tuple(str(i + 1) for i in range(recording.dof))
-    header, arrays = ["time"], [recording.t[:, None]]
+    columns = {"time": recording.t}
     for attribute, prefix in _COLUMNS.items():
         signal = getattr(recording, attribute)
         if signal is not None:
-            header += [f"{prefix}_{name}" for name in names]
-            arrays.append(signal)
+            columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(names)}
     if recording.wrench is not None:
-        header += [f"wrench_{axis}" for axis in _WRENCH]
-        arrays.append(recording.wrench)
+        columns |= {f"wrench_{axis}": recording.wrench[:, k] for k, axis in enumerate(_WRENCH)}
+    return columns
+
+
+def write_csv(recording: Recording, path: str | Path) -> Path:
+    """A header of time, position_<joint>, velocity_<joint>, torque_<joint>, ...; every digit kept."""
+    columns = columns_of(recording)
     with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(np.hstack(arrays).tolist())
+        writer.writerow(columns)
+        writer.writerows(np.column_stack(list(columns.values())).tolist())
     return Path(path)
 
 

@@ -1,0 +1,115 @@
+"""The one result: intervals, residuals, files, and how it shows itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from motions import arm, motion
+from scipy.stats import norm, t
+
+from dynid.errors import ModelError, RecordingError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Model, Stribeck
+from dynid.recording import Recording
+from dynid.recording.frames import pandas
+from dynid.robot import Robot
+from dynid.validate import reconstruct
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Problem, Estimate]:
+    model, theta = arm()
+    noise = 0.2 * np.random.default_rng(0).normal(size=(2000, 3))
+    problem = Problem.of(model, motion(model, theta, noise, seconds=10.0))
+    return problem, identify(problem)
+
+
+def test_intervals_are_normal_or_students(fitted: tuple[Problem, Estimate]) -> None:
+    problem, whole = fitted
+    from_fold = identify(Problem(problem.model, problem.regression))
+    for estimate, reach in ((whole, norm.ppf(0.95)), (from_fold, t.ppf(0.95, 9))):
+        low, high = estimate.conf_int(0.9).T
+        np.testing.assert_allclose(high - low, 2.0 * reach * estimate.std, rtol=1e-9)
+        np.testing.assert_allclose(0.5 * (low + high), estimate.values, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ModelError, match="between 0 and 1"):
+        whole.conf_int(95)
+
+
+def test_residuals_and_score_are_those_of_the_rows(fitted: tuple[Problem, Estimate]) -> None:
+    problem, estimate = fitted
+    samples = problem.data[0]
+    found, = estimate.residuals(samples)
+    np.testing.assert_allclose(found.residual, samples.tau - estimate.predict(samples.q, samples.dq, samples.ddq),
+                               atol=1e-9)
+    about = samples.tau - samples.tau.mean(axis=0)
+    assert estimate.score(samples) == pytest.approx(1.0 - np.sum(found.residual ** 2) / np.sum(about ** 2), rel=1e-9)
+    assert estimate.score(samples) == pytest.approx(reconstruct(estimate, samples).total.r2, rel=1e-9)
+
+
+def test_a_file_holds_all_of_it(fitted: tuple[Problem, Estimate], tmp_path) -> None:
+    problem, estimate = fitted
+    told = identify(problem.model, problem.data, method="pc-wls", known={"Fv1": 2.0})
+    for one in (estimate, told):
+        one.save(tmp_path / "estimate.npz")
+        again = Estimate.load(tmp_path / "estimate.npz", problem.model)
+        for name in ("values", "covariance", "identified", "std"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(one, name))
+        assert (again.method, again.uncertainty, again.freedom, again.known, again.names) == (
+            one.method, one.uncertainty, one.freedom, one.known, one.names)
+        assert dict(again.diagnostics) == dict(one.diagnostics)
+        assert (again.theta is None) == (one.theta is None)
+        np.testing.assert_array_equal(again.full, one.full)
+    with pytest.raises(ModelError, match="another model"):
+        Estimate.load(tmp_path / "estimate.npz", Model(Robot.builtin("arm3r")))
+    (tmp_path / "no.npz").write_bytes(b"no")
+    with pytest.raises(ModelError, match="not a saved estimate"):
+        Estimate.load(tmp_path / "no.npz", problem.model)
+
+
+def test_a_shape_that_was_found_is_loaded_with_it(tmp_path) -> None:
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, (*Model(robot).terms, Stribeck(delta=20.0, free=("delta",))))
+    theta = np.where([p.nominal is None for p in model.parameters], 1.0,
+                     [p.nominal or 0.0 for p in model.parameters])
+    samples = motion(model, theta, 0.01 * np.random.default_rng(1).normal(size=(2000, 3)), seconds=10.0)
+    found = identify(model, samples, method="sls")
+    found.save(tmp_path / "estimate.npz")
+    again = Estimate.load(tmp_path / "estimate.npz", model)
+    np.testing.assert_array_equal(again.model.shape, found.model.shape)
+    np.testing.assert_allclose(again.predict(samples.q, samples.dq, samples.ddq),
+                               found.predict(samples.q, samples.dq, samples.ddq))
+
+
+def test_it_shows_itself(fitted: tuple[Problem, Estimate]) -> None:
+    _, estimate = fitted
+    shown = repr(estimate)
+    assert "wls" in shown and f"{len(estimate.values)} base parameters" in shown and "\n" not in shown
+    page = estimate._repr_html_()
+    assert page.count("<tr>") == len(estimate.values) + 1 and estimate.names[0] in page
+    assert estimate.summary().count("\n") == len(estimate.values) + 2
+
+
+def test_tables_of_pandas(fitted: tuple[Problem, Estimate], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    problem, estimate = fitted
+    table = estimate.to_frame()
+    np.testing.assert_array_equal(table["value"].to_numpy(), estimate.values)
+    np.testing.assert_array_equal(table[["low", "high"]].to_numpy(), estimate.conf_int())
+    names = problem.model.parameters.names
+    theta = problem.model.parameters.vector(pandas().Series(np.arange(len(names), dtype=float), index=names))
+    np.testing.assert_array_equal(theta, np.arange(len(names)))
+    samples = problem.data[0]
+    recording = Recording(samples.t, samples.q, samples.tau, samples.dq, joints=("a", "b", "c"))
+    again = Recording.from_frame(recording.to_frame())
+    assert again.joints == recording.joints
+    for name in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(recording, name))
+    frame = samples.to_frame()
+    assert frame.shape == (len(samples), 1 + 5 * 3) and frame["keep_1"].all()
+    with pytest.raises(RecordingError, match="no column 'clock'"):
+        Recording.from_frame(frame, time="clock")
+    with pytest.raises(RecordingError, match="0 columns that begin with 'current_'"):
+        Recording.from_frame(frame, torque="current_")
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(RecordingError, match="pip install pandas"):
+        estimate.to_frame()
