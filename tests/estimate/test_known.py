@@ -63,6 +63,17 @@ def test_least_squares_with_a_known_mass_is_the_dense_one() -> None:
     assert reconstruct(told, samples).relative_error == pytest.approx(error, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["wls", "irls", "pc-wls"])
+def test_a_known_mass_is_kept_and_makes_the_rotor_beside_it_surer(method: str) -> None:
+    model, theta, samples = sliding_arm(noise=1.0)
+    mass = float(theta[model.parameters.index("M3")])
+    free, told = (identify(model, samples, method=method, known=known) for known in (None, {"M3": mass}))
+    assert "M3" in free.names and told.full[model.parameters.index("M3")] == mass
+    before = dict(zip(free.names, free.std, strict=True))
+    ratio = {name: now / before[name] for name, now in zip(told.names, told.std, strict=True) if name in before}
+    assert max(ratio.values()) < 1.002 and ratio["Ia3"] < 0.995
+
+
 @pytest.mark.parametrize("method", CONSISTENT)
 def test_consistent_methods_keep_a_known_mass(method: str) -> None:
     model, theta = arm()
