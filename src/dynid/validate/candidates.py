@@ -11,9 +11,9 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.recording import Samples
-from dynid.recording.decimate import decimate_columns, decimated_rows
+from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.correlation import autocovariance
-from dynid.regression.equations import TorqueEquations
+from dynid.regression.equations import Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals
 from dynid.validate.words import joint_label, plain
 
@@ -119,24 +119,34 @@ class Rows:
 def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
     """At most about `most` rows, evenly spread over the rows that regression uses."""
     equations = TorqueEquations.of(estimate.model, samples, estimate.base)
-    at = (decimated_rows(samples.segments, samples.decimation) if samples.decimation is not None
-          else np.concatenate([np.arange(start, stop) for start, stop in samples.segments]))
-    step = max(1, len(at) // most)
-    rate = np.gradient(series.predicted, axis=0) * series.rate if len(at) > 1 else np.zeros_like(series.predicted)
+    count = len(series.t)
+    step = max(1, count // most)
+    motions, entries, done = [], [], 0
+    for piece in equations.pieces(unit=PIECE):
+        own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of the whole log
+        done += len(piece.rows)
+        if len(own):
+            motions.append(_motion(samples, piece)[own])
+            entries.append(equations.rows(piece).entries[:, own])
+    q, dq, ddq, signs = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 4, axis=1))
+    columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
+                                                        axis=1).T) for j in range(samples.dof))
+    rows = np.arange(0, count, step)
+    before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, count - 1)
+    rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
+    predicted = series.predicted[rows]
+    return Rows(q, dq, ddq, signs, rate, columns, series.measured[rows] - predicted, predicted, series.keep[rows])
+
+
+def _motion(samples: Samples, piece: Piece) -> Array:
+    """q, dq, ddq and the signs of dq (rows, 4 dof) of a piece, through the same decimation as its equations."""
+    margin = 0 if samples.decimation is None else reach(samples.decimation)
+    low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
+    part = slice(low, high)
+    motion = np.concatenate([samples.q[part], samples.dq[part], samples.ddq[part], np.sign(samples.dq[part])], axis=1)
     if samples.decimation is None:
-        chosen = at[::step]
-        thin = Samples.of(samples.q[chosen], samples.dq[chosen], samples.ddq[chosen], samples.tau[chosen])
-        entries = equations.layout.entries(thin, slice(None))
-        q, dq, ddq, signs = thin.q, thin.dq, thin.ddq, np.sign(thin.dq)
-    else:
-        motion = np.concatenate([samples.q, samples.dq, samples.ddq, np.sign(samples.dq)], axis=1)
-        parts = decimate_columns(motion, samples.decimation, samples.segments)[::step]
-        q, dq, ddq, signs = (np.ascontiguousarray(x) for x in np.split(parts, 4, axis=1))
-        entries = np.concatenate([equations.rows(piece).entries for piece in equations.pieces(unit=PIECE)],
-                                 axis=1)[:, ::step]
-    columns = tuple(np.ascontiguousarray(entries[equations.layout.joint(j)][:-1].T) for j in range(samples.dof))
-    return Rows(q, dq, ddq, signs, rate[::step], columns, series.residual[::step], series.predicted[::step],
-                series.keep[::step])
+        return motion
+    return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
