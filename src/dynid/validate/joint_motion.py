@@ -118,23 +118,27 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
     """How each joint moved in some logs; empty without samples."""
     if not samples:
         return ()
-    inside = [np.concatenate([np.arange(a, b) for a, b in s.segments]) for s in samples if len(s.segments)]
-    q, dq, ddq = (np.concatenate([getattr(s, name)[rows] for s, rows in zip(samples, inside, strict=True)])
-                  for name in ("q", "dq", "ddq"))
-    top = [np.percentile(np.abs(x), 99.5, axis=0) for x in (dq, ddq)]
+    def column(name: str, j: int) -> Array:
+        """Of one joint in all logs, gaps left out: one column at a time, logs may be larger than memory."""
+        return np.concatenate([getattr(s, name)[start:stop, j] for s in samples for start, stop in s.segments])
+
+    ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])
+    top = [np.array([np.percentile(np.abs(column(name, j)), 99.5) for j in range(len(joints))])
+           for name in ("dq", "ddq")]
     robot = complete(model).robot
     # Where limits are unknown: three times the most that any joint did, and not nothing.
-    usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0 for x in (0.5 * np.ptp(q, axis=0), *top))
+    usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0
+                  for x in (0.5 * (ranges[:, 1] - ranges[:, 0]), *top))
     found = []
     for j, name in enumerate(joints):
-        speed = np.abs(dq[:, j])
-        moving = dq[speed > 0.05 * top[0][j], j] if top[0][j] > 0 else np.zeros(0)
-        slow, fast = np.percentile(speed[speed > 0.05 * top[0][j]], [25, 90]) if len(moving) else (0.0, 0.0)
+        dq = column("dq", j)
+        moving = dq[np.abs(dq) > 0.05 * top[0][j]] if top[0][j] > 0 else np.zeros(0)
+        slow, fast = np.percentile(np.abs(moving), [25, 90]) if len(moving) else (0.0, 0.0)
         lower, upper, velocity, acceleration = (None if robot is None else _limit(robot.limit(which)[j])
                                                 for which in ("lower", "upper", "velocity", "acceleration"))
         unit = "" if robot is None else "m" if robot.joints[j].prismatic else "rad"
         found.append(JointMotion(
-            name, float(q[:, j].min()), float(q[:, j].max()), float(top[0][j]), float(top[1][j]),
+            name, float(ranges[j, 0]), float(ranges[j, 1]), float(top[0][j]), float(top[1][j]),
             float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
             velocity, acceleration, unit, (usual[0], usual[1], usual[2])))
     return tuple(found)
