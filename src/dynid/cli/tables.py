@@ -39,8 +39,10 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
             rows.append((name, f"{value:.5g}", f"{std:.2g}", share, expression))
         else:
             rows.append((name, "not excited", "", "", expression))
+    count = len(rows)
+    rows += [(name, f"{value:.5g}", "known", "", name) for name, value in estimate.known.items()]
     to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
-                   title=f"{len(rows)} base parameters"))
+                   title=f"{count} base parameters"))
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}
     to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     print_simulations(result.simulations, result.robot.joint_names)

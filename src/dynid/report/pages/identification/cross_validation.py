@@ -10,6 +10,7 @@ import numpy as np
 from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, log_axis, significant, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
+from dynid.report.words import file_name
 from dynid.validate import CrossValidation
 
 
@@ -20,16 +21,26 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     known = [one[np.isfinite(one)] for one in cross.errors_per_joint.T]
     joints = [{"name": name, "mean": float(one.mean()), "low": float(one.min()), "high": float(one.max())}
               for name, one in zip(cross.joints, known, strict=True) if len(one)]
-    return {"cross": cross, "joints": joints, "errors": errors_figure(cross), "moves": moves_figure(cross),
-            "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
+    blocks = [{"number": block + 1, "where": _short(where), "error": float(error)}
+              for block, where, error in zip(cross.blocks, cross.where, cross.errors, strict=True)]
+    logs = [{"name": file_name(one.source), "others": one.from_others, "itself": one.from_itself} for one in cross.logs]
+    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs, "errors": errors_figure(cross),
+            "moves": moves_figure(cross), "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
             if np.isfinite(cross.fit_errors).any() else None}
+
+
+def _short(where: str) -> str:
+    """Logs and spans of a block, the logs by their file names."""
+    return "; ".join(", ".join([file_name(source), *rest]) for source, *rest in
+                     (one.rsplit(", ", 1) for one in where.split("; ")))
 
 
 def errors_figure(cross: CrossValidation) -> Figure:
     """Relative error on every block that was left out, beside that on the data fitted."""
-    x = [str(block + 1) for block in cross.blocks]
+    x, where = [str(block + 1) for block in cross.blocks], [text(_short(one)) for one in cross.where]
     traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "left out", "marker": {"color": BLUE},
-               "hovertemplate": "block %{x}: %{y:.3~g} %<extra>left out</extra>"},
+               "text": where, "textposition": "none",
+               "hovertemplate": "block %{x}, %{text}: %{y:.3~g} %<extra>left out</extra>"},
               {"type": "scatter", "mode": "lines+markers", "x": x, "y": significant(cross.fit_errors), "name": "fitted",
                "line": {"color": GREY, "width": 2}, "marker": {"size": 6},
                "hovertemplate": "without block %{x}: %{y:.3~g} %<extra>fitted</extra>"}]

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate, methods
+from dynid.estimate.summary import UNCERTAINTY
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grade import GOOD, POOR, grade
 from dynid.report.pages.identification.data import ReportData
@@ -37,7 +38,10 @@ def gather(data: ReportData) -> Mapping[str, Any]:
                          "apart": float(other.apart[k])} for other in others]}
             for k, name in enumerate(estimate.names)]
     known = estimate.identified
-    return {"rows": rows, "others": others, "titles": methods(), "chart": chart(estimate, others, source),
+    parameters = estimate.base.parameters
+    told = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
+            for name, value in estimate.known.items()]
+    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.uncertainty], "others": others, "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "good": GOOD, "poor": POOR,
