@@ -26,23 +26,14 @@ if TYPE_CHECKING:
 # -- a run and its validation ------------------------------------------------------------------------
 def print_run(result: Run, written: Mapping[str, str]) -> None:
     """The verdict, the parameters and where things are."""
+    from dynid.estimate.summary import rows as summary_rows
+
     to, estimate = console(), result.estimate
     to.print(f"[bold]{result.robot.name}[/bold] by {estimate.method}, {result.seconds:.1f} s")
     to.print(result.verdict.headline, markup=False)
     to.print()
-    rows = []
-    for name, value, std, relative, known, expression in zip(
-            estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,
-            estimate.base.expressions, strict=True):
-        if known:
-            share = f"{relative:.1f}" if relative < 1e4 else "-"
-            rows.append((name, f"{value:.5g}", f"{std:.2g}", share, expression))
-        else:
-            rows.append((name, "not excited", "", "", expression))
-    count = len(rows)
-    rows += [(name, f"{value:.5g}", "known", "", name) for name, value in estimate.known.items()]
-    to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
-                   title=f"{count} base parameters"))
+    head = ["name", "value", "deviation", "relative", "is"]
+    to.print(table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters"))
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}
     to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     print_simulations(result.simulations, result.robot.joint_names)

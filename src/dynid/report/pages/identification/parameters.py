@@ -41,7 +41,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     parameters = estimate.base.parameters
     told = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
             for name, value in estimate.known.items()]
-    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.uncertainty], "others": others, "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
+    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.uncertainty], "others": others,
+            "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "good": GOOD, "poor": POOR,
