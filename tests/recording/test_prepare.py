@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynid.arrays import Spool, lies_on_disk
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare, prepare_pieces
+from dynid.recording.prepare import prepare
 from dynid.recording.recording import Recording
 
 JOINTS = ("shoulder", "elbow")
@@ -176,28 +177,19 @@ def test_thinning_takes_rows_after_filtering() -> None:
     assert thin.rate == 25.0 and len(thin) == 500
 
 
-def test_pieces_are_prepared_alike_and_no_row_twice() -> None:
+def test_a_recording_on_disk_is_prepared_as_one_in_memory() -> None:
     whole = log(noise=1e-4)
-    rows, overlap = 2500, 500
-
-    def piece(start: int) -> Recording:
-        low, stop = max(start - overlap, 0), min(start + rows, len(whole))
-        high = min(stop + overlap, len(whole))
-        return Recording(whole.t[low:high], whole.q[low:high], whole.tau[low:high], joints=JOINTS, rows=(start, stop),
-                         overlap=(start - low, high - stop))
-
-    one = prepare(whole, cutoff=10.0, slow=0.0)
-    parts = list(prepare_pieces((piece(start) for start in range(0, len(whole), rows)), cutoff=10.0, slow=0.0))
-    times = np.concatenate([part.t[part.keep[:, 0]] for part in parts])
-    np.testing.assert_allclose(times, one.t[one.keep[:, 0]], atol=1e-9)
-    ddq = np.concatenate([part.ddq[part.keep[:, 0]] for part in parts])
-    np.testing.assert_allclose(ddq, one.ddq[one.keep[:, 0]], atol=1e-4 * np.abs(one.ddq).max())
-    resting = replace(piece(0), q=np.zeros_like(piece(0).q))
-    later = list(prepare_pieces([resting, piece(2500), replace(piece(5000), q=np.zeros_like(piece(5000).q))]))
-    assert len(later) == 2 and later[0].steps[0].startswith("1 pieces at rest")
-    assert not np.any(later[1].keep)
-    with pytest.raises(NotPossibleError, match="no joint moves in any piece"):
-        list(prepare_pieces([resting]))
+    arrays = {}
+    for name in ("t", "q", "tau"):
+        spool = Spool()
+        for start in range(0, len(whole), 2500):
+            spool.append(getattr(whole, name)[start:start + 2500])
+        arrays[name] = spool.array()
+    one, two = prepare(whole), prepare(replace(whole, **arrays))
+    for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert all(lies_on_disk(getattr(two, name)) for name in ("q", "dq", "ddq", "tau"))
+    assert one.settings == two.settings
 
 
 def with_joint(j: int, **signals: Callable[[np.ndarray], Any]) -> Recording:
