@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
 from dynid.consistency.central import fill
-from dynid.consistency.consistency import MARGIN, Form
+from dynid.consistency.consistency import MARGIN, InertiaForm
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate.border import projected_covariance
@@ -29,7 +29,7 @@ Fill = Literal["auto", "central", "nominal"]
 _FILL_TOLERANCE = 1e-2
 
 
-def consistency_of(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                    centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = ()) -> Consistency:
     """The set for a problem, what is known exactly included. shapes: limit centres of mass by the robot's collision
     shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses: limits, or tables (bodies,
@@ -60,7 +60,7 @@ def prior_rows(problem: Problem, weights: Array | None) -> tuple[Array, Array] |
 
 
 @method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
-def consistent_ordinary(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         fill_with: Fill = "auto") -> Estimate:
     """All joints' equations alike, inside the set (Sousa, eq. 3.58)."""
@@ -69,7 +69,7 @@ def consistent_ordinary(problem: Problem, *, form: Form = "pseudo", margin: floa
 
 
 @method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"})
-def consistent_weighted(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         fill_with: Fill = "auto") -> Estimate:
     """Each joint's equations divided by the deviation of its own residual, inside the set (Sousa, s. 4.5.3)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import fit
-from dynid.consistency.consistency import Form
+from dynid.consistency.consistency import InertiaForm
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import (
     Loop,
@@ -61,7 +61,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
 @method("pc-didim", "didim among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
-                              transient: float | None = None, form: Form = "pseudo") -> Estimate:
+                              transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
     """Each least squares inside the set, so that every simulated robot can exist (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
-from dynid.consistency.consistency import Form
+from dynid.consistency.consistency import InertiaForm
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop import (
     Loop,
@@ -78,7 +78,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
-                                      form: Form = "pseudo") -> Estimate:
+                                      form: InertiaForm = "pseudo") -> Estimate:
     """Ardiani, s. 2.3: the projected criterion (eq. 2.9) under the consistency cones, a cone program each iteration."""
     consistency = consistency_of(problem, form=form)
 
