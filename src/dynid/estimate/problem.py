@@ -15,10 +15,10 @@ from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
-from dynid.recording.resample import at_times
 from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.fold import Progress
 from dynid.regression.known import Prior, check_known
+from dynid.signals import at_times
 from dynid.simulation import Controller
 
 KnownValues = Mapping[str, Known | float | tuple[float, float]]

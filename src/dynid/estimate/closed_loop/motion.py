@@ -11,7 +11,7 @@ from dynid.arrays import Array, Bools
 from dynid.estimate.closed_loop.references import Log
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.recording.resample import at_times
+from dynid.signals import at_times
 from dynid.simulation import Reference, Simulation, dry_elements
 
 _SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
