@@ -33,7 +33,7 @@ def at_samples(samples: Samples, motion: Simulation) -> Samples:
 
 
 def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
-    """How far simulated positions are from measured ones, percent of their motion."""
+    """Distance of simulated positions from measured ones, percent of their motion."""
     miss = size = 0.0
     for log, motion in zip(logs, motions, strict=True):
         there = at_samples(log.samples, motion).q
