@@ -148,7 +148,7 @@ def test_wrong_calls_are_refused() -> None:
         essential(problem, rows="some")
     with pytest.raises(ModelError, match="alpha between 0 and 1"):
         essential(problem, alpha=1.5)
-    samples = ten(rows=100, noise=0.0).samples[0]
+    samples = ten(rows=100, noise=0.0).data[0]
     drifting = Samples.of(samples.q, samples.dq, samples.ddq, samples.tau + np.linspace(-9.0, 9.0, 100)[:, None])
     with pytest.raises(NotPossibleError, match="too few for an F-test of 10 base parameters"):
         essential(Problem.of(Ten(), drifting), criterion="f-test")

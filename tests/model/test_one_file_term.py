@@ -216,7 +216,7 @@ def test_the_verdict_names_it() -> None:
     noise = np.random.default_rng(0).normal(size=q.shape) * [0.05, 0.05, 0.02]
     problem = Problem.of(MODEL, Samples.of(q, dq, ddq, MODEL.inverse_dynamics(theta, q, dq, ddq) + noise, rate=200.0))
     estimate = identify(problem, "wls")
-    found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.samples)).findings
+    found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.data)).findings
              if one.kind == "suspicious"]
     assert [(one.subject, one.cause) for one in found] == [("Cd2", "negative friction")]
     assert "air drag" in found[0].sentence and "joint 2" in found[0].sentence
@@ -325,7 +325,7 @@ def test_a_model_of_ones_own_walks_through_the_house() -> None:
     problem = Problem.of(PANTILT, Samples.of(run.q, run.dq, run.ddq, run.tau + noise, rate=200.0))
     estimate = identify(problem, "wls")
     np.testing.assert_array_less(np.abs(estimate.values - BETA) / estimate.std, 4.0)
-    own = reconstruct(estimate, problem.samples)
+    own = reconstruct(estimate, problem.data)
     found = verdict(problem, estimate, own)
     assert not [one for one in found.findings if one.kind == "suspicious"]
     np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), run.tau, atol=0.05)
