@@ -1,4 +1,4 @@
-"""Validation by simulation: does a robot with these parameters move as the log says, under feedback or without."""
+"""Validation by simulation: the log against a robot with the estimate's parameters, under feedback or without."""
 
 from __future__ import annotations
 
