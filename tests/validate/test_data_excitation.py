@@ -141,7 +141,7 @@ def test_a_model_of_ones_own_and_a_saved_fold(simulate):
     problem, estimate = log.fitted()
     found = data_excitation(problem, estimate)
     assert {"Fv2", "Fc2"} <= {p.name for p in found.missing}
-    alone = data_excitation(replace(problem, samples=()), estimate)  # names without advice
+    alone = data_excitation(replace(problem, data=()), estimate)  # names without advice
     assert [p.name for p in alone.missing] == [p.name for p in found.missing]
     assert alone.motions == () and all(p.remedy is None for p in alone.parameters)
     for one in (found, alone):

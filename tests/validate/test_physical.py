@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 from dynid.consistency import Consistency, nearest
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
@@ -152,7 +153,7 @@ def estimate_of(model, theta) -> Estimate:
     """An estimate that holds given parameters."""
     base = base_parameters(model)
     return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
-                    theta=theta)
+                    theta=theta, diagnostics=Diagnostics(0.0, [], [], len(base), [], []))
 
 
 def lwr() -> tuple[Model, np.ndarray, Samples]:
