@@ -243,7 +243,7 @@ def test_elements_give_the_same_torques(term):
     tau = np.zeros_like(q)
     for one in model.elements(theta):
         if isinstance(one, Bodies):
-            tau += dynamics.inverse_dynamics(robot, q, dq, ddq, one.numbers)
+            tau += dynamics.inverse_dynamics(robot, one.numbers, q, dq, ddq)
         elif isinstance(one, Linear):
             tau += ddq @ np.broadcast_to(one.inertia, (3, 3)).T + dq @ np.broadcast_to(one.viscous, (3, 3)).T
             tau += one.stiffness * q + one.constant

@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
-from dynid.excitation import Criterion, Information, Limits, excite
+from dynid.excitation import Criterion, Fourier, Information, Limits, Search, excite
 from dynid.model import (
     Coulomb,
     Curve,
@@ -109,7 +109,7 @@ def test_it_is_identified_within_its_deviations() -> None:
     theta, rng = truth(MODEL), np.random.default_rng(0)
     tau = MODEL.inverse_dynamics(theta, q, dq, ddq) + rng.normal(size=q.shape) * [0.05, 0.05, 0.02]
     problem = Problem.of(MODEL, Samples.of(q, dq, ddq, tau, rate=200.0))
-    found = identify(problem, "wls")
+    found = identify(problem, method="wls")
     errors = (found.values - problem.base.reduce(theta)) / found.std
     assert found.identified.all() and np.abs(errors).max() < 4.0 and 0.6 < np.sqrt(np.mean(errors ** 2)) < 1.4
     for name in ("Cd1", "Cd2", "Cd3", "Br1", "Br2", "Br3"):
@@ -204,8 +204,11 @@ def test_slopes_are_those_of_the_entries() -> None:
     np.testing.assert_allclose(exact, differences, atol=1e-9 * np.abs(exact).max())
 
 
+ONE_ROUND = Search(budget=10.0, rounds=1, threads=1)
+
+
 def test_a_motion_is_found_that_tells_it() -> None:
-    found = excite(MODEL, duration=5.0, harmonics=3, rounds=1, budget=10.0, threads=1, criterion="d")
+    found = excite(MODEL, family=Fourier(5.0, 3), criterion="d", search=ONE_ROUND)
     assert found.condition < 1e4 and np.all(np.isfinite(found.deviations))
     assert {"Cd1", "Br3"} <= set(found.base.names)
 
@@ -215,11 +218,12 @@ def test_the_verdict_names_it() -> None:
     theta = truth(MODEL, Cd2=-0.08)
     noise = np.random.default_rng(0).normal(size=q.shape) * [0.05, 0.05, 0.02]
     problem = Problem.of(MODEL, Samples.of(q, dq, ddq, MODEL.inverse_dynamics(theta, q, dq, ddq) + noise, rate=200.0))
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.data)).findings
              if one.kind == "suspicious"]
-    assert [(one.subject, one.cause) for one in found] == [("Cd2", "negative friction")]
-    assert "air drag" in found[0].sentence and "joint 2" in found[0].sentence
+    assert [(one.code, one.parameters, one.joints) for one in found] == [("negative-friction", ("Cd2",), ("joint2",))]
+    assert found[0].evidence["value"] == (pytest.approx(-0.08, abs=5 * found[0].evidence["std"][0]),)
+    assert "air drag" in found[0].text
 
 
 @pytest.mark.parametrize("friction", [True, False])
@@ -303,7 +307,7 @@ def test_a_model_of_ones_own_is_completed_from_its_regressor() -> None:
 def test_a_model_of_ones_own_walks_through_the_house() -> None:
     limits = Limits(*np.array([[-2.0] * 2, [2.0] * 2, [3.0] * 2, [20.0] * 2, [np.inf] * 2, [np.inf] * 2]),
                     ("pan", "tilt"))
-    motion = excite(PANTILT, limits, duration=5.0, harmonics=3, rounds=1, budget=10.0, threads=1)
+    motion = excite(PANTILT, limits, family=Fourier(5.0, 3), search=ONE_ROUND)
     assert motion.condition < 100.0
     t = np.arange(0.0, 5.0, 0.005)
     path = Reference(*(np.ascontiguousarray(x) for x in motion.trajectory.at(t)[:3]), 200.0)
@@ -323,7 +327,7 @@ def test_a_model_of_ones_own_walks_through_the_house() -> None:
     samples = run.samples()
     noise = 0.02 * np.random.default_rng(4).normal(size=run.tau.shape)
     problem = Problem.of(PANTILT, Samples.of(run.q, run.dq, run.ddq, run.tau + noise, rate=200.0))
-    estimate = identify(problem, "wls")
+    estimate = identify(problem, method="wls")
     np.testing.assert_array_less(np.abs(estimate.values - BETA) / estimate.std, 4.0)
     own = reconstruct(estimate, problem.data)
     found = verdict(problem, estimate, own)

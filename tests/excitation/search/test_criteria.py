@@ -9,7 +9,6 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import CRITERIA, Criterion, Information
 from dynid.excitation.search.criteria import Eigenvalues
-from dynid.excitation.sensitivity import smooth
 from dynid.excitation.trajectories.fourier import fourier_functions
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
@@ -20,7 +19,7 @@ from dynid.robot import Robot
 @pytest.mark.parametrize("order", [None, 8.0])
 def test_gradient_of_each_criterion_by_coefficients(name: str, order: float | None) -> None:
     robot = Robot.builtin("arm3r")
-    model = smooth(Model(robot, make_terms(robot, defaults=True)), 0.1)
+    model = Model(robot, make_terms(robot, defaults=True)).with_smooth_signs(0.1)
     base = base_parameters(model)
     rng = np.random.default_rng(6)
     info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
