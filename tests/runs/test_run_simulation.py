@@ -88,11 +88,13 @@ def test_without_other_logs_its_own_is_simulated(found: Run, settings: RunSettin
         update={"run": False})})).simulations
 
 
-def test_a_streamed_log_is_simulated_in_its_pieces(settings: RunSettings) -> None:
-    pieces = run(settings.model_copy(update={"validate_on": (), "stream_rows": 2000}))
-    driven, closed = pieces.simulations
-    assert driven.log is not None and driven.log.position_error.max() < 5.0
-    assert closed.log is None and closed.reason is not None and closed.reason.code == "log-in-pieces"
+def test_a_streamed_log_is_simulated_as_a_whole_one(settings: RunSettings) -> None:
+    whole, streamed = (run(settings.model_copy(update={"validate_on": (), "stream_rows": rows})).simulations
+                       for rows in (None, 2000))
+    for one, other in zip(whole, streamed, strict=True):
+        assert one.log is not None and other.log is not None and one.mode == other.mode
+        assert other.log.position_error.max() < 5.0
+        np.testing.assert_allclose(other.log.position_error, one.log.position_error, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("horizon", "message"), [(-0.5, "greater than 0"), (0.0, "greater than 0"),
