@@ -9,7 +9,8 @@ def command(json: Json = False) -> None:
     """List the methods of identification."""
     from dynid.estimate import methods
 
+    titles = {name: one.title for name, one in methods().items()}
     if json:
-        print_json({"methods": methods()})
+        print_json({"methods": titles})
     else:
-        console().print(table(["method", "is"], list(methods().items())))
+        console().print(table(["method", "is"], list(titles.items())))

@@ -37,7 +37,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
                          "apart": float(other.apart[k])} for other in others]}
             for k, name in enumerate(estimate.names)]
     known = estimate.identified
-    return {"rows": rows, "others": others, "titles": methods(), "chart": chart(estimate, others, source),
+    titles = {name: one.title for name, one in methods().items()}
+    return {"rows": rows, "others": others, "titles": titles, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "good": GOOD, "poor": POOR,
