@@ -14,7 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from dynid.consistency import Consistency, Fit, fit
-from dynid.consistency.others import fit_points, fit_sqp
+from dynid.consistency.literature import fit_points, fit_sqp
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Stacked, TorqueEquations, base_parameters, fold

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _simionato import published_bounds
 
 from dynid.consistency import Box, Consistency
-from dynid.consistency.others import extract, published_bounds
+from dynid.consistency.literature import extract
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import base_parameters

@@ -14,7 +14,7 @@ from _sousa import WAM
 
 from dynid.consistency import Consistency, fit
 from dynid.consistency import test as is_possible
-from dynid.consistency.others.reduction import reduction
+from dynid.consistency.literature.reduction import reduction
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Samples

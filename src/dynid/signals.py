@@ -1,4 +1,4 @@
-"""Butterworth filters, power densities and cubic splines of sampled signals: what every run needs.
+"""Butterworth filters, power densities and interpolation of sampled signals: what every run needs.
 
 scipy.signal and scipy.interpolate have them too, but importing those, and the scipy.stats that comes with them, takes
 longer than identifying a robot.
@@ -92,6 +92,11 @@ def power_density(x: Array, rate: float, window: int) -> tuple[Array, Array]:
     density = np.mean(spectra.real ** 2 + spectra.imag ** 2, axis=0).T / (rate * np.sum(taper ** 2))
     density[1:len(density) - (window + 1) % 2] *= 2.0  # the negative frequencies; 0 and half the rate stand alone
     return np.asarray(np.fft.rfftfreq(window, 1.0 / rate), dtype=float), density
+
+
+def at_times(at: Array, t: Array, x: Array) -> Array:
+    """Signals x (rows, n) given at times t (rows,), at other times (m, n): straight between rows, held beyond them."""
+    return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
 
 
 def cubic_spline(t: Array, x: Array, at: Array) -> Array:

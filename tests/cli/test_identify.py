@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.estimate import methods
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
@@ -121,6 +122,8 @@ def test_wrong_calls_end_with_one_sentence(dynid, logs, arguments, message):
 def test_methods_are_listed(dynid):
     said = json.loads(dynid("methods", "--json").out)["methods"]
     assert {"ols", "wls", "irls", "tls", "ml", "ridge", "sls"} <= set(said)
+    assert said == {name: one.title for name, one in methods().items()}
+    assert said["wls"] in dynid("methods").out
 
 
 def test_the_demonstration_does_the_whole_job(dynid, tmp_path, monkeypatch):

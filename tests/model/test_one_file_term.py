@@ -204,8 +204,11 @@ def test_slopes_are_those_of_the_entries() -> None:
     np.testing.assert_allclose(exact, differences, atol=1e-9 * np.abs(exact).max())
 
 
+ONE_ROUND = Search(budget=10.0, rounds=1, threads=1)
+
+
 def test_a_motion_is_found_that_tells_it() -> None:
-    found = excite(MODEL, family=Fourier(5.0, harmonics=3), criterion="d", search=Search(10.0, rounds=1, threads=1))
+    found = excite(MODEL, family=Fourier(5.0, 3), criterion="d", search=ONE_ROUND)
     assert found.condition < 1e4 and np.all(np.isfinite(found.deviations))
     assert {"Cd1", "Br3"} <= set(found.base.names)
 
@@ -218,8 +221,9 @@ def test_the_verdict_names_it() -> None:
     estimate = identify(problem, method="wls")
     found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.data)).findings
              if one.kind == "suspicious"]
-    assert [(one.code, one.parameters) for one in found] == [("negative-friction", ("Cd2",))]
-    assert "air drag" in found[0].text and len(found[0].joints) == 1
+    assert [(one.code, one.parameters, one.joints) for one in found] == [("negative-friction", ("Cd2",), ("joint2",))]
+    assert found[0].evidence["value"] == (pytest.approx(-0.08, abs=5 * found[0].evidence["std"][0]),)
+    assert "air drag" in found[0].text
 
 
 @pytest.mark.parametrize("friction", [True, False])
@@ -303,7 +307,7 @@ def test_a_model_of_ones_own_is_completed_from_its_regressor() -> None:
 def test_a_model_of_ones_own_walks_through_the_house() -> None:
     limits = Limits(*np.array([[-2.0] * 2, [2.0] * 2, [3.0] * 2, [20.0] * 2, [np.inf] * 2, [np.inf] * 2]),
                     ("pan", "tilt"))
-    motion = excite(PANTILT, limits, family=Fourier(5.0, harmonics=3), search=Search(10.0, rounds=1, threads=1))
+    motion = excite(PANTILT, limits, family=Fourier(5.0, 3), search=ONE_ROUND)
     assert motion.condition < 100.0
     t = np.arange(0.0, 5.0, 0.005)
     path = Reference(*(np.ascontiguousarray(x) for x in motion.trajectory.at(t)[:3]), 200.0)

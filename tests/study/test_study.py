@@ -15,7 +15,7 @@ from dynid.study import Score, Study, run_study
 from dynid.study.bench import make_bench
 from dynid.study.page import study_data
 from dynid.study.result import UNBIASED
-from dynid.study.task import Found, perform
+from dynid.study.task import TaskEstimate, perform
 
 RAW = {"method": "none", "torque_cutoff": "none", "slow": 0.0}
 SCARA = {"robot": "scara2", "repetitions": 3, "duration": 4.0, "rate": 200.0, "prepare": RAW,
@@ -57,11 +57,11 @@ def test_a_parameter_seen_once_is_not_judged():
 def test_a_log_depends_on_seed_and_repetition_alone():
     bench = make_bench(scara(methods=["ols"]))
     once, again, other = perform(bench, 1.0, 2)[0], perform(bench, 1.0, 2)[0], perform(bench, 1.0, 1)[0]
-    assert isinstance(once, Found) and isinstance(again, Found) and isinstance(other, Found)
+    assert isinstance(once, TaskEstimate) and isinstance(again, TaskEstimate) and isinstance(other, TaskEstimate)
     assert np.array_equal(once.values, again.values)
     assert not np.array_equal(once.values, other.values)
     changed = perform(make_bench(scara(methods=["ols"], seed=1)), 1.0, 2)[0]
-    assert isinstance(changed, Found) and not np.array_equal(changed.values, once.values)
+    assert isinstance(changed, TaskEstimate) and not np.array_equal(changed.values, once.values)
 
 
 def test_without_noise_the_error_vanishes_against_that_with_noise():

@@ -154,7 +154,7 @@ def estimate_of(model, theta) -> Estimate:
     base = base_parameters(model)
     facts = Diagnostics(0.0, [], [], len(base), [], [])
     return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
-                    theta=theta, diagnostics=facts)
+                    theta=theta, diagnostics=Diagnostics(0.0, [], [], len(base), [], []))
 
 
 def lwr() -> tuple[Model, np.ndarray, Samples]:

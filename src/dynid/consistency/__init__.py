@@ -1,4 +1,4 @@
-"""What is physically possible: the set, tests with proof, the nearest possible parameters, constrained regression."""
+"""The set of physically consistent parameters: tests with proof, nearest consistent parameters, constrained fits."""
 
 from dynid.consistency.consistency import Consistency, Violation
 from dynid.consistency.feasibility import Certificate, Feasibility, nearest, test

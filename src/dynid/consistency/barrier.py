@@ -1,4 +1,4 @@
-"""Barrier: log-determinants that keep parameters inside the set, pulled to a nominal model where there is one.
+"""Barrier: log-determinants that keep parameters inside the set and, where there is one, near a nominal model.
 
 Of theta it is
     sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
@@ -22,14 +22,14 @@ from dynid.consistency.consistency import Consistency
 class Matrices:
     """Several matrices that must be positive definite: P_b = sum_k theta[places[b, k]] basis[b, k] - shift I.
 
-    places (b, k), basis (b, k, n, n), weights (b,), pull (b, n, n).
+    places (b, k), basis (b, k, n, n), weights (b,), inverse_nominal (b, n, n): C_b.
     """
 
     places: Ints
     basis: Array
     shift: float
     weights: Array
-    pull: Array
+    inverse_nominal: Array
 
     @property
     def total(self) -> float:
@@ -37,7 +37,7 @@ class Matrices:
         return float(self.basis.shape[-1] * self.weights.sum())
 
     def along(self, step: Array) -> Array:
-        """How the matrices (b, n, n) change with a step of theta."""
+        """Change of the matrices (b, n, n) with a step of theta."""
         b, k, n, _ = self.basis.shape
         return (step[self.places][:, None] @ self.basis.reshape(b, k, n * n)).reshape(b, n, n)
 
@@ -67,11 +67,11 @@ class Matrices:
 class Barrier:
     """The log-det and log terms of a set, as a function of theta; bodies and the other conditions weighted apart.
 
-    pull (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
+    inverse_nominal (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
     """
 
     consistency: Consistency
-    pull: Array
+    inverse_nominal: Array
     weights: Array
     other: float
 
@@ -82,7 +82,7 @@ class Barrier:
         places, basis = self.consistency.places, self.consistency.basis
         if len(places):
             each = np.broadcast_to(basis, (len(places), *basis.shape)).copy()
-            found.append(Matrices(places, each, self.consistency.margin, self.weights, self.pull))
+            found.append(Matrices(places, each, self.consistency.margin, self.weights, self.inverse_nominal))
         cones = [block for block in self.consistency.blocks if block.cone == "soc"]
         if cones:
             arrows = np.array([[_arrow(column) for column in block.rows.T] for block in cones])
@@ -110,7 +110,8 @@ class Barrier:
             eigenvalues = np.linalg.eigvalsh(p)
             if eigenvalues.min() <= 0:
                 return np.inf
-            total += float(group.weights @ (np.einsum("bij,bji->b", group.pull, p) - np.log(eigenvalues).sum(axis=1)))
+            traces = np.einsum("bij,bji->b", group.inverse_nominal, p)
+            total += float(group.weights @ (traces - np.log(eigenvalues).sum(axis=1)))
         rows, offset = self.planes
         s = rows @ theta + offset
         if len(s) and s.min() <= 0:
@@ -123,9 +124,9 @@ class Barrier:
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         for group in self.groups:
             inverse = group.inverses(theta)
-            np.add.at(gradient, group.places, group.weights[:, None] * group.traces(group.pull - inverse))
-            bend = group.weights[:, None, None] * group.products(inverse, inverse)
-            hessian[group.places[:, :, None], group.places[:, None, :]] += bend
+            np.add.at(gradient, group.places, group.weights[:, None] * group.traces(group.inverse_nominal - inverse))
+            curvature = group.weights[:, None, None] * group.products(inverse, inverse)
+            hessian[group.places[:, :, None], group.places[:, None, :]] += curvature
         rows, offset = self.planes
         scaled = rows / (rows @ theta + offset)[:, None]
         gradient -= self.other * scaled.sum(axis=0)

@@ -64,7 +64,8 @@ class Block:
         return self.rows @ theta[self.columns] + self.offset
 
     def slack(self, theta: Array) -> float:
-        """How far inside: smallest eigenvalue, smallest entry, t - |u|, or minus the largest error of an equality."""
+        """Distance from the border of the cone, negative outside: smallest eigenvalue, smallest entry, t - |u|, or
+        minus the largest error of an equality."""
         return slack(self.cone, self.value(theta))
 
     @property
@@ -78,7 +79,7 @@ class Block:
 
 
 def slack(cone: Cone, value: Array) -> float:
-    """How far a vector is inside a cone (negative: outside)."""
+    """Distance of a vector from the border of a cone, negative outside."""
     if cone == "psd":
         return float(np.linalg.eigvalsh(smat(value))[0])
     if cone == "soc":

@@ -1,4 +1,4 @@
-"""What motion leaves open, filled in: the most central parameters, or those nearest to a nominal model.
+"""Full parameters from a fit that determines only some: the most central ones, or those nearest to a nominal model.
 
 With small weights of the barrier the fit is optimal to within the weight times the number of eigenvalues, and what the
 fit leaves open is chosen by the barrier.
@@ -19,11 +19,11 @@ _ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
          nominal: Array | None = None) -> Array:
-    """Full parameters that fit within `tolerance` (of |M theta - rho|^2) of the best, all else chosen well.
+    """Full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
 
-    What motion cannot tell is taken nearest to a nominal model, where there is one: nominal (bodies, n, n), the matrix
-    of each body. Without one it is the most central choice: the robot whose links are most alike and most compact,
-    sum_i log det P_i as large as it gets for given mean mass and mean inertia, which is free of units. best
+    What the data do not determine is taken nearest to a nominal model, where there is one: nominal (bodies, n, n), the
+    matrix of each body. Without one it is the most central choice: the robot whose links are most alike and most
+    compact, sum_i log det P_i as large as it gets for given mean mass and mean inertia, which is free of units. best
     (parameters,): a point where the fit is optimal.
     """
     bodies = len(consistency.bodies)
@@ -36,10 +36,11 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
     allowed = float(np.sum((matrix @ best - rho) ** 2)) + tolerance
     means = _means(consistency, theta)
     for _ in range(_ROUNDS):
-        pull = _isotropic(means, n, bodies) if nominal is None else np.asarray(np.linalg.inv(nominal), dtype=float)
-        theta = minimise(matrix, rho, Barrier(consistency, pull, np.full(bodies, weight), weight), theta)
+        inverse_nominal = (_isotropic(means, n, bodies) if nominal is None
+                           else np.asarray(np.linalg.inv(nominal), dtype=float))
+        theta = minimise(matrix, rho, Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight), theta)
         before, means = means, _means(consistency, theta)
-        # The barrier alone costs no more than its weight allows; a pull from far away may.
+        # The barrier alone costs no more than its weight allows; the distance from a nominal model far away may.
         if float(np.sum((matrix @ theta - rho) ** 2)) > allowed:
             weight /= 3.0
         elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
@@ -48,7 +49,8 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
 
 
 def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
-    """Of the line from best to theta the farthest point that fits within the tolerance: all of it is in the set."""
+    """The farthest point on the line from best to theta that fits within the tolerance; the whole line is in the
+    set."""
     before, moved = matrix @ best - rho, matrix @ (theta - best)
     # |before + x moved|^2 <= |before|^2 + tolerance
     square, slope = float(moved @ moved), float(before @ moved)

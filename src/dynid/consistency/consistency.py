@@ -16,7 +16,7 @@ from dynid.errors import ModelError
 from dynid.model import Parameters
 from dynid.robot import inertia as ten
 
-Form = Literal["pseudo", "spatial"]
+InertiaForm = Literal["pseudo", "spatial"]
 ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit"]
 
 # A body of one kilogram and a decimetre is what numbers are measured against inside the solver.
@@ -51,7 +51,7 @@ class Consistency:
     """
 
     parameters: Parameters
-    form: Form = "pseudo"
+    form: InertiaForm = "pseudo"
     margin: float = MARGIN
     centres: Mapping[str, CentreLimit] = field(default_factory=dict)
     masses: tuple[MassLimit, ...] = ()
@@ -76,7 +76,7 @@ class Consistency:
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:
-        """For each body the places of its ten numbers."""
+        """Places of the ten numbers of each body among the parameters."""
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
             if len(columns) != 10:
@@ -85,7 +85,7 @@ class Consistency:
 
     @cached_property
     def places(self) -> Ints:
-        """The same as one array (bodies, 10)."""
+        """Places of the ten numbers of all bodies as one array (bodies, 10)."""
         return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
 
     @cached_property
@@ -99,7 +99,7 @@ class Consistency:
         return ten.pseudo_inertia(tens) if self.form == "pseudo" else ten.spatial_inertia(tens)
 
     def smallest_eigenvalue(self, theta: Array) -> float:
-        """The smallest over all bodies, kg or kg m^2; infinite for a model without bodies."""
+        """Smallest eigenvalue over all bodies, kg or kg m^2; infinite for a model without bodies."""
         return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
 
     @cached_property
@@ -149,7 +149,7 @@ class Consistency:
                         np.array([limit.high]), balance, body)
 
     def with_known(self, theta: Array) -> Array:
-        """The same vector with what is known in place to the last digit, which solvers miss by their tolerance."""
+        """The vector with known values in place to the last digit, which solvers miss by their tolerance."""
         exact = theta.copy()
         for name, value in self.known.items():
             exact[self.parameters.index(name)] = value
@@ -157,7 +157,7 @@ class Consistency:
 
     # -- one full vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:
-        """How far inside the set, over all conditions and in their own units (negative: outside)."""
+        """Smallest distance from the border of a condition, in its own units, negative outside."""
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
@@ -195,7 +195,7 @@ def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> Block:
 
 def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
                     triangle_too: bool = True) -> Iterator[Violation]:
-    """What is wrong with the ten numbers of one link: mass, inertia, triangle inequality, centre of mass."""
+    """Violations by the ten numbers of one link: mass, inertia, triangle inequality, centre of mass."""
     faults = list(ten.body_faults(link, numbers))
     # Of an inertia that is not positive definite the triangle inequality says nothing more.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)

@@ -1,4 +1,4 @@
-"""Can these parameters exist, how far are they from it, and the proof."""
+"""Feasibility of given parameters: whether they are consistent, their distance from the set, and the proof."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.consistency.blocks import slack
 from dynid.consistency.consistency import Consistency, Violation
-from dynid.consistency.interior import interior_point, pulled_inside, scales
+from dynid.consistency.interior import interior_point, moved_inside, scales
 from dynid.consistency.program import solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
@@ -35,12 +35,12 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """How far the values are on the wrong side, for a normal of length one: at most their distance from the set."""
+        """Distance of the values from the hyperplane, on its wrong side: at most their distance from the set."""
         reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
         return -(float(self.normal @ self.values) + reach) / float(np.linalg.norm(self.normal))
 
     def error(self, size: float = 100.0) -> float:
-        """How large a gap rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""
+        """Largest gap that rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):
@@ -69,7 +69,7 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Feasibility:
-    """The answer to "can this exist?".
+    """Whether a vector is consistent, its distance from the set, and why it is not.
 
     distance: from the values given to the nearest possible ones, Euclidean. nearest (like the values given), theta
     (parameters,): the nearest possible vector in full. certificate: the proof where not possible. violations: for a
@@ -87,7 +87,8 @@ class Feasibility:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why not, in words: the violations of a full vector, or the conditions of the certificate."""
+        """Sentences that say why it is not consistent: the violations of a full vector, or the conditions of the
+        certificate."""
         if self.possible:
             return ()
         if self.violations:
@@ -112,7 +113,7 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
          tolerance: float = TOLERANCE) -> Feasibility:
-    """Is this base vector possible (Sousa, eq. 3.35), or without a base this full vector?
+    """Whether a base vector is consistent (Sousa, eq. 3.35), or without a base a full vector, with the proof.
 
     With a base, a full vector is welcome too: what is asked then is whether any possible robot has the same torques
     (eq. 3.55), and `virtual` says that it does though the vector itself is not possible.
@@ -149,20 +150,20 @@ def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Arr
     proofs: list[Certificate] = []
     regularisation = 1e-12
     for _ in range(_ATTEMPTS):
-        answer = solve_program(consistency.blocks, matrix, given, scale, size=size,
+        solution = solve_program(consistency.blocks, matrix, given, scale, size=size,
                                settings={"static_regularization_constant": regularisation})
-        if not answer.solved:
+        if not solution.solved:
             if best is None:
                 interior_point(consistency)  # says which conditions contradict each other, if they do
             # With more regularisation of its equations the solver gets further where they are nearly singular.
             regularisation *= 100.0
             continue
-        theta, _ = pulled_inside(consistency, answer.theta)
+        theta, _ = moved_inside(consistency, solution.theta)
         distance = float(np.linalg.norm(matrix @ theta - given))
         if best is None or distance < best[0]:
             best = (distance, theta)
         # Normal and multipliers belong together: both as the solver left them.
-        proofs.append(Certificate(consistency, matrix, given, matrix @ answer.theta - given, answer.duals))
+        proofs.append(Certificate(consistency, matrix, given, matrix @ solution.theta - given, solution.duals))
         near = best[0] >= 0.5 * size
         if best[0] <= floor or (near and proofs[-1].verify()):
             break

@@ -1,4 +1,4 @@
-"""The best fit among the parameters that can exist."""
+"""Least squares inside the set of consistent parameters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.blocks import Block, slack, smat
 from dynid.consistency.consistency import Consistency
-from dynid.consistency.interior import interior_point, pulled_inside, scales
-from dynid.consistency.program import Answer, solve_program
+from dynid.consistency.interior import interior_point, moved_inside, scales
+from dynid.consistency.program import ProgramSolution, solve_program
 from dynid.errors import NotPossibleError
 from dynid.regression import BaseParameters, Stacked
 
-_GIANT = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
-_HARDLY = 0.25  # share of the torques' squares: a relative error of one half
-_HOLDS_BACK = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
+_TOO_HEAVY = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
+_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
+_ACTIVE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Fit:
 
     misfit: weighted sum of squares with them. unconstrained: the least any parameters reach. active: the conditions
     that hold the fit back. smallest_eigenvalue: over all bodies, kg and kg m^2. shift: how far
-    the solver's answer was moved to be truly inside (largest change of a parameter; 0: not at all).
+    the solver's solution was moved to be truly inside (largest change of a parameter; 0: not at all).
     """
 
     theta: Array
@@ -40,7 +40,7 @@ class Fit:
 
     @property
     def excess(self) -> float:
-        """What consistency costs, as a share of the unconstrained misfit."""
+        """Increase of the misfit by the constraints, as a share of the unconstrained misfit."""
         return (self.misfit - self.unconstrained) / self.unconstrained if self.unconstrained > 0 else 0.0
 
 
@@ -57,57 +57,58 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
         matrix, rho = _triangular(matrix, rho)
     # A unit of misfit is what is left over anyway; for noise-free data a millionth of the torques' own size.
     size = float(np.sqrt(max(least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)))
-    answer = _solve(consistency, matrix, rho, size)
-    theta, shift = pulled_inside(consistency, answer.theta)
+    solution = _solve(consistency, matrix, rho, size)
+    theta, shift = moved_inside(consistency, solution.theta)
     beta = base.matrix @ theta
     misfit = stacked.misfit(beta)
-    _refuse_giants(consistency, answer, size, misfit, stacked)
-    active = tuple(block for block, z in zip(consistency.blocks, answer.duals, strict=True)
-                   if _price(block, z) > size ** 2 * max(_HOLDS_BACK, _room(block, answer.theta)))
-    return Fit(theta, beta, misfit, least, active, answer.duals, consistency.smallest_eigenvalue(theta), shift,
-               answer.iterations)
+    _refuse_too_heavy(consistency, solution, size, misfit, stacked)
+    active = tuple(block for block, z in zip(consistency.blocks, solution.duals, strict=True)
+                   if _multiplier(block, z) > size ** 2 * max(_ACTIVE, _scaled_slack(block, solution.theta)))
+    return Fit(theta, beta, misfit, least, active, solution.duals, consistency.smallest_eigenvalue(theta), shift,
+               solution.iterations)
 
 
-def _refuse_giants(consistency: Consistency, answer: Answer, size: float, misfit: float, stacked: Stacked) -> None:
-    """Would a robot of more than `heaviest` fit far better? Then torques or lengths are in other units.
+def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size: float, misfit: float,
+                      stacked: Stacked) -> None:
+    """Refuse a fit that a robot of more than `heaviest` would improve far: torques or lengths are in other units.
 
     The last block is that limit; its multiplier times the limit is what half the misfit gains with its logarithm. It is
     refused when that is much of the misfit, or when hardly anything of the torques is explained without it.
     """
     if not consistency.bodies:
         return
-    gain = 2.0 * float(np.abs(answer.duals[-1]).max()) * consistency.heaviest
-    unexplained = misfit > _HARDLY * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
-    if gain > _GIANT * misfit or (unexplained and gain > _GIANT * size ** 2):
+    gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
+    unexplained = misfit > _UNEXPLAINED * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
+    if gain > _TOO_HEAVY * misfit or (unexplained and gain > _TOO_HEAVY * size ** 2):
         interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "
                                "lengths that are not in newton metres and metres, or for a drive gain that is off")
 
 
-def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> Answer:
+def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> ProgramSolution:
     scale = scales(consistency, matrix)
-    answer = None
+    solution = None
     # Kilograms with little regularisation of the solver's equations; without the solver's own balancing of rows, which
     # our scales do not need and which hurts where many bodies touch their borders; then with more regularisation, and
     # tens of grams and tonnes.
     for factor, regularisation, balance in ((1.0, 1e-12, True), (1.0, 1e-12, False), (1.0, 1e-10, True),
                                             (1.0, 1e-8, False), (0.1, 1e-10, False), (1e-2, 1e-9, True),
                                             (1e2, 1e-9, True)):
-        answer = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size, settings={
+        solution = solve_program(consistency.blocks, matrix, rho, scale * factor, size=size, settings={
             "static_regularization_constant": regularisation, "equilibrate_enable": balance})
-        if answer.solved:
-            return answer
-        if answer.impossible:
+        if solution.solved:
+            return solution
+        if solution.impossible:
             break
     interior_point(consistency)  # says which conditions contradict each other, if they do
-    status = "nothing" if answer is None else answer.status
+    status = "nothing" if solution is None else solution.status
     raise NotPossibleError(f"the constrained fit did not converge (the solver says {status}); look for torques or "
                            "limits that are not in newton metres, kilograms and metres")
 
 
 def _least(stacked: Stacked) -> float:
-    """What no parameters can explain, whatever they are."""
+    """Smallest misfit that any parameters reach, consistent or not."""
     diagonal = np.abs(np.diag(stacked.r))
     if diagonal.min() > 1e-9 * diagonal.max():
         return stacked.rest
@@ -116,21 +117,21 @@ def _least(stacked: Stacked) -> float:
 
 
 def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
-    """The same sum of squares, up to a constant, with no more rows than parameters."""
+    """Triangular equations of the same sum of squares, up to a constant, with no more rows than parameters."""
     if len(matrix) <= matrix.shape[1]:
         return matrix, rho
     q, r = np.linalg.qr(matrix)
     return r, q.T @ rho
 
 
-def _room(block: Block, theta: Array) -> float:
-    """How far inside a condition the parameters are, in the units of its price. Where there is room the price is none,
-    and a solver that stops short of that leaves the larger of the two to be believed."""
+def _scaled_slack(block: Block, theta: Array) -> float:
+    """Distance of the parameters from the border of a condition, in the units of its multiplier. At the optimum one of
+    the two is zero; of a solver that stops short of that the larger one is believed."""
     return slack(block.cone, block.value(theta) * block.balance)
 
 
-def _price(block: Block, z: Array) -> float:
-    """What one unit (1 kg, 0.1 m) of room in a condition would gain, to first order."""
+def _multiplier(block: Block, z: Array) -> float:
+    """Largest multiplier of a condition: what one unit (1 kg, 0.1 m) of slack would gain, to first order."""
     scaled = z / block.balance
     if block.cone == "psd":
         return float(np.linalg.eigvalsh(smat(scaled))[-1])

@@ -1,4 +1,4 @@
-"""Is there room in the set at all? An interior point, or the conditions that contradict each other."""
+"""An interior point of the set, or the conditions that contradict each other where there is none."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.blocks import Block
 from dynid.consistency.consistency import LENGTH, Consistency
-from dynid.consistency.program import Answer, solve_program
+from dynid.consistency.program import ProgramSolution, solve_program
 from dynid.errors import NotPossibleError
 from dynid.robot import inertia as ten
 
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
-_TAKES_PART = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
+_CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
 
 
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
-    """What counts as one of each parameter (parameters,): for bodies a kilogram and a decimetre.
+    """Unit of each parameter inside the solver (parameters,): for bodies a kilogram and a decimetre.
 
     matrix (k, parameters): of the fit, to measure friction and the like by what it does to torques.
     """
@@ -39,26 +39,26 @@ def interior_point(consistency: Consistency) -> Array:
     # F theta + g - t unit in K with t as near to one as can be: t > 0 is room, t < 0 a contradiction.
     target = np.zeros((1, width + 1))
     target[0, width] = 1.0
-    answer = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
-    if answer.impossible or (answer.solved and answer.theta[width] < -_NO_ROOM):
-        names = taking_part(consistency, answer)
+    solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
+    if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
+        names = contradicting(consistency, solution)
         raise NotPossibleError(f"no robot satisfies all of these together: {'; '.join(names)}")
-    if not answer.solved:
+    if not solution.solved:
         raise NotPossibleError(f"the conditions could not be checked against each other (the solver says "
-                               f"{answer.status}); look for limits in other units than kilograms and metres")
-    if answer.theta[width] < _NO_ROOM:
-        names = taking_part(consistency, answer)
+                               f"{solution.status}); look for limits in other units than kilograms and metres")
+    if solution.theta[width] < _NO_ROOM:
+        names = contradicting(consistency, solution)
         raise NotPossibleError(f"these conditions leave no room between them, loosen one: {'; '.join(names)}")
-    return answer.theta[:width]
+    return solution.theta[:width]
 
 
-def taking_part(consistency: Consistency, answer: Answer) -> list[str]:
+def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
     """Names of the conditions whose multipliers are not zero."""
     sizes = [float(np.linalg.norm(z / block.balance))
-             for z, block in zip(answer.duals, consistency.blocks, strict=True)]
+             for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)
     return [block.name for size, block in zip(sizes, consistency.blocks, strict=True)
-            if largest > 0 and size > _TAKES_PART * largest]
+            if largest > 0 and size > _CONTRADICTS * largest]
 
 
 def _widened(block: Block, width: int) -> Block:
@@ -67,7 +67,7 @@ def _widened(block: Block, width: int) -> Block:
     return replace(block, columns=np.append(block.columns, width), rows=rows)
 
 
-def pulled_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
+def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
     """A point truly inside the set right beside theta, and how far it was moved (largest change, parameters' units).
 
     Solvers call points optimal that are outside by their tolerance. First each body that needs it gets the little mass
@@ -96,9 +96,9 @@ def pulled_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]
         if all(block.slack(moved) >= 0.0 for block in outside):
             return moved, float(np.abs(moved - theta).max())
         share *= 2.0
-    raise NotPossibleError(f"the solver's answer stands outside the set by more than rounding: {outside[0].name}")
+    raise NotPossibleError(f"the solver's solution stands outside the set by more than rounding: {outside[0].name}")
 
 
 def _rounding(block: Block, theta: Array) -> float:
-    """What eigenvalues of a matrix of this size are known to; other conditions are exact."""
+    """Rounding of the eigenvalues of a matrix of this size; other conditions are exact."""
     return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

@@ -1,4 +1,4 @@
-"""What else is known of a robot: where centres of mass can be, and what links weigh."""
+"""Limits that users know of a robot: where centres of mass can be, and what links weigh."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Hull:
         object.__setattr__(self, "planes", (-equations[:, :3], -equations[:, 3]))
 
     def outside(self, com: Array) -> float:
-        """How far (m) a point is beyond the worst of the hull's planes, 0 inside."""
+        """Distance (m) of a point beyond the worst of the hull's planes, 0 inside."""
         normals, offsets = self.planes
         return max(0.0, float(-(normals @ com + offsets).min()))
 
@@ -94,7 +94,7 @@ class Ellipsoid:
         return (np.eye(3) if self.turn is None else self.turn).T / self.axes[:, None]
 
     def outside(self, com: Array) -> float:
-        """How far (m) a point stands outside, along the line to the centre, 0 inside."""
+        """Distance (m) of a point from the ellipsoid along the line to its centre, 0 inside."""
         away = float(np.linalg.norm(self.inverse @ (com - self.centre)))
         return 0.0 if away <= 1.0 else float(np.linalg.norm(com - self.centre) * (1.0 - 1.0 / away))
 

@@ -20,17 +20,17 @@ _NEAR = 0.95  # share of the way to the border that a step may go
 _DONE = 1e-9  # Newton decrement against the sum of the weights
 
 
-class _Patience(NamedTuple):
-    """steps: at most. length: what the step before the first is taken to have been. enough: Newton decrement against
-    the sum of the weights, of an answer that the last step leaves."""
+class _StepLimits(NamedTuple):
+    """When to stop. steps: at most. length: what the step before the first is taken to have been. enough: Newton
+    decrement, against the sum of the weights, that is accepted after the last step."""
 
     steps: int
     length: float
     enough: float
 
 
-_ANEW = _Patience(120, 0.3, 1e-3)  # rounding may keep the decrement from getting better than that
-_NEARBY = _Patience(10, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
+_FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may keep the decrement from getting better than that
+_FROM_NEIGHBOUR = _StepLimits(10, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
@@ -43,7 +43,7 @@ def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array
 
 
 def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array) -> Iterator[Array]:
-    """The same for barriers of one set whose weights change little from one to the next: theta of each.
+    """theta (parameters,) of `minimise` for each of some barriers of one set whose weights change little.
 
     Each begins at the minimum and with the multipliers of the one before, which are nearly its own. Close to the
     border they may hold it up: then it begins anew.
@@ -53,10 +53,11 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
     for barrier in barriers:
         with one_blas_thread():
             free = free_moves(barrier.consistency)
-            found = None if state is None else _newton(misfit, theta, replace(state, barrier=barrier), free, _NEARBY)
+            found = None if state is None else _newton(misfit, theta, replace(state, barrier=barrier), free,
+                                                       _FROM_NEIGHBOUR)
             if found is None:
                 first = _Multipliers.at(barrier, theta, misfit.normal, matrix.T @ (matrix @ theta - rho), free)
-                found = _newton(misfit, theta, first, free, _ANEW)
+                found = _newton(misfit, theta, first, free, _FROM_START)
             if found is None:
                 raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be "
                                        "found; look for links of the nominal model, or limits, in other units than "
@@ -75,12 +76,12 @@ class _Misfit:
 
 
 def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None,
-            patience: _Patience) -> tuple[Array, _Multipliers] | None:
+            limits: _StepLimits) -> tuple[Array, _Multipliers] | None:
     """The minimum and its multipliers; None where it is not reached."""
     matrix, normal = misfit.matrix, misfit.normal
     error = matrix @ theta - misfit.rho
-    total, length, decrement = state.total, patience.length, np.inf
-    for _ in range(patience.steps):
+    total, length, decrement = state.total, limits.length, np.inf
+    for _ in range(limits.steps):
         goals = state.goals(theta, length)
         gradient, hessian = state.system(theta, goals)
         gradient += matrix.T @ error
@@ -93,12 +94,12 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
         state = state.moved(changes, length)
         if length == 1.0 and max(goals) == 1.0 and decrement < max(_DONE * total, 1e-13 * float(error @ error)):
             return theta, state
-    return (theta, state) if decrement < patience.enough * total and max(goals) == 1.0 else None
+    return (theta, state) if decrement < limits.enough * total and max(goals) == 1.0 else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Of the conditions of a barrier: for each group of matrices S (b, n, n), and of the planes z (k,).
+    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes.
 
     At the minimum P S = w I and s z = w'.
     """
@@ -109,7 +110,7 @@ class _Multipliers:
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """As if the weights were so large, and so even, that theta is nearly the minimum."""
+        """First multipliers: of weights so large, and so even, that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
         rows, offset = barrier.planes
         first = _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
@@ -127,8 +128,8 @@ class _Multipliers:
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, theta: Array, length: float) -> list[float]:
-        """How many times too large the weights are to be after this step, of each group and of the planes; from how
-        far the last step went."""
+        """Factors by which the weights of each group, and of the planes, exceed their own after this step; smaller
+        the farther the last step went."""
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
         rows, offset = self.barrier.planes
         now = [float(np.sum(group.at(theta) * s)) / group.total
@@ -144,12 +145,13 @@ class _Multipliers:
         hessian = rows.T @ (rows * (self.planes / s)[:, None])
         for group, own, goal in zip(self.barrier.groups, self.matrices, goals[:-1], strict=True):
             inverse = group.inverses(theta)
-            np.add.at(gradient, group.places, group.weights[:, None] * group.traces(group.pull - goal * inverse))
+            slopes = group.traces(group.inverse_nominal - goal * inverse)
+            np.add.at(gradient, group.places, group.weights[:, None] * slopes)
             hessian[group.places[:, :, None], group.places[:, None, :]] += group.products(inverse, own)
         return gradient, hessian
 
     def changes(self, theta: Array, step: Array, goals: list[float]) -> _Multipliers:
-        """How the multipliers move with a step of theta."""
+        """Change of the multipliers with a step of theta."""
         rows, offset = self.barrier.planes
         s = rows @ theta + offset
         matrices = []

@@ -28,15 +28,16 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import inertia as ten
 
 Metric = Literal["entropic", "euclidean"]
-STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from iron to hardly any
+STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to hardly any
 _THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
-_IMPOSSIBLE = 30.0  # by which the logarithm of a probability may be below another's and still matter
+_NEGLIGIBLE = 30.0  # by which the logarithm of a probability may be below another's and still matter
 _POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
 
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """A nominal model to pull to: matrices (bodies, 4, 4), theta (parameters,) with zeros for what it does not give.
+    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), theta (parameters,) with zeros for what it does
+    not give.
 
     thickened: links that were flatter than half a centimetre and were made that thick, so as not to pin the estimate.
     """
@@ -109,11 +110,11 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     Each is computed when it is asked for. The rows must be weighted so that each is one independent unit of noise.
     """
     p0 = nominal.matrices
-    pull = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
+    inverse_nominal = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
     normal, free = matrix.T @ matrix, free_moves(consistency)
-    held = _held_volume(consistency, pull, nominal, free)
+    held = _held_volume(consistency, inverse_nominal, nominal, free)
     falling = sorted(strengths, reverse=True)
-    barriers = [Barrier(consistency, pull, np.full(len(p0), strength), _POSITIVE) for strength in falling]
+    barriers = [Barrier(consistency, inverse_nominal, np.full(len(p0), strength), _POSITIVE) for strength in falling]
     fits = minimise_along(matrix, rho, barriers, inside_start(consistency, nominal))
     for strength, barrier, theta in zip(falling, barriers, fits, strict=True):
         _, hessian = barrier.derivatives(theta)
@@ -129,13 +130,13 @@ def _within(matrix: Array, free: Array | None) -> Array:
     return matrix if free is None else free.T @ matrix @ free
 
 
-def _held_volume(consistency: Consistency, pull: Array, nominal: Nominal,
+def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
                  free: Array | None) -> Callable[[float], float]:
-    """By how much the logarithm of the prior's integral changes when some parameters are held, for a strength: that of
-    a normal with the prior's own curvature at the nominal model."""
+    """Change of the logarithm of the prior's integral, by strength, when some parameters are held: that of a normal
+    with the prior's own curvature at the nominal model."""
     if free is None:
         return lambda strength: 0.0
-    group = Barrier(consistency, pull, np.ones(len(nominal.matrices)), 0.0).groups[0]
+    group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
     inverses = group.inverses(nominal.theta)
     curvature, places = block_diag(*group.products(inverses, inverses)), consistency.places.ravel()
     inside = free[places]
@@ -148,15 +149,15 @@ def _held_volume(consistency: Consistency, pull: Array, nominal: Nominal,
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """The fit of greatest evidence. No more are asked for once it has fallen three times in a row, and so far that
-    what is left is impossible beside the best."""
+    """The fit of greatest evidence. No more are computed once it has fallen three times in a row, and so far that the
+    rest is negligible beside the best."""
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
         before = one.evidence
         if best is None or one.evidence > best.evidence:
             best = one
-        elif fallen >= 3 and one.evidence < best.evidence - _IMPOSSIBLE:
+        elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE:
             break
     if best is None:
         raise ModelError("there is no fit to choose a strength from")
@@ -183,7 +184,7 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
 
 def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
-    """The same for the normal prior, without the set (the evidence is then exact); what has no prior is free."""
+    """Fits with the normal prior, without the set (the evidence is then exact); what has no prior is free."""
     free = free_moves(consistency)
     fixed = consistency.with_known(np.zeros(matrix.shape[1]))
     moves = np.eye(matrix.shape[1]) if free is None else free

@@ -25,8 +25,8 @@ _CONES = {"zero": clarabel.ZeroConeT, "nonnegative": clarabel.NonnegativeConeT, 
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """theta (parameters,), duals: for each block a vector (m,) of its cone; status: the solver's own word.
+class ProgramSolution:
+    """Solution of a cone program: theta (parameters,), for each block its dual (m,), the solver's own status.
 
     objective: |M theta - rho|^2. The duals satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
     """
@@ -48,7 +48,7 @@ class Answer:
 
 
 def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Array, *, size: float = 1.0,
-                  settings: Mapping[str, Any] | None = None) -> Answer:
+                  settings: Mapping[str, Any] | None = None) -> ProgramSolution:
     """Minimise |matrix theta - rho|^2 / 2 over the blocks.
 
     matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: what counts as one
@@ -88,4 +88,5 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
     duals = tuple(z[s:s + len(b.offset)] * b.balance * size ** 2 for s, b in zip(starts, blocks, strict=True))
     if not (np.isfinite(theta).all() and np.isfinite(z).all()):
         raise NotPossibleError("the cone solver gave numbers that are not finite; conditions or data are badly scaled")
-    return Answer(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)), int(found.iterations))
+    return ProgramSolution(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)),
+                           int(found.iterations))

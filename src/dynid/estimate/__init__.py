@@ -2,7 +2,7 @@
 
 from dynid.estimate import (
     consistent,
-    consistent_others,
+    consistent_literature,
     consistent_ridge,
     direct,
     instrumental,
@@ -19,7 +19,7 @@ from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "consistent", "consistent_others",
+__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "consistent", "consistent_literature",
            "consistent_ridge", "direct", "essential", "identify",
            "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
            "robust", "separable", "total"]

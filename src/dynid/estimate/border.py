@@ -1,4 +1,4 @@
-"""Covariance of an estimate that conditions hold back: it may only move along the border of the set."""
+"""Covariance of a constrained estimate: it may only move along the border of the set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.consistency.blocks import smat, svec
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
-_DOUBT = 2.0  # deviations by which the unconstrained estimate must break a condition before it pins anything
+_SIGNIFICANT = 2.0  # deviations by which the unconstrained estimate must break a condition before it counts as active
 _SINGULAR = 1e-4  # eigenvalue, in kilograms and decimetres, below which an active body stands on the border
 
 
@@ -22,18 +22,18 @@ def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, 
 
     To first order a body on the border keeps its null vectors: v_a' dP v_b = 0. What is left of the unconstrained
     estimate's errors is their projection on these moves, in the metric of the fit. A condition that the unconstrained
-    estimate (base,) `free` breaks by no more than its own doubt pins nothing: the truth may well lie inside.
+    estimate (base,) `free` breaks by no more than two of its own deviations is left out: the truth may well lie inside.
     """
     found = [row for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active
-             for row in _pinned(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
+             for row in _active_rows(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
                                 len(best.theta))]
     rows = np.array(found).reshape(-1, len(best.theta))
-    rows = rows[~_doubtful(problem, rows, free, covariance)]
+    rows = rows[~_insignificant(problem, rows, free, covariance)]
     if not len(rows):
         return covariance
     scale = np.linalg.norm(rows, axis=1)
-    pinned = rows / np.where(scale > 0, scale, 1.0)[:, None]
-    _, values, right = np.linalg.svd(pinned)
+    active = rows / np.where(scale > 0, scale, 1.0)[:, None]
+    _, values, right = np.linalg.svd(active)
     rank = int(np.sum(values > 1e-9 * values[0]))
     moves = problem.base.matrix @ right[rank:].T
     u, sizes, _ = np.linalg.svd(stacked.r @ moves, full_matrices=False)
@@ -42,17 +42,18 @@ def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, 
     return keep @ covariance @ keep.T
 
 
-def _doubtful(problem: Problem, rows: Array, free: Array, covariance: Array) -> Bools:
-    """Whether the unconstrained estimate sees the conditions rows (k, parameters) theta >= 0, and breaks each by no
+def _insignificant(problem: Problem, rows: Array, free: Array, covariance: Array) -> Bools:
+    """Which of the conditions rows (k, parameters) theta >= 0 the unconstrained estimate determines and breaks by no
     more than noise would (k,)."""
     seen = np.linalg.lstsq(problem.base.matrix.T, rows.T, rcond=None)[0].T
     # Not a function of the base parameters: the data alone say nothing of it.
     other = np.linalg.norm(seen @ problem.base.matrix - rows, axis=1) > 1e-9 * np.linalg.norm(rows, axis=1)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
-    return ~other & (np.abs(seen @ free) < _DOUBT * spread)
+    return ~other & (np.abs(seen @ free) < _SIGNIFICANT * spread)
 
 
-def _pinned(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any, width: int) -> list[Array]:
+def _active_rows(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any,
+                 width: int) -> list[Array]:
     """Rows (width,) of the linear conditions that an active cone puts on moves of theta."""
     found = []
     if cone == "psd":

@@ -1,4 +1,4 @@
-"""Least squares inside the set of robots that can exist: pc-ols and pc-wls."""
+"""Least squares inside the set of consistent robots: pc-ols and pc-wls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
 from dynid.consistency.central import fill
-from dynid.consistency.consistency import MARGIN, Form
+from dynid.consistency.consistency import MARGIN, InertiaForm
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate.border import projected_covariance
@@ -29,7 +29,7 @@ Fill = Literal["auto", "central", "nominal"]
 _FILL_TOLERANCE = 1e-2
 
 
-def consistency_of(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                    centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = ()) -> Consistency:
     """The set for a problem, what is known exactly included. shapes: limit centres of mass by the robot's collision
     shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses: limits, or tables (bodies,
@@ -60,41 +60,42 @@ def prior_rows(problem: Problem, weights: Array | None) -> tuple[Array, Array] |
 
 
 @method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
-def consistent_ordinary(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         fill_with: Fill = "auto") -> Estimate:
-    """All joints' equations alike, inside the set (Sousa, eq. 3.58)."""
+    """Ordinary least squares inside the set: all joints' equations alike (Sousa, eq. 3.58)."""
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses)
     return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
 
 
 @method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"})
-def consistent_weighted(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
+def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         fill_with: Fill = "auto") -> Estimate:
-    """Each joint's equations divided by the deviation of its own residual, inside the set (Sousa, s. 4.5.3)."""
+    """Weighted least squares inside the set: each joint's equations divided by the deviation of its own residual
+    (Sousa, s. 4.5.3)."""
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 
 def consistent_estimate(problem: Problem, name: str, weights: Array | None, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
-    """The constrained fit, what it leaves open filled in, its covariance and diagnostics."""
+    """The estimate of a constrained fit, its open parameters filled in, with covariance and diagnostics."""
     with one_blas_thread():
         stacked = stack_enough(problem.regression, weights)
         solution = solve(problem.regression, stacked)
-        # Of what is known with a deviation, base parameters hear only a part: here standard ones hear all of it.
+        # Values known with a deviation are of standard parameters: base parameters can take in only a part of them.
         measured, prior = problem.regression.stack(weights, prior=False), prior_rows(problem, weights)
         best = fit(consistency, problem.base, measured, prior=prior)
         found = noise(problem, solution, weights)
         covariance = found.covariance(solution)
-        # What the true robot's misfit is above the least, to be expected: less than that says nothing.
-        unsure = float(np.sum((stacked.r @ covariance) * stacked.r))
-        theta, source = filled(problem, consistency, measured, best, unsure, fill_with, prior)
+        # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
+        noise_misfit = float(np.sum((stacked.r @ covariance) * stacked.r))
+        theta, source = filled(problem, consistency, measured, best, noise_misfit, fill_with, prior)
         beta = problem.base.matrix @ theta
-        shown = replace(solution, beta=beta)
+        constrained = replace(solution, beta=beta)
         facts = diagnostics(
-            problem, shown, weights, covariance, found, consistent=True, active=active_names(best),
+            problem, constrained, weights, covariance, found, consistent=True, active=active_names(best),
             excess_misfit=best.excess, smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
             filled_with=source, deviation="of the unconstrained estimate" if not best.active else
@@ -105,16 +106,16 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
                         diagnostics=facts, uncertainty=found.uncertainty, freedom=found.freedom)
 
 
-def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, unsure: float,
+def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str]:
-    """The best fit with what motion leaves open chosen well (see `fill`), as far as it costs less than `unsure`, the
-    weighted squares that noise is worth; and what it was chosen by."""
+    """Full parameters (parameters,) of the best fit, what motion leaves open chosen by `fill` at a cost below
+    `noise_misfit`, the weighted squares that noise is worth; and what it was chosen by."""
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
     theta = fill(consistency, matrix, rho, best.theta,
-                 tolerance=max(min(_FILL_TOLERANCE * best.misfit, unsure), 1e-9 * best.misfit, 1e-300),
+                 tolerance=max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300),
                  nominal=None if nominal is None else nominal.matrices)
     return consistency.with_known(theta), "central" if nominal is None else "nominal"
 

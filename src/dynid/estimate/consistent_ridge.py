@@ -1,4 +1,4 @@
-"""Least squares inside the set of robots that can exist, pulled to a nominal model: pc-ridge."""
+"""Ridge regression toward a nominal model inside the set of consistent robots: pc-ridge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _ROUNDS = 4  # noise and strength of the prior depend on each other: this often 
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
                      masses: Sequence[Any] = ()) -> Estimate:
-    """Pulled to the robot's own file (or `nominal` of the problem) as strongly as the data's evidence asks for.
+    """Consistent parameters with a nominal model (the robot's file, or `nominal` of the problem) as prior, its strength
+    chosen by the evidence of the data.
 
     metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of greatest
     evidence, where joint j counts as many rows as its residuals' correlation leaves independent, and its noise is what

@@ -1,10 +1,10 @@
-"""How sure an estimate is: covariances that count what rows are worth, in the way that the data at hand allow.
+"""Covariance of estimates under noise correlated in time, in the way that the data at hand allow.
 
-- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`).
-- "blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
-  the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
-  with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them.
-- "independent": from a fold of too few blocks, as if every row were news. How much that understates is not known.
+- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`). -
+"blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
+the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
+with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them. -
+"independent": from a fold of too few blocks, as if every row were independent. How much that understates is not known.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Noise:
     correlation: Correlation | None = None
 
     def covariance(self, solution: Solution) -> Array:
-        """(base, base)."""
+        """Covariance (base, base) of a solution under this noise."""
         return solution.inverse @ self.middle @ solution.inverse
 
 
@@ -80,7 +80,7 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> Noise:
-    """The same from the blocks of a fold: how far the estimate moves when each is left out."""
+    """The noise from the blocks of a fold: how far the estimate moves when each is left out."""
     kept = [block for block in regression.blocks if block.rows]
     moves = np.array([_move(block.factors, solution, weights) for block in kept])
     n = len(moves)
@@ -128,7 +128,7 @@ def naive_covariance(regression: Regression, solution: Solution, weights: Array,
 
 
 def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
-    """How many times too small deviations from the naive covariance are, in the median over the parameters."""
+    """Factor by which deviations from the naive covariance are too small, the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)
     return float(np.median(honest[known] / simple[known])) if known.any() else 1.0

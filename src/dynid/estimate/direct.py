@@ -1,4 +1,4 @@
-"""Direct and inverse models together: didim, and pc-didim inside the set of robots that can exist."""
+"""Direct and inverse dynamic identification models: didim, and pc-didim inside the set of consistent robots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import fit
-from dynid.consistency.consistency import Form
+from dynid.consistency.consistency import InertiaForm
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import (
     Loop,
@@ -47,7 +47,8 @@ Solver = Callable[[Regression, Stacked], Values]
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
-    """DIDIM: no measured position enters the regressor, only the torques are measured (Ardiani, app. D).
+    """DIDIM: least squares of the measured torques on the regressor of the simulated motion (Ardiani, app. D). No
+    measured position enters the regressor.
 
     Each iteration is one least squares of the measured torques on the regressor of the simulated motion. Where these do
     not contract fast, as in a soft loop with much friction, the slopes of the simulated torques turn them into Newton's
@@ -61,8 +62,8 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
 @method("pc-didim", "didim among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
-                              transient: float | None = None, form: Form = "pseudo") -> Estimate:
-    """Each least squares inside the set, so that every simulated robot can exist (Ardiani, app. D)."""
+                              transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
+    """DIDIM with each least squares inside the set, so that every simulated robot can exist (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 
     def constrained(regression: Regression, stacked: Stacked) -> Values:
@@ -75,7 +76,7 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the equations of one iteration are made of.
+    """Simulated run and all else that the equations of one iteration are made of.
 
     run: the simulated loop. theta (parameters,): it was simulated with, None for the first run. origin (parameters,):
     where a shorter step starts from, None where that is not known. share: of the last step that was taken. slopes
@@ -107,7 +108,7 @@ class Equations:
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """Of one solution: its equations, the slopes it used, and what least squares say of the equations."""
+    """One solution: its equations, the slopes it used, and the plain least-squares solution of the equations."""
 
     equations: Equations
     slopes: Array | None
@@ -220,7 +221,7 @@ class DirectInverse:
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
-    """Share of the torques that changed."""
+    """Change of the torques from one solution to the next, as a share of them."""
     return float(np.linalg.norm(stacked.r @ (new - old))) / max(float(np.linalg.norm(stacked.r @ new)), 1e-300)
 
 

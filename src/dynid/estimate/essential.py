@@ -94,7 +94,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
 
 
 def _one_at_a_time(stacked: Stacked, middle: Array, kept: Ints) -> Iterator[tuple[Ints, int, float, float]]:
-    """Without end but the last parameter: those left, the one gone, its relative deviation before, the misfit after."""
+    """Removals until one parameter is left: those left, the one removed, its relative deviation before, the misfit
+    after."""
     while len(kept) > 1:
         part = stacked.select(kept)
         scale = np.linalg.norm(part.r, axis=0)

@@ -25,7 +25,7 @@ Uncertainty = Literal["correlated", "blocks", "independent", "posterior", "instr
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Values of the base parameters, how sure they are, and how they were found.
+    """Values of the base parameters, their covariance, and how they were found.
 
     values (base,), covariance (base, base): one-sigma deviations are `std`. identified (base,): False where the data
     say nothing of a parameter; its value is then whatever the method fell back to and its deviation is infinite.

@@ -1,4 +1,4 @@
-"""Instrumental variables: iv, and pc-iv inside the set of robots that can exist."""
+"""Instrumental variables: iv, and pc-iv inside the set of consistent robots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
-from dynid.consistency.consistency import Form
+from dynid.consistency.consistency import InertiaForm
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop import (
     Loop,
@@ -61,7 +61,8 @@ _NEAREST = Note("simulated-consistent",
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
-    """Janot, Vandanjon, Gautier, s. 3: unbiased whatever the filtering.
+    """Instrumental variables from the simulated closed loop (Janot, Vandanjon, Gautier, s. 3): unbiased whatever the
+    filtering.
 
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
     identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration.
@@ -78,8 +79,9 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
-                                      form: Form = "pseudo") -> Estimate:
-    """Ardiani, s. 2.3: the projected criterion (eq. 2.9) under the consistency cones, a cone program each iteration."""
+                                      form: InertiaForm = "pseudo") -> Estimate:
+    """Instrumental variables inside the set: the projected criterion under the consistency cones, a cone program each
+    iteration (Ardiani, s. 2.3, eq. 2.9)."""
     consistency = consistency_of(problem, form=form)
 
     def constrained(projected: Projected) -> Values:
@@ -92,7 +94,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the equations of one iteration are made of.
+    """Simulated run and all else that the equations of one iteration are made of.
 
     motions: without noise, one a log, at the rows of its samples. run: they were simulated in, None for references.
     theta (parameters,): they were simulated with, None where that is not known. weights (dof,): of the joints, None
@@ -109,7 +111,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """Of one solution: the projected equations, their residuals, the weights and the rows that counted."""
+    """One solution: the projected equations, their residuals, the weights and the rows that counted."""
 
     projected: Projected
     low: LowRate
@@ -189,7 +191,7 @@ class Instrumental:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
     def _moving(self, state: State) -> list[Array]:
-        """How much each equation counts where dry friction loses its sign (samples, dof), one a log.
+        """Weights of the equations (samples, dof), one a log, that fall where dry friction loses its sign.
 
         Where the machine itself sticks, its dry friction is anything below its full value, whatever the simulation does
         there: until both reverse together such rows would pull inertia from light joints. Rows count less and less

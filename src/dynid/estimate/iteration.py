@@ -43,8 +43,8 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What came before an iteration: the last values, the changes of the torques so far (shares of them), and the last
-    step in stated deviations, infinite until the torques settle."""
+    """Summary of the iterations before: the last values, the changes of the torques so far (shares of them), and the
+    last step in stated deviations, infinite until the torques settle."""
 
     last: Values | None = None
     changes: tuple[float, ...] = ()
@@ -71,7 +71,7 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class Solved(Generic[Detail]):
-    """What one iteration found.
+    """Solution of one iteration.
 
     move (base,): by which the solution differs from the last values, before any damping. change: share of the torques
     that changed, infinite at first. covariance (base, base): stated for these values, None while the torques change by
@@ -129,23 +129,23 @@ class Settled(Generic[State, Detail]):
 
 
 def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iterations: int) -> Settled[State, Detail]:
-    """Where the iterations of a method end (`has_settled`); refused where they do not within so many.
+    """The last iteration of a method that has settled (`has_settled`); refused where none has within so many.
 
     tolerance: change of the torques, a share of them; infinite for equations that do not depend on the estimate.
     """
     if max_iterations < 1:
         raise ModelError(f"method '{procedure.name}' needs max_iterations of at least 1, got {max_iterations}")
-    with stopping(procedure.name, 1):
+    with refusals_of(procedure.name, 1):
         state = procedure.start()
     past = Past()
     history: list[dict[str, Any]] = []
     for iteration in range(1, max_iterations + 1):
-        with stopping(procedure.name, iteration):
+        with refusals_of(procedure.name, iteration):
             found = procedure.solve(state, past)
         history.append(found.record())
         if found.covariance is not None and has_settled(found.change, tolerance, found.step):
             return Settled(state, found, found.covariance, history)
-        with stopping(procedure.name, iteration + 1):
+        with refusals_of(procedure.name, iteration + 1):
             state = procedure.advance(state, found)
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its deviations" if np.isfinite(past.step) else ""
@@ -171,8 +171,8 @@ def has_settled(change: float, tolerance: float, step: float) -> bool:
 
 
 @contextmanager
-def stopping(method: str, iteration: int) -> Iterator[None]:
-    """Refusals inside carry the method and the iteration they happened in."""
+def refusals_of(method: str, iteration: int) -> Iterator[None]:
+    """Context in which refusals carry the method and the iteration they happen in."""
     try:
         yield
     except NotPossibleError as error:

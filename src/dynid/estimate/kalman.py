@@ -32,15 +32,16 @@ from dynid.regression.factor import triangular
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
 _SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
-_LOST = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
-_BLUNT = 1e-2  # share of the top speed over which the sign of dry friction is blunted
-_CAUTION = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too far for the slopes of a light arm
+_ASTRAY = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
+_SMOOTH_SIGN = 1e-2  # share of the top speed over which the sign of dry friction is smoothed
+_START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too large for a light arm
 
 
 @method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Derivatives in the parameters are exact: M dddq = -Y dbeta, as the model is linear in them.
+    """Extended Kalman filter with exact derivatives in the parameters, M dddq = -Y dbeta, as the model is linear in
+    them.
 
     start: parameters to begin with; start_deviation: theirs, a share of what each could explain alone. passes: how
     often the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start
@@ -53,8 +54,8 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
 @method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Sigma points through the model itself, no derivatives; for robots of few parameters, as each step moves two
-    points for every state and parameter. Options as those of `ekf`."""
+    """Unscented Kalman filter: sigma points through the model itself, no derivatives; for robots of few parameters, as
+    each step moves two points for every state and parameter. Options as those of `ekf`."""
     options = Options(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
 
@@ -79,7 +80,7 @@ class Noise:
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class Gaussian:
     """A mean (states,) and the triangular factor S (states, states) of its covariance S S'."""
 
     mean: Array
@@ -87,8 +88,8 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
-class Tick:
-    """What happens from one row to the next: the torque (dof,) that acts for `period` seconds, and the position (dof,)
+class Interval:
+    """One interval between rows: the torque (dof,) that acts for `period` seconds, and the position (dof,)
     measured at its end."""
 
     torque: Array
@@ -98,12 +99,12 @@ class Tick:
 
 class Dynamics:
     """Inertia matrices and bias torques of many states with base parameters of their own, from one call of the
-    regressor; the signs of dry friction are blunted over a small share of the top speed (dof,)."""
+    regressor; the signs of dry friction are smoothed over a small share of the top speed (dof,)."""
 
     def __init__(self, problem: Problem, top_speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
         self.known = problem.base.known_vector
-        self.blunt = _BLUNT * np.maximum(top_speed, 1e-6)
+        self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
         """Of many states: regressors without acceleration (points, n, columns), and what a unit acceleration of joint k
@@ -113,7 +114,7 @@ class Dynamics:
         The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
         """
         points = len(q)
-        moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.blunt, dq + self.blunt]),
+        moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.sign_width, dq + self.sign_width]),
                                       np.zeros((2 * points, self.dof)))
         _, units = split_regressor(self.model, q, np.zeros_like(q))
         return self._columns(0.5 * (moving[:points] + moving[points:])), self._columns(units)
@@ -133,19 +134,19 @@ class Dynamics:
         return np.append(beta, np.ones((*beta.shape[:-1], 1)), axis=-1) if self.known.any() else beta
 
 
-Step = Callable[[Dynamics, Belief, Tick, Noise], tuple[Belief, Array]]
+Step = Callable[[Dynamics, Gaussian, Interval, Noise], tuple[Gaussian, Array]]
 
 
-def _extended_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise) -> tuple[Belief, Array]:
-    """One tick with the model linearised about the mean; also the whitened innovation (dof,)."""
-    x, n, m, h = belief.mean, dynamics.dof, len(belief.mean), tick.period
+def _extended_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: Noise) -> tuple[Gaussian, Array]:
+    """One interval with the model linearised about the mean; also the whitened innovation (dof,)."""
+    x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
     moved[1:] += _MOVE * np.eye(2 * n)
     without, units = dynamics.regressors(moved[:, :n], moved[:, n:])
     values = dynamics.with_known(beta)
     matrix = np.swapaxes(units @ values, 1, 2)
-    ddq = np.linalg.solve(matrix, (tick.torque - without @ values)[:, :, None])[:, :, 0]
+    ddq = np.linalg.solve(matrix, (interval.torque - without @ values)[:, :, None])[:, :, 0]
     inverse = np.linalg.inv(matrix[0])
     slope = np.zeros((n, m))
     slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
@@ -157,29 +158,30 @@ def _extended_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise)
     ahead = x.copy()
     ahead[:n] += h * dq + 0.5 * h * h * ddq[0]
     ahead[n:2 * n] += h * ddq[0]
-    factor = triangular(np.hstack([jacobian @ belief.factor, _driven(m, h * inverse * noise.torque, h)]).T).T
-    return _measure(Belief(ahead, factor), tick.position, noise)
+    factor = triangular(np.hstack([jacobian @ state.factor, _process_noise(m, h * inverse * noise.torque, h)]).T).T
+    return _measure(Gaussian(ahead, factor), interval.position, noise)
 
 
-def _unscented_step(dynamics: Dynamics, belief: Belief, tick: Tick, noise: Noise) -> tuple[Belief, Array]:
-    """One tick with sigma points through the model; also the whitened innovation (dof,)."""
-    n, m, h = dynamics.dof, len(belief.mean), tick.period
+def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: Noise) -> tuple[Gaussian, Array]:
+    """One interval with sigma points through the model; also the whitened innovation (dof,)."""
+    n, m, h = dynamics.dof, len(state.mean), interval.period
     reach = _SPREAD * np.sqrt(m)
-    points = np.vstack([belief.mean + reach * belief.factor.T, belief.mean - reach * belief.factor.T])
+    points = np.vstack([state.mean + reach * state.factor.T, state.mean - reach * state.factor.T])
     q, dq, beta = points[:, :n], points[:, n:2 * n], points[:, 2 * n:]
     matrix, bias = dynamics.parts(q, dq, beta)
-    ddq = np.linalg.solve(matrix, (tick.torque - bias)[:, :, None])[:, :, 0]
+    ddq = np.linalg.solve(matrix, (interval.torque - bias)[:, :, None])[:, :, 0]
     ahead = points.copy()
     ahead[:, :n] += h * dq + 0.5 * h * h * ddq
     ahead[:, n:2 * n] += h * ddq
     mean = ahead.mean(axis=0)
-    driven = _driven(m, h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque, h)
-    factor = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, driven.T])).T
-    return _measure(Belief(mean, factor), tick.position, noise)
+    process = _process_noise(m, h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque, h)
+    factor = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, process.T])).T
+    return _measure(Gaussian(mean, factor), interval.position, noise)
 
 
-def _driven(states: int, speed: Array, h: float) -> Array:
-    """What noise of the torques moves (states, dof) in h seconds if it moves the velocities by `speed` (dof, dof)."""
+def _process_noise(states: int, speed: Array, h: float) -> Array:
+    """Change of the state by noise of the torques (states, dof) in h seconds if it moves the velocities by `speed`
+    (dof, dof)."""
     n = len(speed)
     out = np.zeros((states, n))
     out[n:2 * n] = speed
@@ -187,17 +189,17 @@ def _driven(states: int, speed: Array, h: float) -> Array:
     return out
 
 
-def _measure(belief: Belief, position: Array, noise: Noise) -> tuple[Belief, Array]:
+def _measure(state: Gaussian, position: Array, noise: Noise) -> tuple[Gaussian, Array]:
     """Measured positions (dof,) taken in by one triangular factor of [[R 0], [H S S]] (Potter's idea for many
     measurements); also the innovation in units of what was expected (dof,)."""
-    n, m = len(position), len(belief.mean)
+    n, m = len(position), len(state.mean)
     array = np.zeros((n + m, n + m))
     array[:n, :n] = np.diag(noise.position)
-    array[:n, n:] = belief.factor[:n]
-    array[n:, n:] = belief.factor
+    array[:n, n:] = state.factor[:n]
+    array[n:, n:] = state.factor
     lower = triangular(array.T).T
-    whitened = solve_triangular(lower[:n, :n], position - belief.mean[:n], lower=True)
-    return Belief(belief.mean + lower[n:, :n] @ whitened, lower[n:, n:]), whitened
+    whitened = solve_triangular(lower[:n, :n], position - state.mean[:n], lower=True)
+    return Gaussian(state.mean + lower[n:, :n] @ whitened, lower[n:, n:]), whitened
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,35 +216,35 @@ class Filter:
     least_squares: Array
 
     def run(self, first: Array, deviation: float) -> Estimate:
-        """Through all logs, again and again, from base values first (base,) and their deviation, a share of what each
-        could explain alone; refused where it ends far from what least squares explain."""
+        """The estimate after all passes through the logs, from base values first (base,) and their deviation, a share
+        of what each could explain alone; refused where it ends far from what least squares explain."""
         problem, beta = self.problem, first
         regression, alone = problem.regression, problem.lone_values()
         scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
         history: list[dict[str, Any]] = []
         for _ in range(self.options.passes):
-            belief, power = self._once(Belief(beta, np.diag(scale)))
-            beta = belief.mean
+            state, power = self._once(Gaussian(beta, np.diag(scale)))
+            beta = state.mean
             history.append({"values": beta.tolist(), "relative_error": regression.relative_error(beta)})
-            self._refuse_lost(history[-1]["relative_error"])
+            self._refuse_astray(history[-1]["relative_error"])
         facts = Diagnostics.of_fit(
             regression, beta, rank=len(beta), iterations=len(history), converged=True, history=history,
             start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
             "for innovations that are not the white noise it expects")
-        return Estimate(self.name, problem.model, problem.base, beta, power * belief.factor @ belief.factor.T,
+        return Estimate(self.name, problem.model, problem.base, beta, power * state.factor @ state.factor.T,
                         alone > 0, diagnostics=facts, uncertainty="innovations")
 
-    def _once(self, belief: Belief) -> tuple[Belief, float]:
+    def _once(self, state: Gaussian) -> tuple[Gaussian, float]:
         """Base parameters after all logs, and the largest slow power of an innovation."""
         power = 0.0
         for part in self.parts:
-            noise = _noise(self.problem, part, belief.mean, self.options)
+            noise = _noise(self.problem, part, state.mean, self.options)
             for first, last in part.segments:
-                belief, innovations = self._segment(part, range(int(first), int(last)), belief, noise)
+                state, innovations = self._segment(part, range(int(first), int(last)), state, noise)
                 power = max(power, *(_slow_power(column) for column in innovations.T))
-        return belief, power
+        return state, power
 
-    def _segment(self, part: Samples, rows: range, parameters: Belief, noise: Noise) -> tuple[Belief, Array]:
+    def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: Noise) -> tuple[Gaussian, Array]:
         """Base parameters after one run of rows, and the whitened innovations (rows, dof)."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
@@ -250,31 +252,31 @@ class Filter:
         factor[:n, :n] = np.diag(10.0 * noise.position)
         factor[n:2 * n, n:2 * n] = np.diag(0.01 + 0.1 * np.abs(part.dq).max(axis=0))
         factor[2 * n:, 2 * n:] = parameters.factor
-        belief = Belief(np.concatenate([part.q[first], part.dq[first], parameters.mean]), factor)
+        state = Gaussian(np.concatenate([part.q[first], part.dq[first], parameters.mean]), factor)
         torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
         innovations = np.zeros((last - first - 1, n))
         for k in range(len(innovations)):
-            tick = Tick(torque[k], part.q[first + k + 1], 1.0 / part.rate)
+            interval = Interval(torque[k], part.q[first + k + 1], 1.0 / part.rate)
             try:
-                belief, innovations[k] = self.step(self.dynamics, belief, tick, noise)
+                state, innovations[k] = self.step(self.dynamics, state, interval, noise)
             except np.linalg.LinAlgError:
-                belief = Belief(np.full(size, np.nan), belief.factor)
-            if not np.isfinite(belief.mean).all():
+                state = Gaussian(np.full(size, np.nan), state.factor)
+            if not np.isfinite(state.mean).all():
                 raise NotPossibleError(f"method '{self.name}' lost the motion of {part.source} at "
                                        f"{part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
                                        "start_deviation, or more noise", "filter-astray")
-        return Belief(belief.mean[2 * n:], triangular(belief.factor[2 * n:].T).T), innovations
+        return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations
 
-    def _refuse_lost(self, relative_error: float) -> None:
+    def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
-        if not relative_error < _LOST * reached + 1.0:
+        if not relative_error < _ASTRAY * reached + 1.0:
             raise NotPossibleError(f"method '{self.name}' lost the parameters: they explain the torques to "
                                    f"{relative_error:.3g} %, least squares to {reached:.3g} %", "start from better "
                                    "parameters or give a smaller start_deviation", "filter-astray")
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Estimate:
-    """The estimate of a filter; one that goes astray is run again with a start that is held to be surer."""
+    """The estimate of a filter; one that goes astray is run again with a smaller deviation of the start."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_deviation > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero")
@@ -287,12 +289,12 @@ def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Esti
         raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{options.start}'")
     dynamics = Dynamics(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
     runner = Filter(name, problem, step, options, dynamics, parts, least)
-    for share in _CAUTION[:-1]:
+    for share in _START_SHARES[:-1]:
         try:
             return runner.run(first, share * options.start_deviation)
         except NotPossibleError:
             continue
-    return runner.run(first, _CAUTION[-1] * options.start_deviation)
+    return runner.run(first, _START_SHARES[-1] * options.start_deviation)
 
 
 def _slow_power(innovation: Array) -> float:
@@ -302,7 +304,7 @@ def _slow_power(innovation: Array) -> float:
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, options: Options) -> Noise:
-    """Given, or from the log: third differences of the positions and the residuals of the first parameters."""
+    """Noise as given, or from the log: third differences of the positions and the residuals of the first parameters."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)

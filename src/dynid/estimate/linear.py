@@ -1,4 +1,4 @@
-"""What all linear methods share: solving folded equations, and the weights of the joints."""
+"""Solution of folded equations by least squares, and the weights of the joints: shared by all linear methods."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dynid.errors import NotPossibleError
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
-_NOT_EXCITED = 1e-9  # share of a column that is news, below which the data do not tell it from the others
+_NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which it counts as not excited
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not identified."""
+    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not
+    identified."""
 
     beta: Array
     inverse: Array
@@ -31,7 +32,8 @@ class Solution:
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Least squares with whatever the data excite; the rest is set to zero and named."""
+    """Least squares in the parameters that the data excite; the others are zero, with the names of those they depend
+    on."""
     b = len(regression.base)
     norms = np.linalg.norm(stacked.r, axis=0)
     if not np.any(norms > 0):

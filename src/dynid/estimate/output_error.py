@@ -15,7 +15,7 @@ from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
 from dynid.estimate.instruments.residuals import low_decimation
-from dynid.estimate.iteration import stopping
+from dynid.estimate.iteration import refusals_of
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.recording.decimate import decimate_columns
@@ -50,8 +50,8 @@ def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-
 
 
 @dataclass(frozen=True, eq=False)
-class Fitting:
-    """What is fitted: the loop's output against the log's as measured, without the first `dropped` seconds.
+class OutputCriterion:
+    """Misfit between the output of the simulated loop and the measured one, without the first `dropped` seconds.
 
     scale (base,): a size of each base parameter.
     """
@@ -63,15 +63,15 @@ class Fitting:
     scale: Array
 
     def measured(self, log: Log) -> Array:
-        """The log's output (samples, dof)."""
+        """Measured output of a log (samples, dof)."""
         return log.samples.q if self.output == "position" else log.samples.tau
 
     def simulated(self, log: Log, motion: Simulation) -> Array:
-        """The same output of a simulated motion (samples, dof)."""
+        """Output of a simulated motion at the rows of the log (samples, dof)."""
         there = at_samples(log.samples, motion)
         return there.q if self.output == "position" else there.tau
 
-    def late(self, log: Log, series: Array) -> Array:
+    def low_rate(self, log: Log, series: Array) -> Array:
         """Series over the samples of a log (samples, ..) at the low rate, without the start that is dropped."""
         decimation = low_decimation(log.samples)
         late = log.samples.t >= log.samples.t[0] + self.dropped
@@ -92,10 +92,10 @@ class Fitting:
             motions = self.runs(beta)
         except NotPossibleError:
             return np.inf
-        return sum(float(np.sum((self.late(log, self.measured(log) - self.simulated(log, motion)) * weights) ** 2))
+        return sum(float(np.sum((self.low_rate(log, self.measured(log) - self.simulated(log, motion)) * weights) ** 2))
                    for log, motion in zip(self.loop.logs, motions, strict=True))
 
-    def at(self, beta: Array) -> Fitted:
+    def at(self, beta: Array) -> Linearisation:
         """Misfit and sensitivities at base values beta (base,), by central differences: the loop is as smooth in its
         parameters as its friction."""
         base, loop = self.problem.base, self.loop
@@ -109,14 +109,14 @@ class Fitting:
             series = [self.simulated(log, motion) for motion in motions]
             slopes = [(a - b) / (2.0 * _STEP * size)
                       for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
-            stack = self.late(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
+            stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])
             jacobian.append(stack[:, :, 1:])
-        return Fitted(np.concatenate(residual), np.concatenate(jacobian))
+        return Linearisation(np.concatenate(residual), np.concatenate(jacobian))
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Linearisation:
     """Misfit and its sensitivities at the low rate: residual (rows, dof), jacobian (rows, dof, base)."""
 
     residual: Array
@@ -124,7 +124,7 @@ class Fitted:
 
     @property
     def deviation(self) -> Array:
-        """Of the misfit of each joint (dof,)."""
+        """Root mean square misfit of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
@@ -136,26 +136,26 @@ class Fitted:
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
     beta = _first(problem, options)
     loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
-    fitting = Fitting(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
+    criterion = OutputCriterion(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
     history: list[dict[str, Any]] = []
     change, damping = np.inf, 0.0
     for iteration in range(1, options.max_iterations + 1):
-        with stopping(name, iteration):
-            here = fitting.at(beta)
+        with refusals_of(name, iteration):
+            here = criterion.at(beta)
         history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else change,
                         "deviation": here.deviation.tolist()})
         if change <= options.tolerance:
-            return _estimate(fitting, name, beta, here, history)
-        shift, change, damping = _step(fitting, beta, here, damping)
+            return _estimate(criterion, name, beta, here, history)
+        shift, change, damping = _step(criterion, beta, here, damping)
         beta = beta + shift
     raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations",
                            "check the controller, or start from another estimate", "not-settled")
 
 
-def _step(fitting: Fitting, beta: Array, here: Fitted, damping: float) -> tuple[Array, float, float]:
+def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
     """A step (base,) that does not make the misfit worse, zero where there is none (Levenberg's damping, from `damping`
     on); the share of the misfit that it moves, and the damping to begin the next with."""
-    weights, scale = here.weights, fitting.scale
+    weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()
     u, s, vt = np.linalg.svd(moves, full_matrices=False)
@@ -164,7 +164,7 @@ def _step(fitting: Fitting, beta: Array, here: Fitted, damping: float) -> tuple[
     shift = np.zeros_like(beta)
     for _ in range(_DAMPINGS):
         trial = vt[live].T @ ((u[:, live].T @ miss) * (s[live] / (s[live] ** 2 + damping * s[0] ** 2))) * scale
-        if fitting.cost(beta + trial, weights) < cost * (1.0 + 1e-9):
+        if criterion.cost(beta + trial, weights) < cost * (1.0 + 1e-9):
             shift = trial
             break
         damping = max(10.0 * damping, 1e-6)
@@ -191,8 +191,9 @@ def _scales(problem: Problem, beta: Array) -> Array:
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
-def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: list[dict[str, Any]]) -> Estimate:
-    problem, (rows, dof, _) = fitting.problem, here.jacobian.shape
+def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearisation,
+              history: list[dict[str, Any]]) -> Estimate:
+    problem, (rows, dof, _) = criterion.problem, here.jacobian.shape
     normal, middle = _moments(here)
     size = np.sqrt(np.diag(normal))
     seen = size > 1e-9 * size.max()
@@ -202,12 +203,12 @@ def _estimate(fitting: Fitting, name: str, beta: Array, here: Fitted, history: l
     facts = Diagnostics.of_fit(
         problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
-        tracking_error=tracking(fitting.loop.logs, fitting.runs(beta)),
-        **closed_loop_facts(fitting.loop, history, fitting.dropped))
+        tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
+        **closed_loop_facts(criterion.loop, history, criterion.dropped))
     return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
 
 
-def _moments(here: Fitted) -> tuple[Array, Array]:
+def _moments(here: Linearisation) -> tuple[Array, Array]:
     """J'W^2 J and the covariance of J'W^2 residual (base, base), residuals correlated in time."""
     from scipy.signal import oaconvolve
 

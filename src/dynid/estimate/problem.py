@@ -1,4 +1,4 @@
-"""Problem: what every method is given. Methods are functions found by the name users know from the literature."""
+"""Problem: model and data as every method takes them; and the methods, by the name users know from the literature."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
-from dynid.recording.resample import at_times
 from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.fold import Progress
 from dynid.regression.known import Prior, check_known
+from dynid.signals import at_times
 from dynid.simulation import Controller
 
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
@@ -62,7 +62,7 @@ class Problem:
            known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
            progress: Progress | None = None, recordings: Recording | Sequence[Recording] = (),
            controller: Controller | None = None) -> Problem:
-        """Fold data for a model.
+        """A problem from a model and its data, folded.
 
         known: standard parameters whose values are known, see `Regression.given`. nominal: default the values the
         robot's source gives, where it gives all. blocks: stretches of time kept apart.

@@ -1,4 +1,4 @@
-"""Least squares pulled toward a nominal model: what the data do not tell stays as it was."""
+"""Ridge regression toward a nominal model: what the data do not determine stays at its nominal value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the l
 
 @method("ridge", "least squares pulled toward the nominal model", needs={"nominal", "blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
-    """All standard parameters: min sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
+    """All standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
     Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
     of gyration about the link frame; all others by the largest of their own nominal value and the usual one of their
@@ -31,9 +31,9 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     block of time in turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the
     largest one whose loss against that is within one deviation of the loss over the blocks.
 
-    The estimate is biased. Its covariance is the mean square error: the noise's part, and the pull's part if the
+    The estimate is biased. Its covariance is the mean square error: the noise's part, and the part of the bias if the
     nominal values are wrong by what the strength says, or by what the data show if that is more. Parameters that the
-    data do not excite keep what the pull makes of the nominal values and are marked as not identified.
+    data do not excite keep what the solution makes of their nominal values and are marked as not identified.
     """
     if rule not in RULES:
         raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
@@ -43,18 +43,18 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     scale = parameter_scales(problem.base.parameters, nominal)
     weights = joint_weights(regression)
     stacked = stack_enough(regression, weights)
-    pull = Pull.of(stacked, problem.base, nominal, scale)
+    scaled = RidgeProblem.of(stacked, problem.base, nominal, scale)
     facts: dict[str, Any] = {}
     if strength is None:
-        strength, facts = _cross_validate(regression, weights, nominal, scale, pull.singular[0] ** 2 * 10.0 ** _DECADES,
-                                          rule)
-    theta = pull.theta(np.array([strength]))[0]
+        strengths = scaled.singular[0] ** 2 * 10.0 ** _DECADES
+        strength, facts = _cross_validate(regression, weights, nominal, scale, strengths, rule)
+    theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
-    solution = replace(known, beta=problem.base.reduce(theta), inverse=pull.inverse(strength))
+    solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
     found = noise(problem, solution, weights)
     by_noise = found.covariance(solution)
-    wrong = max(1.0 / np.sqrt(strength), pull.seen_deviation(by_noise, strength))
-    covariance = by_noise + pull.bias(strength, wrong)
+    wrong = max(1.0 / np.sqrt(strength), scaled.nominal_deviation(by_noise, strength))
+    covariance = by_noise + scaled.bias(strength, wrong)
     facts |= {"strength": float(strength), "nominal_wrong_by": float(wrong),
               "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist()}
     return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
@@ -63,8 +63,8 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
 
 
 @dataclass(frozen=True, eq=False)
-class Pull:
-    """The pulled problem in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
+class RidgeProblem:
+    """Ridge regression in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
 
     right (parameters, parameters): V. singular and target (parameters,) in these directions, zeros where A has none.
     """
@@ -77,12 +77,12 @@ class Pull:
     target: Array
 
     @staticmethod
-    def of(stacked: Stacked, base: BaseParameters, nominal: Array, scale: Array) -> Pull:
+    def of(stacked: Stacked, base: BaseParameters, nominal: Array, scale: Array) -> RidgeProblem:
         left, singular, right = np.linalg.svd(stacked.r @ (base.matrix * scale))
         padded, target = np.zeros(len(scale)), np.zeros(len(scale))
         padded[:len(singular)] = singular
         target[:len(singular)] = left[:, :len(singular)].T @ (stacked.rho - stacked.r @ base.reduce(nominal))
-        return Pull(base, nominal, scale, right.T, padded, target)
+        return RidgeProblem(base, nominal, scale, right.T, padded, target)
 
     def theta(self, strengths: Array) -> Array:
         """Standard parameters for each strength (strengths, parameters)."""
@@ -104,16 +104,16 @@ class Pull:
         half = self._to_base * (wrong * strength / (self.singular ** 2 + strength))
         return half @ half.T
 
-    def seen_deviation(self, noise: Array, strength: float) -> float:
-        """By how much the scaled nominal parameters are wrong as far as the data show it, and one deviation more that
-        noise could hide; noise (base, base): the covariance that noise gives the pulled estimate."""
+    def nominal_deviation(self, noise: Array, strength: float) -> float:
+        """Root mean square error of the scaled nominal parameters as far as the data show it, and one deviation more
+        that noise could hide; noise (base, base): the covariance that noise gives the ridge estimate."""
         seen = np.flatnonzero(self.singular > 1e-9 * self.singular[0])
         share = self.singular[seen] ** 2 / (self.singular[seen] ** 2 + strength)
         moved = share * self.target[seen] / self.singular[seen]
         back = np.linalg.pinv(self._to_base[:, seen])
         by_noise = np.einsum("ib,bc,ic->i", back, noise, back)
-        shown = max(np.sum(moved ** 2 - by_noise), 0.0) + np.sqrt(2.0 * np.sum(by_noise ** 2))
-        return float(np.sqrt(shown / np.sum(share ** 2)))
+        squares = max(np.sum(moved ** 2 - by_noise), 0.0) + np.sqrt(2.0 * np.sum(by_noise ** 2))
+        return float(np.sqrt(squares / np.sum(share ** 2)))
 
 
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
@@ -142,7 +142,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     errors = np.zeros((len(whole), len(strengths)))
     for row, k in enumerate(whole):
         rest, left = regression.without(k).stack(weights), regression.only(k).stack(weights)
-        thetas = Pull.of(rest, regression.base, nominal, scale).theta(strengths)
+        thetas = RidgeProblem.of(rest, regression.base, nominal, scale).theta(strengths)
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)
     best = int(np.argmin(mean))

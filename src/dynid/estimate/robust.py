@@ -20,14 +20,15 @@ from dynid.regression.residuals import residuals
 _NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one
 _START = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
 _OUTLIER = 4.685  # deviations beyond which a row is called an outlier
-_ROUGHLY = 0.5  # of its deviation: how still the start must stand in every parameter
+_START_TOLERANCE = 0.5  # of its deviation: how still the start must stand in every parameter
 _LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
 _EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 
 
 @dataclass(frozen=True)
 class Loss:
-    """How a residual of u deviations counts: weight(u) of its row, and slope(u) of the influence u weight(u)."""
+    """A loss by its weight(u) of a row whose residual is u deviations, and the slope(u) of the influence u
+    weight(u)."""
 
     tuning: float
     weight: Callable[[Array], Array]
@@ -61,7 +62,7 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
     its absolute residuals. Stops when no parameter moves more than `tolerance` of its deviation.
 
     Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with m the mean slope of the influence
-    and C the autocovariance of what the estimate feels of the residuals.
+    and C the autocovariance of the weighted residuals, the influence of each row on the estimate.
     """
     if loss not in LOSSES:
         raise ModelError(f"method 'irls' has no loss '{loss}'; it has {', '.join(LOSSES)}")
@@ -69,25 +70,25 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
         raise ModelError(f"the tuning of method 'irls' must be above zero, got {tuning}")
     chosen = LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
-    start, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _ROUGHLY)
+    start, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _START_TOLERANCE)
     solution, scale, steps = _descend(problem, chosen, start.beta, scale, iterations, tolerance)
 
     weights = 1.0 / scale
     in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
     slopes = np.array([chosen.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
     bread = solve(problem.regression, problem.regression.stack(weights * np.sqrt(np.maximum(slopes, _LEAST_SLOPE))))
-    felt = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
-    found = noise(problem, felt, weights, influence=lambda r: r * chosen.weight(r / scale))
-    covariance = found.covariance(felt)
+    effective = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
+    found = noise(problem, effective, weights, influence=lambda r: r * chosen.weight(r / scale))
+    covariance = found.covariance(effective)
     assert found.correlation is not None  # there are data
     variances = [c[0] for c in found.correlation.autocovariance]
-    naive = naive_covariance(problem.regression, felt, weights, variances)
+    naive = naive_covariance(problem.regression, effective, weights, variances)
     facts = diagnostics(
-        problem, felt, weights, covariance, found, naive, loss=loss, tuning=chosen.tuning,
+        problem, effective, weights, covariance, found, naive, loss=loss, tuning=chosen.tuning,
         noise_deviation_per_joint=scale.tolist(), iterations=steps, converged=steps < iterations,
         outlier_share_per_joint=[float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations])
-    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, felt.identified, diagnostics=facts,
-                    uncertainty=found.uncertainty)
+    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, effective.identified,
+                    diagnostics=facts, uncertainty=found.uncertainty)
 
 
 def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
@@ -105,7 +106,7 @@ def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, ite
 
 
 def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solution:
-    """Least squares with every row weighted by how well beta explains it."""
+    """Weighted least squares, each row with the weight that the loss gives its residual under beta."""
     columns = [factor.columns for factor in problem.regression.factors]
 
     def weight(j: int, rows: Array) -> Array:

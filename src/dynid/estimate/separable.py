@@ -35,10 +35,10 @@ _ENOUGH_ROWS = 40000  # rows on which a grid is judged; all rows count afterward
 _VALLEYS = 3  # places on the grid from which the search goes on
 _STRETCH = 2000  # rows that are taken together when there are more than enough
 _STEP = 1e-4  # of log s, for derivatives
-_LONGEST = 0.5  # of log s, in one step of Gauss-Newton
-_STILL = 1e-10  # of log s: no smaller step is worth taking
-_SHOWN = 2.0  # deviations from zero at which a friction is there, and has a shape
-_NOTHING_NEW = 1e-8  # share of a column that is left beside the others, below which it is rounding
+_LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
+_SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
+_SIGNIFICANT = 2.0  # deviations from zero at which a friction is there, and has a shape
+_DEPENDENT = 1e-8  # share of a column that is left beside the others, below which it is rounding
 
 
 class ShapedModel(LinearModel, Protocol):
@@ -70,12 +70,12 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
                          "free = ['delta', 'alpha']")
     if not span > 1:
         raise ModelError(f"the span of method 'sls' must be above one, got {span}")
-    form = Form.of(model)
+    dependence = ShapeDependence.of(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
-    log_shape = _search(problem, form, center, np.log(span))
-    base = _base(problem.base, form, np.exp(log_shape))
-    best, steps = _descend(problem, form, base, log_shape, limits, iterations, tolerance)
+    log_shape = _search(problem, dependence, center, np.log(span))
+    base = _base(problem.base, dependence, np.exp(log_shape))
+    best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
     whole = replace(problem, model=best.model, regression=best.regression)
@@ -84,9 +84,9 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
-    shown = np.abs(solution.beta) > _SHOWN * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
-    shaped = np.array([np.isin(base.independent, form.columns[varies]) for varies in form.varies])
-    known = best.solution.identified[b:] & np.any(shaped & shown & solution.identified, axis=1)
+    significant = np.abs(solution.beta) > _SIGNIFICANT * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
+    shaped = np.array([np.isin(base.independent, dependence.columns[varies]) for varies in dependence.varies])
+    known = best.solution.identified[b:] & np.any(shaped & significant & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
     at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
     found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
@@ -98,8 +98,8 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
-    """How a model depends on its shape.
+class ShapeDependence:
+    """Dependence of a model on its shape parameters.
 
     part: the terms that do, as a model of their own. columns (part parameters,): their places in the whole model.
     touches (shapes, dof): joints whose torque a shape parameter changes. varies (shapes, part parameters): columns
@@ -113,7 +113,7 @@ class Form:
     varies: Bools
 
     @staticmethod
-    def of(model: Any) -> Form:
+    def of(model: Any) -> ShapeDependence:
         part = model
         if isinstance(model, Model):
             part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
@@ -123,7 +123,7 @@ class Form:
         changed = np.array([np.any(part.with_shape(shape * more).regressor(*motion) != y, axis=0)
                             for more in 1.0 + 0.2 * np.eye(len(shape))])
         columns = np.array([model.parameters.index(name) for name in part.parameters.names], dtype=np.int64)
-        return Form(model, part, columns, np.any(changed, axis=(2,)), np.any(changed, axis=(1,)))
+        return ShapeDependence(model, part, columns, np.any(changed, axis=(2,)), np.any(changed, axis=(1,)))
 
     @property
     def varying(self) -> Ints:
@@ -165,7 +165,7 @@ class Assembled:
 
     @property
     def base(self) -> BaseParameters:
-        """Every parameter by itself."""
+        """Base parameters that are the parameters themselves."""
         count = len(self.parameters)
         return BaseParameters(self.parameters, np.arange(count), np.eye(count))
 
@@ -174,22 +174,22 @@ class Assembled:
 class Slopes:
     """d(Y(s) theta) / d log s as a linear model: its parameters are small steps of log s."""
 
-    form: Form
+    dependence: ShapeDependence
     log_shape: Array
-    theta: Array  # of form.part
+    theta: Array  # of dependence.part
 
     @property
     def dof(self) -> int:
-        return self.form.model.dof
+        return self.dependence.model.dof
 
     @property
     def parameters(self) -> Parameters:
         return Parameters(tuple(Parameter(name, "1", int(np.argmax(touched)), "shape") for name, touched
-                                in zip(self.form.model.shape_names, self.form.touches, strict=True)))
+                                in zip(self.dependence.model.shape_names, self.dependence.touches, strict=True)))
 
     @property
     def structure(self) -> Bools:
-        return self.form.touches.T
+        return self.dependence.touches.T
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
         """As `Model.fill`; shape parameters that show in different joints are moved at once."""
@@ -197,18 +197,18 @@ class Slopes:
         while left:
             together: list[int] = []
             for i in left:
-                if not np.any(self.form.touches[[*together, i]].sum(axis=0) > 1):
+                if not np.any(self.dependence.touches[[*together, i]].sum(axis=0) > 1):
                     together.append(i)
             left = [i for i in left if i not in together]
             move = np.zeros(len(self.log_shape))
             move[together] = _STEP
             up, down = (self._torques(self.log_shape + sign * move, q, dq, ddq) for sign in (1.0, -1.0))
             for i in together:
-                for j in np.flatnonzero((place[:, i] >= 0) & self.form.touches[i]):
+                for j in np.flatnonzero((place[:, i] >= 0) & self.dependence.touches[i]):
                     out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
 
     def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        part = self.form.part.with_shape(np.exp(log_shape))
+        part = self.dependence.part.with_shape(np.exp(log_shape))
         return complete(part).inverse_dynamics(self.theta, q, dq, ddq)
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
@@ -217,27 +217,27 @@ class Slopes:
         return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
 
 
-def _base(base: BaseParameters, form: Form, shape: Array) -> BaseParameters:
+def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array) -> BaseParameters:
     """Base parameters that hold for every shape: those given, unless they group columns that the shape changes."""
-    varying = form.varying
+    varying = dependence.varying
     kept = np.isin(varying, base.independent)
     alone = np.count_nonzero(base.matrix[:, varying], axis=0) == 1
     rows = np.flatnonzero(np.isin(base.independent, varying))
     if kept.all() and alone.all() and np.all(np.count_nonzero(base.matrix[rows], axis=1) == 1):
         return base
-    return base_parameters(form.model.with_shape(shape))
+    return base_parameters(dependence.model.with_shape(shape))
 
 
 # -- the grid, joint by joint ----------------------------------------------------------------------
-def _search(problem: Problem, form: Form, center: Array, reach: float) -> Array:
+def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
     samples = _thinned(problem.data)
-    found, _, step = _grid(problem, form, samples, center, reach)
-    tries = [_grid(problem, form, samples, valley, step) for valley in found]
+    found, _, step = _grid(problem, dependence, samples, center, reach)
+    tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
     best = center.copy()
-    for j in range(form.model.dof):
+    for j in range(dependence.model.dof):
         deepest = min(tries, key=lambda tried: tried[1][j])
-        best[form.own(j)] = deepest[0][0][form.own(j)]
+        best[dependence.own(j)] = deepest[0][0][dependence.own(j)]
     return best
 
 
@@ -257,56 +257,57 @@ def _thinned(samples: tuple[Samples, ...]) -> list[Samples]:
     return thin
 
 
-def _grid(problem: Problem, form: Form, samples: list[Samples], center: Array,
+def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,
           reach: float) -> tuple[Array, Array, float]:
     """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
     for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
     from scipy import ndimage
 
-    joints = [(j, form.own(j)) for j in range(form.model.dof) if len(form.own(j))]
+    joints = [(j, dependence.own(j)) for j in range(dependence.model.dof) if len(dependence.own(j))]
     if not joints:
-        return center[None], np.zeros(form.model.dof), reach
+        return center[None], np.zeros(dependence.model.dof), reach
     # Each varying column with the positions of its shape parameters among those of its joint.
-    columns = [(j, c, tuple(np.flatnonzero(form.varies[own, c]).tolist()))
-               for j, own in joints for c in np.flatnonzero(form.varies[own].any(axis=0)).tolist()]
+    columns = [(j, c, tuple(np.flatnonzero(dependence.varies[own, c]).tolist()))
+               for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0)).tolist()]
     points = _POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
     values = center[:, None] + np.linspace(-reach, reach, points)
-    fixed = problem.base.independent[~np.isin(problem.base.independent, form.varying)]
+    fixed = problem.base.independent[~np.isin(problem.base.independent, dependence.varying)]
     items = [problem.base.parameters.items[c] for c in fixed]
     candidate: dict[tuple[int, ...], int] = {}  # (column, grid indices of its shape parameters) -> place
-    asked: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
+    needed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
     for _, c, positions in columns:
         for at in product(range(points), repeat=len(positions)):
             candidate[(c, *at)] = len(items)
-            items.append(replace(form.part.parameters.items[c], name=f"{form.part.parameters.names[c]}@{at}"))
-            asked.setdefault((positions, at), []).append(c)
-    sources: list[tuple[LinearModel, Ints, Ints]] = [(form.model, fixed, np.arange(len(fixed)))]
-    for (positions, at), alike in asked.items():
+            item = dependence.part.parameters.items[c]
+            items.append(replace(item, name=f"{item.name}@{at}"))
+            needed.setdefault((positions, at), []).append(c)
+    sources: list[tuple[LinearModel, Ints, Ints]] = [(dependence.model, fixed, np.arange(len(fixed)))]
+    for (positions, at), alike in needed.items():
         log_shape = center.copy()
         for _, shapes in joints:
             for position, k in zip(positions, at, strict=True):
                 if position < len(shapes):
                     log_shape[shapes[position]] = values[shapes[position], k]
-        sources.append((form.part.with_shape(np.exp(log_shape)), np.array(alike),
+        sources.append((dependence.part.with_shape(np.exp(log_shape)), np.array(alike),
                         np.array([candidate[(c, *at)] for c in alike])))
-    many = Assembled(form.model.dof, Parameters(tuple(items)), tuple(sources))
+    many = Assembled(dependence.model.dof, Parameters(tuple(items)), tuple(sources))
     regression = fold(TorqueEquations.of(many, samples, many.base), blocks=1, threads=problem.threads)
-    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(form.model.dof)
+    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
     for j, own in joints:
         mine = [(c, positions) for joint, c, positions in columns if joint == j]
         choices = np.array(list(product(range(points), repeat=len(own))))
         places = np.array([[candidate[(c, *(choice[p] for p in positions))] for c, positions in mine]
                            for choice in choices.tolist()])
-        left = _left(regression, j, len(fixed), places)
-        depths = left.reshape((points,) * len(own))
+        misfits = _misfits(regression, j, len(fixed), places)
+        depths = misfits.reshape((points,) * len(own))
         low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
-        low = low[np.argsort(left[low], kind="stable")]
+        low = low[np.argsort(misfits[low], kind="stable")]
         valleys[:, own] = values[own, choices[np.resize(low, _VALLEYS)]]
-        misfit[j] = left[low[0]]
+        misfit[j] = misfits[low[0]]
     return valleys, misfit, 2.0 * reach / (points - 1)
 
 
-def _left(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
+def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
     """Sum of squares that each row of places (choices, columns) leaves of a joint's torque beside its fixed columns."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
@@ -316,7 +317,7 @@ def _left(regression: Regression, joint: int, fixed: int, places: Ints) -> Array
     chosen = np.moveaxis(unit[:, np.searchsorted(factor.columns[first:], places)], 0, 1)
     left, singular, _ = np.linalg.svd(chosen, full_matrices=False)
     along = np.einsum("crk,r->ck", left, tail[:, -1])
-    return np.sum(tail[:, -1] ** 2) - np.sum(np.where(singular > _NOTHING_NEW, along, 0.0) ** 2, axis=1)
+    return np.sum(tail[:, -1] ** 2) - np.sum(np.where(singular > _DEPENDENT, along, 0.0) ** 2, axis=1)
 
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
@@ -338,49 +339,49 @@ class Point:
 
     @property
     def step(self) -> Array:
-        """Where Gauss-Newton would go from here, in log s."""
-        return np.clip(self.solution.beta[len(self.plain.base):], -_LONGEST, _LONGEST)
+        """Step of Gauss-Newton (shapes,), in log s."""
+        return np.clip(self.solution.beta[len(self.plain.base):], -_LARGEST_STEP, _LARGEST_STEP)
 
 
-def _descend(problem: Problem, form: Form, base: BaseParameters, log_shape: Array, limits: tuple[Array, Array],
-             iterations: int, tolerance: float) -> tuple[Point, int]:
+def _descend(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array,
+             limits: tuple[Array, Array], iterations: int, tolerance: float) -> tuple[Point, int]:
     """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
-    plain = _plain(problem, form, base, log_shape)
-    best = _point(problem, form, log_shape, plain, joint_weights(plain))
+    plain = _plain(problem, dependence, base, log_shape)
+    best = _point(problem, dependence, log_shape, plain, joint_weights(plain))
     # The noise of a joint is what is left when its shape may move as well.
-    best = _point(problem, form, log_shape, plain, joint_weights(best.regression))
+    best = _point(problem, dependence, log_shape, plain, joint_weights(best.regression))
     step = best.step
     for count in range(1, iterations + 1):
         target = np.clip(best.log_shape + step, *limits)
         step = target - best.log_shape
         unit = np.sqrt(np.diag(best.solution.inverse)[len(base):])
-        if np.all(np.abs(step) <= np.maximum(tolerance * unit, _STILL)) or count == iterations:
+        if np.all(np.abs(step) <= np.maximum(tolerance * unit, _SMALLEST_STEP)) or count == iterations:
             return best, count
-        plain = _plain(problem, form, base, target)
+        plain = _plain(problem, dependence, base, target)
         stacked = plain.stack(best.weights)
         if stacked.misfit(solve(plain, stacked).beta) < best.misfit:
-            best = _point(problem, form, target, plain, best.weights)
+            best = _point(problem, dependence, target, plain, best.weights)
             step = best.step
         else:
             step = step / 2.0
     raise ModelError(f"method 'sls' needs at least one iteration, got {iterations}")
 
 
-def _plain(problem: Problem, form: Form, base: BaseParameters, log_shape: Array) -> Regression:
-    """The fold with a given shape."""
-    shaped = form.model.with_shape(np.exp(log_shape))
+def _plain(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array) -> Regression:
+    """Fold of the model with a given shape."""
+    shaped = dependence.model.with_shape(np.exp(log_shape))
     return fold(TorqueEquations.of(shaped, problem.data, base), blocks=1, threads=problem.threads)
 
 
-def _point(problem: Problem, form: Form, log_shape: Array, plain: Regression, weights: Array) -> Point:
-    """A shape with its slopes, taken with the parameters that are best for it."""
+def _point(problem: Problem, dependence: ShapeDependence, log_shape: Array, plain: Regression, weights: Array) -> Point:
+    """The folds and solutions at a shape, its slopes taken with the parameters that are best for it."""
     base, count = plain.base, len(log_shape)
     b = len(base)
     plain_solution = solve(plain, stack_enough(plain, weights))
-    slopes = Slopes(form, log_shape, base.expand(plain_solution.beta)[form.columns])
+    slopes = Slopes(dependence, log_shape, base.expand(plain_solution.beta)[dependence.columns])
     items = [replace(base.parameters.items[c], name=name) for c, name in zip(base.independent, base.names, strict=True)]
-    model = Assembled(form.model.dof, Parameters((*items, *slopes.parameters.items)), (
-        (form.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
+    model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
+        (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
         (slopes, np.arange(count), np.arange(b, b + count))))
     regression = fold(TorqueEquations.of(model, problem.data, model.base), blocks=1, threads=problem.threads)
     return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),

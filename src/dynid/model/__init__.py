@@ -1,4 +1,4 @@
-"""What can be identified: terms linear in named parameters, and models as sums of them."""
+"""Models: terms linear in named parameters, and their sums."""
 
 from dynid.model.closed_forms import DifferentialDrive, Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor

@@ -1,4 +1,4 @@
-"""Models of one's own: any object with dof, parameters and regressor. Two that the documents give in closed form."""
+"""Two models in closed form, as examples of users' own: any object with dof, parameters and regressor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""complete: all that the house asks of a model, from its regressor where it has nothing better."""
+"""complete: everything that dynid asks of a model, from its regressor where the model has nothing better."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
 
 
 def least_inertia(matrices: Array) -> tuple[Array, Array]:
-    """How positive definite inertia matrices (samples, dof, dof) are: the smallest eigenvalue of each over its largest
+    """Definiteness of inertia matrices (samples, dof, dof): the smallest eigenvalue of each over its largest
     (samples,), not above zero where a machine cannot move, and the direction in which it is so (samples, dof)."""
     values, vectors = np.linalg.eigh(matrices)
     largest = np.abs(values).max(axis=1)

@@ -1,4 +1,4 @@
-"""Elements: what a term with given values adds to the torques of a simulated machine, in pieces for compiled code.
+"""Elements: the torques of a term with given values in a simulated machine, in pieces for compiled code.
 
 `Bodies`, `Linear` and `Dry` are numbers. `Curve` is a function of one's own, f(q, dq, values), compiled to machine code
 and called by its address: the simulation's kernels stay as they are compiled once, whatever functions are added later,
@@ -38,7 +38,7 @@ class CurveFunction:
 
     @cached_property
     def address(self) -> int:
-        """Of the compiled function."""
+        """Address of the compiled function."""
         with _COMPILING:
             options = {"error_model": "numpy"}
             try:

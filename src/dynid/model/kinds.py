@@ -1,4 +1,4 @@
-"""Kinds of parameters: what a number is, as data that verdict, exporters and methods read."""
+"""Kinds of parameters, as data that verdict, exporters and methods read."""
 
 from __future__ import annotations
 

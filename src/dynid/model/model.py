@@ -31,7 +31,7 @@ from dynid.threads import over_samples
 
 
 class LinearModel(Protocol):
-    """What identification needs: a user's own model is any object with these three.
+    """The least that identification needs: a user's own model is any object with these three.
 
     regressor takes (samples, dof) arrays and gives (samples, dof, parameters).
     """
@@ -138,7 +138,7 @@ class Model:
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
-        """What a simulated machine with parameters theta is made of; None where a term cannot say it."""
+        """Elements of a simulated machine with parameters theta; None where a term gives none."""
         values, found = self.parameters.vector(theta), []
         for term, columns in self.parts:
             if not isinstance(term, Simulated):
@@ -237,7 +237,7 @@ class Model:
 
     @property
     def shape(self) -> Array:
-        """Their present values."""
+        """Present values of the free shape parameters of all terms."""
         parts = [term.shape(self.robot) for term in self.terms if isinstance(term, Shaped)]
         return np.concatenate(parts) if parts else np.empty(0)
 

@@ -1,4 +1,4 @@
-"""Term: what adds to the torque, linear in its own parameters, and what the house makes of one that says little.
+"""Term: a part of the torque linear in its own parameters, and defaults for what a term does not give itself.
 
 A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
@@ -39,7 +39,7 @@ _STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, and a
 
 
 class Term(Protocol):
-    """What a model is a sum of."""
+    """A summand of a model."""
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]: ...
 

@@ -1,4 +1,4 @@
-"""What was measured: readers, resampling, filtering, selection."""
+"""Recordings and samples: readers of logs, and the preparation of recordings for regression."""
 
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Decimation, Samples

@@ -1,4 +1,4 @@
-"""What a log looks like: its clock, its repeats, joints that stand still, units that cannot be."""
+"""Notes on a log: its rate and gaps, repeated rows, joints that stand still, units that cannot be."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Extremes:
         return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
 
     def __or__(self, other: Extremes) -> Extremes:
-        """Of both parts of a log."""
+        """Extremes of two parts of a log together."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
                         np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
 
 
 def timing_notes(t: Array, q: Array) -> list[str]:
-    """Rate, jitter, gaps and repeated rows, with numbers. t (samples,) s, q (samples, joints)."""
+    """Notes on rate, jitter, gaps and repeated rows, with numbers. t (samples,) s, q (samples, joints)."""
     n = len(t)
     if n < 2:
         return [f"only {n} sample"]
@@ -65,7 +65,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
 
 
 def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
-    """Joints that stand still and torques that say nothing."""
+    """Notes on joints that stand still and torques that are zero or constant."""
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
     def those(mask: Bools) -> str:
@@ -87,7 +87,7 @@ def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
 
 
 def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> list[str]:
-    """Positions against the robot's limits.
+    """Notes on positions beyond the robot's limits.
 
     Degrees read as radians are an error, unless the mapping said the unit itself (`said`).
     """

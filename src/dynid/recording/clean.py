@@ -42,7 +42,7 @@ class Cleaned:
 
 @dataclass
 class _Clock:
-    """What has to be known of the rows before: where time began, the last stamp and row, how many rows there were."""
+    """State kept over the parts of a log: where time began, the last stamp and row, how many rows there were."""
 
     origin: list[Any] | None = None
     scale: float = 1.0
@@ -171,7 +171,7 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
 
 
 def _sentence(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int, Fault]) -> str:
-    """Where a fault is: file, row and column."""
+    """A sentence on one fault: file, row and column."""
     index, (name, part, what) = found
     source = current.sources[index]
     place = f"{source.path} {source.row} {int(blocks[index].rows[row]) + source.lines * part}"

@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """What takes logged columns (samples, k) to the robot's joints (samples, dof).
+    """The linear map from logged columns (samples, k) to the robot's joints (samples, dof).
 
     Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
     gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
@@ -52,7 +52,7 @@ class Conversion:
 
 def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,
                gain: Array | None, guessed: Dictionary[str, str], source: str, notes: list[str]) -> Conversion:
-    """Build it for `count` logged columns. names: their joints, if known. gain: from the file, if it is there.
+    """The conversion of `count` logged columns. names: their joints, if known. gain: from the file, if it is there.
 
     guessed: units read from column names, used where the mapping says none.
     """

@@ -30,7 +30,7 @@ def impulse_response(decimation: Decimation) -> Array:
 
 
 def reach(decimation: Decimation) -> int:
-    """How many rows on either side of a row enter its decimated value."""
+    """Number of rows on either side of a row that enter its decimated value."""
     return len(impulse_response(decimation)) // 2
 
 

@@ -1,4 +1,4 @@
-"""Guess: what the columns of a log are, from their names, when nobody said it."""
+"""Guess: the signals that columns of a log hold, from their names, where the mapping names none."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How to read one log. columns: signal -> columns, torque for currents too; no time when a rate is given.
+    """Sources and columns of one log. columns: signal -> columns, torque for currents too; no time when a rate is
+    given.
 
     samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
     given, by the mapping or by the columns' names, and not assumed.
@@ -92,7 +93,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
     count = len(joints) if joints is not None else None
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
-    matches, units = _unsaid(files, mapping, set(places), joints, count, notes)
+    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes)
     for signal, place in places.items():
         index = files.get(place)
         columns = place.columns if place.width is None else "values"
@@ -122,7 +123,7 @@ def _place(value: Names | Place) -> Place:
     return value if isinstance(value, Place) else Place(columns=value)
 
 
-def _unsaid(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
+def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
             notes: list[str]) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Signals that the mapping leaves out: as the format has them, or guessed from names; and units from names."""
     wanted = ["position"] if "position" not in said else []
@@ -157,7 +158,8 @@ def _written_names(source: Source) -> tuple[str, ...] | None:
 
 def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]], path: Path) \
         -> tuple[int | None, ...]:
-    """How many samples each source of arrays holds: the length of its time, or the longer side of its first array."""
+    """Number of samples that each source of arrays holds: the length of its time, or the longer side of its first
+    array."""
     counts: list[int | None] = []
     for index, source in enumerate(sources):
         shapes = [source.fields[found.fields[0]] for signal in ("time", *SIGNALS) if signal in matches
@@ -202,7 +204,7 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
                    robot: Robot | None, path: Path, notes: list[str]) -> Sequence[str] | None:
-    """Whose the columns are: as the mapping says, as their names say, or as the file says; None when unknown."""
+    """Joint of each column: as the mapping says, as their names say, or as the file says; None when unknown."""
     if mapping.joints is not None:
         return mapping.joints
     named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}

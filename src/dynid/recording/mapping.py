@@ -49,7 +49,7 @@ class Place(BaseModel):
 
 
 class Mapping(BaseModel):
-    """How to read a log. Everything has a default; what is not said is guessed and put into the notes.
+    """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
     time, position, velocity, torque, current, reference, reference_velocity, wrench: a column name, a
     list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or

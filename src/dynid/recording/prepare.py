@@ -9,17 +9,16 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError, RecordingError
-from dynid.recording import selection
-from dynid.recording.cutoff import Spectrum, position_spectrum
-from dynid.recording.design import Plan, make_plan
-from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
-from dynid.recording.preparation import Preparation
+from dynid.recording.preparation import Preparation, selection
+from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
+from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
+from dynid.recording.preparation.plan import Plan, make_plan
+from dynid.recording.preparation.resample import Uniform, to_uniform
+from dynid.recording.preparation.selection import Mask
+from dynid.recording.preparation.smoother import smooth
+from dynid.recording.preparation.velocity import advance, compare
 from dynid.recording.recording import Recording
-from dynid.recording.resample import Uniform, to_uniform
 from dynid.recording.samples import Decimation, Samples
-from dynid.recording.selection import Mask
-from dynid.recording.smoother import smooth
-from dynid.recording.velocity import advance, compare
 from dynid.robot import numbered_joints
 
 _FEWEST = 10  # samples of a log below which nothing is tried
@@ -44,10 +43,10 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     segments, short = _long_enough(grid, plan, source)
     steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]
 
-    velocity, noise, chosen, said = _velocity(recording, grid, segments, moving, plan, chosen)
-    q, dq, ddq, how = _motion(grid.q, velocity, noise, segments, plan)
-    tau, torque_how = _torque(grid.tau, segments, plan)
-    steps += [*said, how, torque_how]
+    velocity, noise, chosen, velocity_steps = _velocity(recording, grid, segments, moving, plan, chosen)
+    q, dq, ddq, motion_step = _motion(grid.q, velocity, noise, segments, plan)
+    tau, torque_step = _torque(grid.tau, segments, plan)
+    steps += [*velocity_steps, motion_step, torque_step]
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
     steps += dropped
 
@@ -70,7 +69,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 
 
 def _usable(recording: Recording) -> tuple[Mask, list[str]]:
-    """Which joints move (joints,), and what else strikes one before anything is done."""
+    """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
     source = recording.source
     if len(recording) < _FEWEST:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {_FEWEST} are "
@@ -124,7 +123,8 @@ def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list
 
 def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan, chosen: Preparation
               ) -> tuple[Array | None, Array | None, Preparation, list[str]]:
-    """The measured velocity without its delay if it is used, its noise for the smoother, and what was decided."""
+    """The measured velocity without its delay if it is used, its noise for the smoother, the options as decided, and
+    the steps in words."""
     if grid.dq is None:
         if chosen.velocity == "measured":
             raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; "
@@ -147,7 +147,7 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
 
 def _motion(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
             ) -> tuple[Array, Array, Array, str]:
-    """Filtered position, velocity, acceleration and how; dq: measured velocity or None."""
+    """Filtered position, velocity and acceleration, and the step in words; dq: measured velocity or None."""
     rate, what = plan.rate, "position" if dq is None else "position and measured velocity"
     if plan.method == "kalman":
         return (*smooth(q, plan.cutoff, rate, segments, dq, noise),
@@ -161,13 +161,13 @@ def _motion(q: Array, dq: Array | None, noise: Array | None, segments: Segments,
     if plan.method == "butterworth":
         q = low_pass(q, plan.cutoff, rate, plan.order, segments)
         dq = None if dq is None else low_pass(dq, plan.cutoff, rate, plan.order, segments)
-        how = (f"{what} low-passed at {plan.cutoff:g} Hz (Butterworth of order {plan.order}, forward and backward), "
+        step = (f"{what} low-passed at {plan.cutoff:g} Hz (Butterworth of order {plan.order}, forward and backward), "
                f"derivatives by central differences")
     else:
-        how = f"{what} not filtered, derivatives by central differences"
+        step = f"{what} not filtered, derivatives by central differences"
     if dq is None:
-        return q, differentiate(q, rate, segments), differentiate_twice(q, rate, segments), how
-    return q, dq, differentiate(dq, rate, segments), how
+        return q, differentiate(q, rate, segments), differentiate_twice(q, rate, segments), step
+    return q, dq, differentiate(dq, rate, segments), step
 
 
 def _torque(tau: Array, segments: Segments, plan: Plan) -> tuple[Array, str]:
@@ -182,7 +182,7 @@ def _torque(tau: Array, segments: Segments, plan: Plan) -> tuple[Array, str]:
 
 def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array, moving: Mask, plan: Plan,
               chosen: Preparation) -> tuple[Mask, tuple[float, ...], list[str]]:
-    """Equations that count (samples, joints), the speeds below which they do not (joints,), and what was dropped."""
+    """Equations to use (samples, joints), the speeds below which none is used (joints,), and the steps in words."""
     source, dof = recording.source, recording.dof
     inside = selection.inside_borders(segments, len(grid.t), plan.border)
     steps = [f"dropped {int(np.sum(~inside))} rows within {plan.border / grid.rate:.3g} s of a border"]
@@ -198,9 +198,9 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
             upper = _per_joint(chosen.saturation, dof, "saturation", source)
             lower = -upper
         # A clipped torque spoils its neighbours as far as the filter of the torques reaches.
-        room = max(plan.decimate**chosen.stages if plan.decimate > 1 else 0,
-                   round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
-        steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, room, segments,
+        margin = max(plan.decimate**chosen.stages if plan.decimate > 1 else 0,
+                     round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
+        steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, margin, segments,
                                           recording.joints)
     slow = (selection.slow_speeds(dq, keep, moving) if chosen.slow is None
             else _per_joint(chosen.slow, dof, "slow", source))

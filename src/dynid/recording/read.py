@@ -63,7 +63,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
 
 
 class _Collected:
-    """Parts of an array in memory, as `Spool` has them in a file."""
+    """An array that grows in memory, part by part, as `Spool` does in a file."""
 
     def __init__(self) -> None:
         self._parts: list[Array] = []
@@ -92,7 +92,7 @@ def paths_of(path: Paths) -> list[Path]:
 
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
-    """Whatever says how to read the log, as a Mapping."""
+    """The Mapping that a table, a file or nothing stands for, with single settings changed."""
     if mapping is None:
         rules = Mapping()
     elif isinstance(mapping, Mapping):

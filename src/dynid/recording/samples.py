@@ -40,7 +40,7 @@ class Decimation:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What regression needs, at one rate: t (samples,), q, dq, ddq, tau (samples, joints).
+    """Data of a regression at one rate: t (samples,), q, dq, ddq, tau (samples, joints).
 
     segments: half-open row ranges (k, 2) inside which the rows follow each other in time without a gap;
     filters and decimation never cross their borders. keep: equations to use (samples, joints) bool,

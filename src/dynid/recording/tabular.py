@@ -59,7 +59,7 @@ class Text:
                 and any(map(self._is_number, self._split(content[1][1]))) and not self._dates_in(content[0][1]):
             self.notes.append(f"row {content[0][0] + 1} holds no numbers and was taken as a line of units")
             content = content[1:]
-        self.names = self._told_apart(names)
+        self.names = self._unique_names(names)
         if not content:
             raise RecordingError(f"{path}: has a header but no rows")
         self._start = content[0][0]  # lines before the first row
@@ -228,7 +228,7 @@ class Text:
                 found.add(i)
         return found
 
-    def _told_apart(self, names: list[str]) -> list[str]:
+    def _unique_names(self, names: list[str]) -> list[str]:
         """Columns without a name are called by their number, those of the same name x are x#1, x#2, ..."""
         names = [name or str(i + 1) for i, name in enumerate(names)]
         twice = sorted({name for name in names if names.count(name) > 1})

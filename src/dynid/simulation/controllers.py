@@ -1,4 +1,4 @@
-"""Control laws: what turns a reference and the measured motion into torques, and what each knows of its closed loop.
+"""Control laws: torques from a reference and the measured motion, and what each law knows of its closed loop.
 
 Every law answers the questions of the closed-loop methods itself (`ControlLaw`), so that nobody asks for its class.
 """
@@ -25,7 +25,7 @@ _UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ControlLaw:
-    """What every law has and answers; as it stands here, for a law of which nothing more is known.
+    """Base of all laws, with the answers of a law of which nothing more is known.
 
     limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag: ticks by
     which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
@@ -78,7 +78,7 @@ class ControlLaw:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointGains(ControlLaw):
-    """What laws of known gains, one linear loop a joint, answer from them."""
+    """Base of laws of known gains, one linear loop a joint."""
 
     needs_inertia: ClassVar[bool] = True
 

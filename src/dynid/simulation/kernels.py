@@ -42,7 +42,8 @@ class Law(NamedTuple):
 
 
 class Sensors(NamedTuple):
-    """What the controller sees: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above zero.
+    """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above
+    zero.
 
     smooth: 0 for the true velocity, else the share of the newest backward difference of the positions seen in the
     velocity used (1: the plain difference).
@@ -71,7 +72,7 @@ class Space(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a control law carries from tick to tick: position and speed seen, the older speed it uses, integral of the
+    """State of a control law from tick to tick: position and speed seen, the older speed it uses, integral of the
     error and torque in force, all (n,); torques on their way (delay + 1, n) and speeds seen before (lags, n)."""
 
     seen: Array
@@ -101,19 +102,19 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
-    bent, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
+    flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
     at = 2 * n + len(plant.lugre)
     mass_and_bias(plant.parent, plant.gravity, work.rows, y, y[n:], matrix, bias)
     for i in range(n):
         drive = tau[i]
         if len(plant.ripple) > 0:
-            turn = y[at + i] if bent else y[i]
+            turn = y[at + i] if flexible else y[i]
             drive += plant.ripple[i, 0] * math.sin(plant.ripple[i, 1] * turn + plant.ripple[i, 2])
-        if bent:  # Ardiani, eq. 1.17
-            pull = plant.flexible[i, 0] * (y[at + i] - y[i]) + plant.flexible[i, 1] * (y[at + n + i] - y[n + i])
+        if flexible:  # Ardiani, eq. 1.17
+            spring = plant.flexible[i, 0] * (y[at + i] - y[i]) + plant.flexible[i, 1] * (y[at + n + i] - y[n + i])
             dy[at + i] = y[at + n + i]
-            dy[at + n + i] = (drive - pull) / plant.flexible[i, 2]
-            drive = pull
+            dy[at + n + i] = (drive - spring) / plant.flexible[i, 2]
+            drive = spring
         net[i] = drive - bias[i] - plant.constant[i] - plant.spring[i] * y[i]
         if lugre:
             v, z = y[n + i], y[2 * n + i]
@@ -169,12 +170,12 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
             row = dry[e]
             if row[KIND] != STICK:
                 continue
-            v, pull = 0.0, 0.0
+            v, mobility = 0.0, 0.0
             for j in range(int(row[LOW]), int(row[HIGH])):
                 v += row[DIRECTION + j] * (y[n + j] + h * dy[n + j])
-                pull += row[DIRECTION + j] * answers[e, j]
+                mobility += row[DIRECTION + j] * answers[e, j]
             old = signs[e] * (row[FCP] if signs[e] > 0.0 else row[FCN])
-            force = min(max(old + v / (h * pull), -row[FCN]), row[FCP]) if pull > 0.0 else 0.0
+            force = min(max(old + v / (h * mobility), -row[FCN]), row[FCP]) if mobility > 0.0 else 0.0
             signs[e] = force / (row[FCP] if force > 0.0 else row[FCN])
             moved = max(moved, abs(force - old) / row[FCP])
             for i in range(n):
@@ -300,7 +301,7 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
 @njit(**ONCE)
 def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
         speed: Array) -> None:
-    """What the controller sees of the machine at a tick; `seen` and `speed` hold what it saw before."""
+    """Position `seen` and `speed` that the controller measures at a tick, in place of those of the tick before."""
     for i in range(len(position)):
         x = position[i]
         if len(sensors.noise) > 0:
@@ -341,19 +342,19 @@ def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
         steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: Memory,
         work: Space) -> tuple[int, int]:
-    """The closed loop over all ticks of the reference (ticks, n): what happened and at which tick.
+    """Run the closed loop over all ticks of the reference (ticks, n): how it ended and at which tick.
 
     steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
     acceleration of the links and torque of the motors at each tick, with the torque of that tick already acting.
     measured (ticks, n): positions as the controller saw them.
     """
     n, ticks = len(plant.parent), len(qr)
-    bent = len(plant.flexible) > 0
+    flexible = len(plant.flexible) > 0
     at = 2 * n + len(plant.lugre)
     seen, speed, old, integral, tau, held, past = carried
     first = work.first
     for tick in range(ticks):
-        if bent:
+        if flexible:
             see(sensors, tick, period, y[at:at + n], y[at + n:at + 2 * n], seen, speed)
         else:
             see(sensors, tick, period, y[:n], y[n:2 * n], seen, speed)

@@ -1,4 +1,4 @@
-"""The machine as plain arrays: a model with a parameter vector, and what a model cannot say of a real machine."""
+"""Plant: a model with a parameter vector as plain arrays, and effects that no linear model has."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
         viscous += one.viscous
         spring += one.stiffness
         constant += one.constant
-    bent = np.zeros((0, 3))
+    springs = np.zeros((0, 3))
     if flexible is not None:
         rotor = np.diag(extra).copy() if flexible.rotor is None else per_joint(flexible.rotor, n, "rotor inertia")
         if flexible.rotor is None:
             extra[np.diag_indices(n)] = 0.0
-        bent = np.column_stack([per_joint(flexible.stiffness, n, "stiffness"),
+        springs = np.column_stack([per_joint(flexible.stiffness, n, "stiffness"),
                                 per_joint(flexible.damping, n, "damping"), rotor])
-        if np.any(bent[:, [0, 2]] <= 0) or np.any(bent[:, 1] < 0):
+        if np.any(springs[:, [0, 2]] <= 0) or np.any(springs[:, 1] < 0):
             raise ModelError("flexible joints need stiffness and rotor inertia above zero and a damping not below it")
     none = np.zeros((0, n))  # spares the kernels an empty sum
     tree = tree_of(whole.robot)
@@ -148,7 +148,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  np.zeros((0, 6)) if lugre is None else lugre.array(n),
-                 np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(bent))
+                 np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(springs))
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
@@ -197,10 +197,10 @@ def sign_widths(plant: Plant, inverse_inertia: Array, step: float, speed: Array)
     2.78 / step. It is never below a thousandth of the fastest reference speed (n,).
     """
     directions = plant.dry[:, DIRECTION:]
-    pull = np.einsum("ei,ij,ej->e", directions, inverse_inertia, directions)
+    mobility = np.einsum("ei,ij,ej->e", directions, inverse_inertia, directions)
     size = np.maximum(np.abs(plant.dry[:, FCP]), np.abs(plant.dry[:, FCN]))
     least = 1e-3 * np.maximum(np.abs(directions) @ speed, 1e-3)
-    return np.maximum(step * size * np.abs(pull), least)
+    return np.maximum(step * size * np.abs(mobility), least)
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:

@@ -1,4 +1,4 @@
-"""Reference: what the controller is asked to follow, one row a tick of the controller."""
+"""Reference: the motion that the controller is to follow, one row a tick of the controller."""
 
 from __future__ import annotations
 

@@ -58,13 +58,13 @@ class Simulation:
         return len(self.t)
 
     def samples(self, source: str = "simulation") -> Samples:
-        """Ready for regression, nothing filtered, every row kept."""
+        """Samples of the motion for regression, nothing filtered, every row kept."""
         return Samples.of(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a run needs besides model and controller. step: s, of RK4, a whole part of the controller's period (default
+    """Options of a simulation. step: s, of RK4, a whole part of the controller's period (default
     one step a period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of the sign in dry
     friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "stick": hard,
     and what rests is held, by one force a step; "none": hard, without care for rest.
@@ -128,7 +128,7 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
 
 def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None
                  ) -> tuple[Array, Array]:
-    """Where dry friction acts: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
+    """Elements of dry friction: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
 
     A model that does not say its elements is taken to have one on every joint, of no width.
     """

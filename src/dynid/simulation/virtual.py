@@ -50,7 +50,7 @@ class VirtualRobot:
     smooth: ArrayLike | str | None = None
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
-        """The motion itself, noise in the loop included."""
+        """Simulated motion of the machine, noise in the loop included."""
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:

@@ -12,7 +12,7 @@ from scipy.special import stdtr
 from dynid.arrays import Array, Bools, Ints
 from dynid.study.bench import Bench
 from dynid.study.study import Study
-from dynid.study.task import Found, Outcome
+from dynid.study.task import Outcome, TaskEstimate
 
 INTERVAL = 1.959963984540054  # deviations each side that hold 95 % of a normal distribution
 UNBIASED, BIASED = 0.3, 1.0  # mean error in spreads: below the first none is seen, above the second it is most of it
@@ -178,8 +178,8 @@ def gather(study: Study, bench: Bench, outcomes: Sequence[Outcome]) -> StudyResu
     for level, factor in enumerate(study.noise.factors):
         part = outcomes[level * study.repetitions:(level + 1) * study.repetitions]
         for k, entry in enumerate(bench.entries):
-            tried = [outcome[k] for outcome in part]
-            good = [one for one in tried if isinstance(one, Found)]
+            results = [outcome[k] for outcome in part]
+            good = [one for one in results if isinstance(one, TaskEstimate)]
             values = np.array([one.values for one in good]).reshape(-1, b)
             scores.append(Score(
                 entry.label, entry.method, entry.start, factor, truth, values,
@@ -187,7 +187,7 @@ def gather(study: Study, bench: Bench, outcomes: Sequence[Outcome]) -> StudyResu
                 np.array([one.identified for one in good], dtype=bool).reshape(-1, b),
                 np.array([one.seconds for one in good]),
                 100.0 * np.linalg.norm((values - truth) @ bench.factor.T, axis=1) / max(size, 1e-300),
-                tuple((r, one) for r, one in enumerate(tried) if isinstance(one, str))))
+                tuple((r, one) for r, one in enumerate(results) if isinstance(one, str))))
     owners = [bench.base.parameters.items[int(k)] for k in bench.base.independent]
     inertial = np.array([one.body is not None or one.unit in ("kg m^2", "kg") for one in owners], dtype=bool)
     return StudyResult(study, bench.model.robot.name, tuple(bench.base.names), tuple(one.unit for one in owners), truth,

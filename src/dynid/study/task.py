@@ -19,8 +19,9 @@ from dynid.study.bench import Bench
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a contestant found in one log: values, std and identified (base,). seconds: preparation, fold, method."""
+class TaskEstimate:
+    """Estimate of one contestant from one log: values, std and identified (base,). seconds: preparation, fold,
+    method."""
 
     values: Array
     std: Array
@@ -28,7 +29,7 @@ class Found:
     seconds: float
 
 
-Outcome = tuple[Found | str, ...]  # one a contestant; a sentence where there is no estimate
+Outcome = tuple[TaskEstimate | str, ...]  # one a contestant; a sentence where there is no estimate
 
 
 def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
@@ -41,9 +42,9 @@ def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
         state = np.random.SeedSequence(bench.seed, spawn_key=(1, repetition))
         phase, noise, start = state.generate_state(3, np.uint64).tolist()
         recording = _record(bench, factor, phase, noise)
-        nominal = _off(bench, start)
+        errors = _nominal_errors(bench, start)
         prepared: dict[str, tuple[Problem, float]] = {}
-        return tuple(_try(bench, k, recording, prepared, nominal) for k in range(len(bench.entries)))
+        return tuple(_try(bench, k, recording, prepared, errors) for k in range(len(bench.entries)))
 
 
 def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
@@ -55,7 +56,7 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
     return machine.record(replace(bench.path, q=bench.path.q + part), seed=noise)
 
 
-def _off(bench: Bench, seed: int) -> Array:
+def _nominal_errors(bench: Bench, seed: int) -> Array:
     """One normal number a parameter, the same for all ten of a link: e^(s x) theta is a robot that can exist."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
@@ -65,7 +66,7 @@ def _off(bench: Bench, seed: int) -> Array:
 
 
 def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[Problem, float]],
-         off: Array) -> Found | str:
+         errors: Array) -> TaskEstimate | str:
     entry = bench.entries[k]
     key = json.dumps(entry.prepare, sort_keys=True, default=str)
     options = dict(entry.options)
@@ -78,7 +79,7 @@ def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[P
             prepared[key] = problem, time.perf_counter() - begun
         problem, spent = prepared[key]
         if isinstance(entry.start, float):
-            problem = replace(problem, nominal=bench.theta * np.exp(entry.start * off))
+            problem = replace(problem, nominal=bench.theta * np.exp(entry.start * errors))
             options["start"] = "nominal"
         elif entry.start is not None:
             options["start"] = entry.start
@@ -91,4 +92,4 @@ def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[P
         return f"method '{entry.method}' met a matrix that cannot be solved: {error}"
     if not np.isfinite(estimate.values).all():
         return f"method '{entry.method}' gave values that are not finite"
-    return Found(estimate.values, estimate.std, estimate.identified, seconds)
+    return TaskEstimate(estimate.values, estimate.std, estimate.identified, seconds)

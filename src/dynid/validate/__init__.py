@@ -1,4 +1,5 @@
-"""How good is it: torque reconstruction, residual tests, cross-validation, simulation, excitation, a verdict."""
+"""Validation of an estimate: torque reconstruction, residual tests, cross-validation, simulation, excitation, a
+verdict."""
 
 from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate

@@ -1,4 +1,4 @@
-"""What a residual may follow: motions and torques that a missing or too simple term would leave behind."""
+"""Candidates for structure in residuals: motions and torques that a missing or too simple term would leave behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIMPLER = 0.9  # a simpler candidate is preferred when it explains this much of
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a residual may follow: how one residual and how several do it, and what that hints at."""
+    """A candidate in words: what one residual does, what several do, and the cause it hints at."""
 
     one: str
     many: str
@@ -56,8 +56,8 @@ CANDIDATES = {
 
 
 @dataclass(frozen=True)
-class Follows:
-    """One candidate against the residual of a joint, once all that the model can explain is taken out of both.
+class CandidateFit:
+    """Fit of one candidate to the residual of a joint, once all that the model can explain is taken out of both.
 
     candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
     strength: F statistic with the residual's effective number of rows. coefficient: where the candidate is one column,
@@ -73,24 +73,24 @@ class Follows:
 
     @property
     def title(self) -> str:
-        """In two or three words, for a headline."""
+        """Two or three words for a headline."""
         if self.neighbour is not None:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")
 
     @property
     def seen(self) -> str:
-        """What the residual does."""
+        """Words for what the residual does."""
         return CANDIDATES[self.candidate].one.format(joint_label(self.neighbour or ""))
 
     @property
     def seen_by_several(self) -> str:
-        """What several residuals do."""
+        """Words for what several residuals do."""
         return CANDIDATES[self.candidate].many.format(joint_label(self.neighbour or ""))
 
     @property
     def hint(self) -> str:
-        """What it hints at."""
+        """Words for the cause it hints at."""
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
             later = "later" if self.coefficient < 0 else "earlier"
@@ -162,7 +162,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
                 stack("predicted"), stack("keep"))
 
 
-def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Follows, ...]:
+def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
     """All candidates for joint j, the best first, the simplest of those about as good as the best before it.
 
     Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
@@ -195,7 +195,7 @@ def follow(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[Fol
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(Follows(name, share, torque, float(strength), single, neighbour))
+        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour))
     found.sort(key=lambda f: -f.share)
     if not found:
         return ()

@@ -39,7 +39,7 @@ class LogError:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """How an estimate fares on the blocks it has not seen.
+    """Errors of an estimate on blocks of time that were left out of its fit.
 
     blocks: which of the fold's blocks (from 0) were tested, where: the stretches of logs they are; errors (blocks,):
     relative error on each, percent, and errors_per_joint (blocks, dof), nan where a joint has no torque there.

@@ -1,4 +1,4 @@
-"""What the data did not excite, and which motion would.
+"""Parameters that the data do not excite, and the motion that would excite each.
 
 The information the data hold on a base parameter is in the weighted triangular factor: the norm of its column says how
 far a unit of it stands out of the noise, and how much of the column the others cannot imitate says how well it is told
@@ -32,7 +32,7 @@ LONGER_LOG = "a longer log would help more than a larger motion"
 
 _ROWS = 96  # recorded rows that are taken again
 _WEAK = 0.3  # deviation as a share of the parameter's size, above which it is weak
-_FELT = 0.2  # percent of a joint's torque that a deviation has to be worth, below which nobody needs to know better
+_NEGLIGIBLE = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
 _SMALL = 0.2  # share of the usual size of its kind below which a parameter counts as small
 _HELPS = 1.5  # a motion helps when it makes the deviation so many times smaller
 _SINGULAR = 1e-10  # singular values below this share of the largest are rounding
@@ -54,12 +54,12 @@ class Remedy:
 
 @dataclass(frozen=True)
 class ExcitedParameter:
-    """One base parameter in the light of the data.
+    """Excitation of one base parameter by the data.
 
     sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
     its value. signal: value's size over the deviation it would have if all others were known. apart: share of its
     column that the others cannot imitate, 0 to 1. doubt: what one deviation is worth, in percent of the torque of the
-    joint that feels it most. confounded: the parameters it cannot be told from.
+    joint whose torque it changes most. confounded: the parameters it cannot be told from.
     """
 
     name: str
@@ -89,7 +89,7 @@ class DataExcitation:
 
     @property
     def missing(self) -> tuple[ExcitedParameter, ...]:
-        """Those weak or not excited."""
+        """Parameters that are weakly excited or not at all."""
         return tuple(p for p in self.parameters if p.status != "identified")
 
     @property
@@ -110,21 +110,21 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     [now] = side_by_side(deviations, [r], threads=1)
     apart = np.where(norms > 0, 1.0 / np.maximum(norms * now, 1.0), 0.0)
     rows = np.array(regression.rows, dtype=float)
-    power, seen, felt = (np.zeros(len(names)) for _ in range(3))
+    power, seen, torque_share = (np.zeros(len(names)) for _ in range(3))
     for factor, count in zip(regression.factors, rows, strict=True):
         own = np.sum(factor.r[:, :-1] ** 2, axis=0)
         power[factor.columns] += own
         seen[factor.columns] += count
         if factor.power > 0:
-            felt[factor.columns] = np.maximum(felt[factor.columns], np.sqrt(own / factor.power))
+            torque_share[factor.columns] = np.maximum(torque_share[factor.columns], np.sqrt(own / factor.power))
     sensitivity = np.sqrt(power / np.maximum(seen, 1.0))
     same = estimate.names == names
     values = estimate.values if same else np.zeros(len(names))
     known: Bools = estimate.identified if same else np.ones(len(names), dtype=np.bool_)
     std = estimate.std if same else now
     size = _sizes(problem, values, known, std)
-    doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * felt, np.nan)
-    weak = known & (std > _WEAK * size) & (doubt > _FELT)
+    doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
+    weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
     remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
@@ -154,7 +154,7 @@ def deviations(r: Array) -> Array:
 
 
 def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
-    """What counts as large for each parameter: its value, its nominal value, or a share of what is usual of its kind.
+    """Typical size of each parameter: its value, its nominal value, or a share of what is usual of its kind.
 
     A small parameter that is known to be small is identified; only a deviation large against its kind is not."""
     size = np.where(known, np.abs(values), 0.0)
@@ -185,7 +185,8 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
         rng = np.random.default_rng(0)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
         for k in joints:
-            for signal, which, limits in ((new_q, "wider", motions[k].room), (new_dq, "faster", motions[k].speeds),
+            for signal, which, limits in ((new_q, "wider", motions[k].possible_positions),
+                                          (new_dq, "faster", motions[k].speeds),
                                           (new_ddq, "harder", motions[k].accelerations)):
                 if kind in (which, "more"):
                     signal[:, k] = rng.uniform(*limits, len(q))

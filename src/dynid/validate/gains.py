@@ -1,4 +1,5 @@
-"""Do the joints' torques agree on their scale? A wrong drive gain shows where joints share parameters.
+"""Scale of each joint's torque against the others and the nominal model: a wrong drive gain shows where joints share
+parameters.
 
 A link's parameters show in the torque of every joint that carries it. If joint j's torque is g times what it should
 be, its equations want those parameters g times larger than the other joints do. g is found with the parameters:
@@ -28,7 +29,7 @@ _STEPS = 12  # of Gauss-Newton; it takes four or five
 _EXPLAINED = 0.8  # share of the torque that the nominal model has to explain to be believed
 _BY_GRAVITY = 0.1  # and share that only its gravity explains
 _ROWS = 2000  # recorded rows that the nominal model is held against
-_TOLD = 0.1  # deviation of a gain up to which it counts as known
+_KNOWN = 0.1  # deviation of a gain up to which it counts as known
 _APART = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
 
 
@@ -52,9 +53,9 @@ class Gain:
 
     @property
     def by_nominal(self) -> float | None:
-        """The gain that the nominal model's gravity tells, where it explains the torque."""
-        told = (self.nominal_share or 0.0) > _EXPLAINED and (self.gravity or 0.0) > _BY_GRAVITY
-        return self.nominal if told else None
+        """Gain by the nominal model's gravity, where that explains the torque; else None."""
+        reliable = (self.nominal_share or 0.0) > _EXPLAINED and (self.gravity or 0.0) > _BY_GRAVITY
+        return self.nominal if reliable else None
 
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
@@ -69,7 +70,7 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
 
     def one(j: int) -> Gain:
         gain, std, improvement = _against_others(regression, weights, j)
-        if std is None or std * inflation > _TOLD:
+        if std is None or std * inflation > _KNOWN:
             gain, std, improvement = None, None, 0.0
         return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
 
@@ -135,7 +136,8 @@ def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
 
 
 def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float | None]:
-    """Gain, misfit and deviation by Gauss-Newton on the profile over beta; no deviation: not to be told."""
+    """Gain, misfit and deviation by Gauss-Newton on the profile over beta; no deviation where the data do not determine
+    it."""
     target = np.concatenate([top[:, -1], mine[:, -1]])
     misfit, beta = _solve(top, mine, gain)
     for _ in range(_STEPS):

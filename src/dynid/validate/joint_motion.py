@@ -1,4 +1,4 @@
-"""How far, how fast and how hard each joint moved, against what it could."""
+"""Range, speed and acceleration of each joint in the data, against its limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed onl
 
 @dataclass(frozen=True)
 class JointMotion:
-    """One joint over all samples.
+    """Motion of one joint over all samples.
 
     low, high: of its position (rad or m). speed, acceleration: tops, 99.5 % of the rows stay below. forward: share of
     the motion in the positive direction. spread: fast over slow speed (90 % and 25 % of the moving rows). Limits are
@@ -52,8 +52,8 @@ class JointMotion:
         return self.range > STILL
 
     @property
-    def room(self) -> tuple[float, float]:
-        """Positions it could take."""
+    def possible_positions(self) -> tuple[float, float]:
+        """Lowest and highest position the joint can take."""
         if self.lower is not None and self.upper is not None and self.lower < self.upper:
             return self.lower, self.upper
         middle = 0.5 * (self.low + self.high)
@@ -70,7 +70,8 @@ class JointMotion:
         return -top, top
 
     def advice(self, kind: str) -> Note:
-        """What the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it did."""
+        """Advice on what the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it
+        did."""
         who = joint_label(self.joint)
         if not self.moves:
             return Note("move-at-all", f"{who} did not move; let it move over its range, at several speeds and both "
@@ -90,7 +91,7 @@ class JointMotion:
                     {"reached": used} if limit is None else {"reached": used, "limit": limit})
 
     def advice_for_friction(self) -> Note:
-        """What the joint should do for its own friction and rotor."""
+        """Advice on what the joint should do for its own friction and rotor."""
         who = joint_label(self.joint)
         if not self.moves:
             return self.advice("more")
@@ -115,7 +116,7 @@ class JointMotion:
 
 
 def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequence[str]) -> tuple[JointMotion, ...]:
-    """How each joint moved in some logs; empty without samples."""
+    """Motion of each joint in some logs; empty without samples."""
     if not samples:
         return ()
     def column(name: str, j: int) -> Array:

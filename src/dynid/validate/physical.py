@@ -1,4 +1,4 @@
-"""Physics: can these parameters be a robot, and how it behaves: inertia matrices, a free fall, forces in the links."""
+"""Physics of identified parameters: consistency of links, inertia matrices, a free fall, forces in the links."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int
 
 def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLike, *, shares: ArrayLike = (0.0, 1.0),
                           samples: int = 10000, seed: int = 0) -> Array:
-    """The same along the line (1 - share) first + share second, for every share (Sousa, fig. 6.1)."""
+    """Share of postures with a positive definite inertia matrix along the line (1 - share) first + share second, for
+    every share (Sousa, fig. 6.1)."""
     own = _made_from_a_robot(model, "inertia matrices over postures")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
@@ -92,12 +93,12 @@ class FreeFall:
 
     @property
     def in_play(self) -> float:
-        """How much energy takes part in the motion, J."""
+        """Energy that takes part in the motion, J."""
         return float(max(np.ptp(self.potential), np.abs(self.kinetic).max(), 1e-9))
 
     @property
     def stable(self) -> bool:
-        """It fell to the end, and its energy never grew by more than integration explains."""
+        """Whether it fell to the end without its energy growing by more than integration explains."""
         return not self.diverged and self.growth <= _GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
 
     @property
@@ -243,7 +244,7 @@ class LinkPhysics:
 
 @dataclass(frozen=True, eq=False)
 class Physics:
-    """What the identified parameters are as a robot.
+    """Physical properties of the identified parameters.
 
     links: one a body, in the robot's order. violations: all conditions of a real robot that fail, those of links and
     of friction and rotors. positive_share: share of `postures` random postures with a positive definite inertia matrix.
@@ -260,7 +261,7 @@ class Physics:
 
     @property
     def possible(self) -> bool:
-        """No condition of a real robot fails."""
+        """Whether no condition of a real robot fails."""
         return not self.violations
 
     @property
@@ -331,7 +332,7 @@ def _link_physics(model: Model, theta: Array, file: Array | None,
 
 
 def thickness(numbers: Array) -> float:
-    """How thick a body of ten numbers is in its thinnest direction, percent: 0 for a plate, 100 for a ball.
+    """Thickness of a body of ten numbers in its thinnest direction, percent: 0 for a plate, 100 for a ball.
 
     The smallest share of the matter's spread that any direction has, against an even third; nan without a positive
     mass. At 0 the body is on the border of what can exist, below it is beyond.

@@ -22,7 +22,7 @@ _CONSTANT = 1e-24  # share of a torque's power below which its variation is roun
 
 @dataclass(frozen=True)
 class TorqueFit:
-    """How well the torques of one joint, or of all, are met.
+    """Fit of the torques of one joint, or of all.
 
     rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
     eq. 1.46). r2: share of the torque's variation about its mean that is explained. slope: measured over predicted
@@ -62,17 +62,17 @@ class Reconstruction:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the joints."""
+        """Names of the joints."""
         return tuple(fit.name for fit in self.joints)
 
     @property
     def relative_error(self) -> float:
-        """Over all joints, percent; not a number where no torque was measured."""
+        """Relative error over all joints, percent; not a number where no torque was measured."""
         return np.nan if self.total.relative_error is None else self.total.relative_error
 
     @property
     def relative_error_per_joint(self) -> tuple[float, ...]:
-        """Percent; not a number for a joint without torque or rows."""
+        """Relative error of each joint, percent; not a number for a joint without torque or rows."""
         return tuple(np.nan if fit.relative_error is None else fit.relative_error for fit in self.joints)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Is the residual what it should be: white, normal, and independent of the motion (Ardiani, s. 1.3.6)?
+"""Tests of the residuals: whiteness, normality, independence of the motion (Ardiani, s. 1.3.6).
 
 Torques are filtered before they are fitted, so neighbouring rows share noise and no residual is white row by row.
 The filter is known: beyond its own memory a residual that still depends on its past comes from the model.
@@ -22,7 +22,7 @@ from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.threads import side_by_side
-from dynid.validate.candidates import Follows, follow, joined, take_rows
+from dynid.validate.candidates import CandidateFit, fit_candidates, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence
 
@@ -40,7 +40,7 @@ _SHOWN = 200  # lags kept for plots
 
 @dataclass(frozen=True, eq=False)
 class Whiteness:
-    """Does the residual depend on its past?
+    """Dependence of the residual on its past.
 
     lags (s), autocorrelation: for plots. bound: 95 % of the autocorrelations of white noise, as the filter leaves it,
     lie within it. step: rows that the filter makes dependent; independent: rows / step. statistic: Ljung-Box over
@@ -77,12 +77,12 @@ class Normality:
 
     @property
     def title(self) -> str:
-        """In a word or two."""
+        """A word or two for it."""
         return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
 
     @property
     def hint(self) -> str:
-        """What it hints at."""
+        """Words for the cause it hints at."""
         if self.shape == "outliers":
             return (f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations): a robust method (irls) "
                     "is safer")
@@ -102,12 +102,12 @@ class JointTests:
     unit: str
     whiteness: Whiteness | None
     normality: Normality | None
-    follows: tuple[Follows, ...]
-    explained_by: Follows | None
+    follows: tuple[CandidateFit, ...]
+    explained_by: CandidateFit | None
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What is to be said of the residual, what it follows first."""
+        """Sentences on the residual, the candidate it follows first."""
         who, said = joint_label(self.joint), []
         cause = self.explained_by
         if cause is not None:
@@ -129,7 +129,7 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """All joints' residuals."""
+    """Tests of all joints' residuals."""
 
     joints: tuple[JointTests, ...]
 
@@ -160,7 +160,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
         if not enough:
             return JointTests(fit.name, unit, None, None, (), None)
-        follows = follow(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
+        follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
         strong = bool(follows) and (follows[0].share > _FOLLOWED and follows[0].strength > _STRENGTH
                                     and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0))
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
@@ -183,7 +183,7 @@ def filter_memory(samples: Samples) -> int:
 
 def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS, unlikely: float = _UNLIKELY,
               coloured: float = _COLOURED) -> Whiteness | None:
-    """Of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
+    """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)
     rows = int(sum(part.keep[:, j].sum() for part in series))
     degrees = min(lags, longest // step - 1, rows // (3 * step))
@@ -246,5 +246,5 @@ def normality(series: Sequence[Residuals], j: int) -> Normality | None:
 
 
 def _residual(part: Residuals, j: int) -> Array:
-    """Of one joint (m,), without forming all joints'."""
+    """Residual of one joint (m,), without forming those of all joints."""
     return part.measured[:, j] - part.predicted[:, j]

@@ -1,4 +1,4 @@
-"""Validation by simulation: does a robot with these parameters move as the log says, under feedback or without."""
+"""Validation by simulation: the log against a robot with the estimate's parameters, under feedback or without."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
 from dynid.recording import Recording, Samples
-from dynid.recording.resample import at_times
 from dynid.robot import numbered_joints
+from dynid.signals import at_times
 from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
 from dynid.validate.joint_motion import STILL

@@ -43,7 +43,7 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Nothing is suspicious and everything is identified."""
+        """Whether nothing is suspicious and everything is identified."""
         return not self.of("suspicious") and not self.of("not-excited")
 
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Verdict:
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
             validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None,
             physics: Physics | None = None) -> Verdict:
-    """What an estimate is worth.
+    """The verdict on an estimate.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
     physics: what its parameters are as a robot. Where a drive gain looks wrong, the data are fitted again with it set
@@ -72,7 +72,7 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:
-    """Parameters that share a remedy share a finding."""
+    """Findings on parameters that are not identified; those that share a remedy share a finding."""
     groups: dict[tuple[Any, ...], list[ExcitedParameter]] = {}
     for parameter in excited.missing:
         remedy = parameter.remedy

@@ -1,4 +1,4 @@
-"""Apparent inertia: with which each joint's linear loop turns the reference into the measured position best.
+"""Apparent inertia: the one with which each joint's linear loop turns the reference into the measured position best.
 
 q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction, gravity and coupling are left out, so
 this is a scale for gains, no estimate. The joint's mean position has no part in it.

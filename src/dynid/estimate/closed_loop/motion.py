@@ -11,7 +11,7 @@ from dynid.arrays import Array, Bools
 from dynid.estimate.closed_loop.references import Log
 from dynid.model import LinearModel
 from dynid.recording import Samples
-from dynid.recording.resample import at_times
+from dynid.signals import at_times
 from dynid.simulation import Reference, Simulation, dry_elements
 
 _SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
@@ -33,7 +33,7 @@ def at_samples(samples: Samples, motion: Simulation) -> Samples:
 
 
 def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
-    """How far simulated positions are from measured ones, percent of their motion."""
+    """Distance of simulated positions from measured ones, percent of their motion."""
     miss = size = 0.0
     for log, motion in zip(logs, motions, strict=True):
         there = at_samples(log.samples, motion).q

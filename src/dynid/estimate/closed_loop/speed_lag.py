@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.findings import Note
 from dynid.recording import Recording
-from dynid.recording.resample import at_times
+from dynid.signals import at_times
 from dynid.simulation import ControlLaw, Controller, Reference, control_law
 from dynid.simulation.kernels import Law
 

@@ -1,6 +1,6 @@
-"""Instruments: measured equations seen through a motion without noise, what they leave, and how sure that is.
+"""Instruments from motions without noise: projected equations, their residuals, and the covariance of the estimate.
 
-Z is the regressor along a motion without noise. Two columns of care, both needed when nothing is filtered:
+Z is the regressor along a motion without noise. Two precautions, both needed when nothing is filtered:
 
 - The sign of a noisy velocity is wrong near standstill in a way that no instrument repairs, for its error follows the
   true velocity. Columns that are no polynomial of the velocity (dry friction of any kind) are therefore computed from

@@ -61,7 +61,8 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
 
 
 def residual_amplitude(low: LowRate) -> Array:
-    """How large the residuals of each joint are about each row (dof, rows), not below a fifth of their deviation."""
+    """Local amplitude of the residuals of each joint about each row (dof, rows), not below a fifth of their
+    deviation."""
     from scipy.ndimage import uniform_filter1d
 
     counts = (low.kept > 0.0).astype(float).T

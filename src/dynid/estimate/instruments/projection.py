@@ -17,7 +17,7 @@ _LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the larges
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """All joints seen through the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
+    """Equations of all joints projected on the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
 
     r (kept, kept), rho (kept,): Q_Z'Y and Q_Z'tau. z (kept, kept): triangular factor of Z. kept: base columns that the
     instruments excite, of `base` in all. rest: weighted squared torque that the instruments do not see. rows: how many
@@ -39,7 +39,7 @@ class Projected:
 
     @property
     def condition(self) -> float:
-        """Of r with its columns scaled to one."""
+        """Condition number of r with its columns scaled to one."""
         singular = _singular_values(self.r)
         return float(singular[0] / singular[-1])
 

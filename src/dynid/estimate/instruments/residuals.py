@@ -15,7 +15,7 @@ LOW_RATE = 100.0  # Hz, at which residuals are judged
 
 
 def low_decimation(samples: Samples) -> Decimation | None:
-    """How samples come down to the rate at which residuals are judged; None where they are there already."""
+    """Decimation of samples to the rate at which residuals are judged; None where they have it already."""
     if samples.decimation is not None:
         return samples.decimation
     factor = int(samples.rate // LOW_RATE)
@@ -54,7 +54,7 @@ def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
 
 
 def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
-    """What equations of logs at the low rate (`at_low_rate`) leave with base values beta (base,); scale: as `LowRate`
+    """Residuals of equations of logs at the low rate (`at_low_rate`) with base values beta (base,); scale: as `LowRate`
     has it."""
     layout, pieces = equations.measured.layout, equations.pieces()
     columns, joints = layout.columns, range(len(layout.columns))
@@ -81,6 +81,6 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
 
 def low_rate_scale(logs: Sequence[Samples]) -> float:
-    """What one row at the low rate stands for in rows of the fold."""
+    """Rows of the fold that one row at the low rate stands for."""
     found = [low_decimation(log) for log in logs if log.decimation is None]
     return float(max((one.total for one in found if one is not None), default=1))

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop.references import Log
 from dynid.recording import Samples
-from dynid.recording.resample import at_times
+from dynid.signals import at_times
 from dynid.simulation import Reference
 
 

@@ -1,4 +1,4 @@
-"""What looks wrong: one suspicion a small function, by subject, each giving findings with codes.
+"""Suspicions, by subject: small functions from a case to findings with codes.
 
 A new suspicion is a function from a case to findings and an entry in SUSPICIONS of its file; a new subject is a file
 in the list below.
@@ -20,7 +20,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *gains.SUSPICIONS, *re
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:
-    """All that looks wrong, and what the data were fitted again with where a drive gain had to be set right.
+    """Findings of all suspicions, and the second fit where a drive gain had to be set right.
 
     Where the data make the fit worthless, only what is wrong with the data is said.
     """

@@ -43,11 +43,11 @@ class Case:
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:
-        """How each joint moved; empty where only a saved fold is at hand."""
+        """Motion of each joint; empty where only a saved fold is at hand."""
         return self.excitation.motions
 
     def at_rest(self, j: int) -> bool:
-        """Did joint j (from 0) never move?"""
+        """Whether joint j (from 0) never moved."""
         return bool(self.motions) and not self.motions[j].moves
 
     def torques(self, j: int) -> list[Array]:

@@ -133,11 +133,11 @@ def _gain_finding(gains: Sequence[Gain], j: int) -> Finding:
         return suspect("torque-sign", "torque sign", who,
                        f"the torque of {who} has the wrong sign: the other joints' torques say the opposite",
                        joints=[gain.joint], evidence=evidence)
-    doubt = f" (or that of {listed([joint_label(rival) for rival in rivals])} by the inverse)" if rivals else ""
+    alternative = f" (or that of {listed([joint_label(rival) for rival in rivals])} by the inverse)" if rivals else ""
     nominal = f"; the nominal model says {gain.nominal:.2f}" if gain.by_nominal is not None else ""
     return suspect("drive-gain", "drive gain", who,
                    f"the drive gain of {who} looks wrong: its torque is {value:.2f} +- {std:.1g} times what the other "
-                   f"joints' torques imply{doubt}{nominal}", joints=[gain.joint], evidence=evidence)
+                   f"joints' torques imply{alternative}{nominal}", joints=[gain.joint], evidence=evidence)
 
 
 SUSPICIONS = (Suspicion("fit", nominal_gains),)

@@ -1,4 +1,4 @@
-"""Suspicions of what was told as known: values that the torques contradict."""
+"""Suspicions of known values: those that the torques contradict."""
 
 from __future__ import annotations
 

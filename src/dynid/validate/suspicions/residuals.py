@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
-from dynid.validate.candidates import Follows
+from dynid.validate.candidates import CandidateFit
 from dynid.validate.residual_tests import JointTests
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, span
@@ -15,7 +15,7 @@ _LOW_R2 = 0.8
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
     """What residuals follow, joints that follow the same together: a term is missing or too simple."""
-    groups: dict[tuple[str, str | None], list[tuple[JointTests, Follows]]] = {}
+    groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     for joint in case.tests.joints:
         if joint.explained_by is not None:
             cause = joint.explained_by
@@ -36,7 +36,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
                       joints=joints, evidence=evidence)
 
 
-def _hint_for_several(causes: list[Follows]) -> str:
+def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
         return causes[0].hint

@@ -20,8 +20,8 @@ _PACKAGES = ("numpy", "scipy", "numba", "clarabel", "plotly")
 
 def gather(data: ReportData) -> Mapping[str, Any]:
     facts = data.estimate.diagnostics
-    name = data.estimate.method
-    rows = [("method", f"{name}: {methods()[name].title if name in methods() else 'a method of your own'}")]
+    method = methods().get(data.estimate.method)
+    rows = [("method", f"{data.estimate.method}: {'a method of your own' if method is None else method.title}")]
     if data.robot is not None:
         rows.append(("robot", f"{data.robot.name}, {data.robot.dof} joints"
                      + (f", from {file_name(data.robot.source)}" if data.robot.source else "")))

@@ -1,4 +1,4 @@
-"""Is the measured velocity good? Compared with the derivative of the position: scale, delay, noise."""
+"""Measured velocity against the derivative of the position: scale, delay, noise, and whether to use it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, Bools, like
-from dynid.recording.filters import Segments, differentiate, differentiate_twice, low_pass
-from dynid.recording.resample import at_times
-from dynid.signals import cubic_spline
+from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
+from dynid.signals import at_times, cubic_spline
 
 _ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
@@ -45,7 +44,8 @@ class Comparison:
 
 def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: Bools,
             names: tuple[str, ...]) -> Comparison:
-    """q, dq (samples, joints) on a uniform grid. cutoff: Hz, below it motion and above it noise is compared."""
+    """Comparison of the measured velocity dq with the position q (samples, joints) on a uniform grid. cutoff: Hz, below
+    it motion and above it noise is compared."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     stop = min(stop, start + _ROWS)
     edge = min(int(np.ceil(2.0 * rate / cutoff)), (stop - start) // 4)

@@ -1,4 +1,4 @@
-"""Plan: what the filters will do to one log, with every number decided."""
+"""Plan: the filters of one log with every number decided."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from dynid.errors import NotPossibleError
-from dynid.recording.cutoff import Spectrum
-from dynid.recording.filters import savitzky_golay_cutoff, savitzky_golay_window
-from dynid.recording.preparation import Method, Preparation
-from dynid.recording.smoother import EQUIVALENT_ORDER
+from dynid.recording.preparation.cutoff import Spectrum
+from dynid.recording.preparation.filters import savitzky_golay_cutoff, savitzky_golay_window
+from dynid.recording.preparation.options import Method, Preparation
+from dynid.recording.preparation.smoother import EQUIVALENT_ORDER
 
 _BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
 _ROWS_LEFT = 400  # at least, where decimation is ours to choose
@@ -20,8 +20,8 @@ _COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """cutoff: Hz, of position and velocity; with method "none" only what the velocity is judged by. torque:
-    its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows.
+    """Filters of one log. cutoff: Hz, of position and velocity; with method "none" only what the velocity is judged by.
+    torque: its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows.
     decimate, share: parallel decimation of one stage, one row in so many, and its cut-off as a share of the Nyquist
     frequency that is left."""
 
@@ -38,14 +38,14 @@ class Plan:
 
     @property
     def torque_cutoff(self) -> float | None:
-        """Hz, None for torques as measured."""
+        """Cut-off of the torques, Hz; None for torques as measured."""
         if isinstance(self.torque, str):
             return self.cutoff if self.torque == "same" else None
         return self.torque
 
     @property
     def torque_order(self) -> int:
-        """Of the Butterworth on torques that matches the filter of the positions."""
+        """Order of the Butterworth on torques that matches the filter of the positions."""
         return {"kalman": EQUIVALENT_ORDER, "butterworth": self.order}.get(self.method, 4)
 
     @property
@@ -55,7 +55,8 @@ class Plan:
 
 
 def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
-    """Every None of `chosen` decided, for a log of so many rows at `rate` Hz with this spectrum."""
+    """The plan with every None of the options `chosen` decided, for a log of so many rows at `rate` Hz with this
+    spectrum."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import NotPossibleError
-from dynid.recording.cutoff import position_spectrum
+from dynid.recording.preparation.cutoff import position_spectrum
 
 
 def noisy(rate: float, seconds: float, noise: float, seed: int = 0) -> np.ndarray:

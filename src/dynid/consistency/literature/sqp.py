@@ -9,13 +9,13 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.fit import Fit
-from dynid.consistency.others.outcome import outcome, start
+from dynid.consistency.literature.shared import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 
 
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
             constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300) -> Fit:
-    """|R K theta - rho|^2 minimised by SLSQP with exact gradients of objective and constraints.
+    """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
     constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
     """
@@ -47,11 +47,11 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
     positive = np.flatnonzero(consistency.parameters.positive)
     bounds = [(0.0, None) if k in set(positive) else (None, None) for k in range(len(scale))]
-    found = minimize(lambda x: float(x @ (normal @ x) / 2 - right @ x), start(consistency, begin) / scale,
+    found = minimize(lambda x: float(x @ (normal @ x) / 2 - right @ x), start_values(consistency, begin) / scale,
                      jac=lambda x: normal @ x - right, bounds=bounds, method="SLSQP",
                      constraints=[{"type": "ineq", "fun": values, "jac": slopes}],
                      options={"maxiter": iterations, "ftol": 1e-9})
-    return outcome(consistency, base, stacked, found.x * scale, int(found.nit))
+    return as_fit(consistency, base, stacked, found.x * scale, int(found.nit))
 
 
 def _units(consistency: Consistency) -> Array:

@@ -7,14 +7,15 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
-from dynid.consistency.others.outcome import outcome
+from dynid.consistency.literature.shared import as_fit
 from dynid.errors import ModelError
 from dynid.regression import BaseParameters, Stacked
 
 
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
             high: Array | None = None) -> Fit:
-    """|R K theta - rho|^2 with low <= theta <= high; by default mass, diagonal inertias and friction not negative."""
+    """Minimise |R K theta - rho|^2 with low <= theta <= high; by default mass, diagonal inertias and friction not
+    negative."""
     from scipy.optimize import lsq_linear
 
     width = len(consistency.parameters)
@@ -28,4 +29,4 @@ def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     matrix = stacked.r @ base.matrix
     size = 1.0 / np.maximum(np.linalg.norm(matrix, axis=0), 1e-9)
     found = lsq_linear(matrix * size, stacked.rho, (lower / size, upper / size), method="bvls" if width < 60 else "trf")
-    return outcome(consistency, base, stacked, found.x * size, int(found.nit))
+    return as_fit(consistency, base, stacked, found.x * size, int(found.nit))

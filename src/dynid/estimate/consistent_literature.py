@@ -1,4 +1,5 @@
-"""Other ways to parameters that can exist, for comparison: points, SQP, squared and log-Cholesky coordinates, boxes."""
+"""Constrained methods of the literature, for comparison: pc-points, pc-sqp, pc-virtual, pc-logchol, pc-reduce,
+pc-box."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit
-from dynid.consistency.others import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
+from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.estimate.consistent import consistency_of, prior_rows
 from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
@@ -20,7 +21,7 @@ from dynid.regression import BaseParameters, Stacked
 
 _FIRMLY = 1e3  # how many times the size of a known value's torque its own row weighs in a search without equalities
 
-_OTHERS: dict[str, tuple[Callable[..., Fit], str]] = {
+_FITS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-points": (fit_points, "point masses in a box by quadratic programming"),
     "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
     "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
@@ -30,8 +31,8 @@ _OTHERS: dict[str, tuple[Callable[..., Fit], str]] = {
 }
 
 
-def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
-    """Another way behind the same call, with the weights of wls; its covariance is the unconstrained one."""
+def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
+    """The estimate of a method by name, with the weights of wls and the covariance of the unconstrained estimate."""
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
@@ -39,7 +40,7 @@ def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
-    best = _OTHERS[name][0](consistency, *equations, **options)
+    best = _FITS[name][0](consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     found = noise(problem, solution, weights)
     covariance, beta = found.covariance(solution), problem.base.matrix @ theta
@@ -53,7 +54,7 @@ def _other(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Base parameters and equations with a row more for everything that is known, for ways that know no equalities."""
+    """Base parameters and equations with a row more for everything that is known, for searches without equalities."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -75,38 +76,40 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
     return values if consistency.slack(values) > 0 else None
 
 
-@method("pc-points", _OTHERS["pc-points"][1], gives={"theta"})
+@method("pc-points", _FITS["pc-points"][1], gives={"theta"})
 def points(problem: Problem, *, count: int = 3) -> Estimate:
-    """Sousa, eq. 2.74-2.76. count: points along each edge of a link's box."""
-    return _other("pc-points", problem, {"count": count})
+    """Masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76). count: points along each edge of a
+    link's box."""
+    return _estimate("pc-points", problem, {"count": count})
 
 
-@method("pc-sqp", _OTHERS["pc-sqp"][1], gives={"theta"})
+@method("pc-sqp", _FITS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
                iterations: int = 300) -> Estimate:
-    """Mata et al. 2005 (Sousa, eq. 2.69)."""
-    return _other("pc-sqp", problem, {"constraint": constraint, "iterations": iterations})
+    """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69)."""
+    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations})
 
 
-@method("pc-virtual", _OTHERS["pc-virtual"][1], gives={"theta"})
+@method("pc-virtual", _FITS["pc-virtual"][1], gives={"theta"})
 def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
-    """Ting et al. 2006 (Sousa, eq. 2.70-2.73)."""
-    return _other("pc-virtual", problem, {"iterations": iterations})
+    """Nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq. 2.70-2.73)."""
+    return _estimate("pc-virtual", problem, {"iterations": iterations})
 
 
-@method("pc-logchol", _OTHERS["pc-logchol"][1], gives={"theta"})
+@method("pc-logchol", _FITS["pc-logchol"][1], gives={"theta"})
 def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
-    """Rucker and Wensing 2022."""
-    return _other("pc-logchol", problem, {"iterations": iterations})
+    """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
+    return _estimate("pc-logchol", problem, {"iterations": iterations})
 
 
-@method("pc-reduce", _OTHERS["pc-reduce"][1], gives={"theta"})
+@method("pc-reduce", _FITS["pc-reduce"][1], gives={"theta"})
 def reduced(problem: Problem, *, every: int = 1) -> Estimate:
-    """Diaz-Rodriguez et al. 2010 (Sousa, s. 6.4). every: possible is asked after each so many removals."""
-    return _other("pc-reduce", problem, {"every": every})
+    """Least squares with base parameters left out until the rest is consistent (Diaz-Rodriguez et al. 2010; Sousa,
+    s. 6.4). every: consistency is tested after so many removals."""
+    return _estimate("pc-reduce", problem, {"every": every})
 
 
-@method("pc-box", _OTHERS["pc-box"][1], gives={"theta"})
+@method("pc-box", _FITS["pc-box"][1], gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
-    """Lomakin and Deutscher, s. VI: masses, diagonal inertias and friction not negative."""
-    return _other("pc-box", problem, {})
+    """Masses, diagonal inertias and friction not negative, each alone (Lomakin and Deutscher, s. VI)."""
+    return _estimate("pc-box", problem, {})

@@ -1,4 +1,4 @@
-"""Time stamps are believed: a log that is not uniform comes out on a uniform grid, segment by segment.
+"""Resampling: a log on a uniform grid, segment by segment, from its time stamps.
 
 A log that is uniform and has no bad row is passed on untouched. A row that repeats the one before it while the
 robot moves was not measured anew (a logger faster than its source, a sensor that hangs); it is left out and the
@@ -13,11 +13,11 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
-from dynid.recording.filters import Segments
+from dynid.recording.preparation.filters import Segments
+from dynid.recording.preparation.selection import longer_than
 from dynid.recording.recording import Recording
-from dynid.recording.selection import longer_than
 from dynid.robot import numbered_joints
-from dynid.signals import cubic_spline
+from dynid.signals import at_times, cubic_spline
 
 Rows = Bools
 
@@ -50,7 +50,8 @@ class Uniform:
 
 def to_uniform(recording: Recording, rate: float | None = None, gap: float | None = None, stuck: bool = True
                ) -> Uniform:
-    """rate: Hz, by default the log's own. gap: the longest interval bridged by interpolation, s.
+    """The recording on a uniform grid. rate: Hz, by default the log's own. gap: the longest interval bridged by
+    interpolation, s.
 
     stuck: leave out rows that repeat while the robot moves.
     """
@@ -106,7 +107,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
 
 
 def timing_sentence(intervals: Array, widest: float) -> str:
-    """How regular the stamps are."""
+    """A sentence on how regular the stamps are."""
     typical = float(np.median(intervals))
     inside = intervals[intervals <= widest]
     jitter = 100.0 * float(np.std(inside)) / typical if len(inside) else 0.0
@@ -144,7 +145,8 @@ def stale_rows(q: Array, same: Rows) -> Rows:
 
 
 def advancing(q: Array, same: Rows) -> Rows:
-    """(samples,) of the rows `same`, those about which some joint gets on steadily, so that it cannot have stood still.
+    """(samples,) of the rows `same`, those about which some joint moves on steadily, so that it cannot have stood
+    still.
 
     Steadily: in the ten rows before and after, those that do not repeat all step the same way, and not by
     one and the same amount, as a joint does that needs more than a row for one encoder count.
@@ -191,7 +193,7 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
 
 
 def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Rows) -> list[str]:
-    """What was found among repeated values, one sentence a kind."""
+    """Sentences on repeated values, one a kind."""
     out = []
     words = {"q": "positions", "tau": "torques", "dq": "velocities"}
     counts = {words[name]: int(np.sum(~rows)) for name, rows in fresh.items() if not np.all(rows)}
@@ -265,11 +267,6 @@ def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments,
     return out
 
 
-def at_times(at: Array, t: Array, x: Array) -> Array:
-    """Signals x (rows, n) given at times t (rows,), at other times (m, n): straight between rows, held beyond them."""
-    return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
-
-
 def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
     """(grid,) whether the measurements left and right of a grid point are at most `distance` s apart."""
     right = np.clip(np.searchsorted(stamps, grid), 1, len(stamps) - 1)
@@ -279,6 +276,6 @@ def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
 
 
 def _count(steps: Array) -> float:
-    """What one count of the encoder is at most: the tenth percentile of the steps that are not zero."""
+    """Upper bound on one count of the encoder: the tenth percentile of the steps that are not zero."""
     some = steps[steps > 0.0]
     return float(np.percentile(some, 10)) if len(some) else 0.0

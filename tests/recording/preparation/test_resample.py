@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynid.errors import RecordingError
+from dynid.recording.preparation.resample import to_uniform
 from dynid.recording.recording import Recording
-from dynid.recording.resample import to_uniform
 
 
 def motion(t: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import savgol_filter
 
-from dynid.recording.filters import (
+from dynid.recording.preparation.filters import (
     differentiate,
     differentiate_twice,
     low_pass,

@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.limits import Box
-from dynid.consistency.others.outcome import outcome
+from dynid.consistency.literature.shared import as_fit
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
@@ -50,4 +50,4 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
     matrix = stacked.r @ base.matrix @ expand
     size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-12)
     masses, _ = nnls(matrix / size, stacked.rho, maxiter=30 * matrix.shape[1])
-    return outcome(consistency, base, stacked, expand @ (masses / size), 1)
+    return as_fit(consistency, base, stacked, expand @ (masses / size), 1)

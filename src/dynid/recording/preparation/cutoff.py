@@ -1,4 +1,4 @@
-"""A cut-off frequency from the data: how far the positions' spectrum tells motion from noise.
+"""Cut-off frequency from the spectrum of the positions: where motion falls into the noise.
 
 Positions of a machine fall steeply with frequency (12 dB an octave or more, as accelerations are finite), sensor
 noise and the error of time stamps do not. So the noise floor begins where the spectrum stops falling.
@@ -21,7 +21,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.recording.filters import Segments
+from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
 
 _FEWEST = 64  # samples below which a spectrum says nothing
@@ -33,7 +33,7 @@ _MOST = 0.1  # of the rate
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Power spectral densities of the positions and what they say.
+    """Power spectral densities of the positions, and noise floor and cut-off of each joint.
 
     f (bins,) Hz; psd (bins, joints) rad^2 / Hz. floor (joints,): noise density, nan where none is reached.
     cutoff (joints,): Hz, nan for a joint that does not tell. common: the one to use, Hz.
@@ -57,7 +57,7 @@ class Spectrum:
 
 
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
-    """From q (samples, joints) on a uniform grid; the longest segment is looked at. moving: (joints,)."""
+    """Spectrum of q (samples, joints) on a uniform grid, from its longest segment. moving: (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < _FEWEST:
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, a cut-off cannot "

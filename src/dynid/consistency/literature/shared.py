@@ -1,4 +1,4 @@
-"""What the other ways share: a Fit from a full vector, and a start."""
+"""A Fit from a full vector, and the start of nonlinear searches."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
 
-def outcome(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
-    """The full vector as a Fit; nothing is known of what holds it back."""
+def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
+    """A full vector as a Fit, without active conditions, which these methods do not give."""
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)
 
 
-def start(consistency: Consistency, start: Array | None = None) -> Array:
-    """Where nonlinear searches begin: the values given, or balls of a kilogram and a decimetre and friction of 0.1."""
+def start_values(consistency: Consistency, start: Array | None = None) -> Array:
+    """Start (parameters,) of a nonlinear search: the values given, or balls of a kilogram and a decimetre and friction
+    of 0.1."""
     if start is not None:
         return consistency.parameters.vector(start)
     theta = np.where(consistency.parameters.positive, 0.1, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.recording.velocity import advance, compare
+from dynid.recording.preparation.velocity import advance, compare
 
 RATE = 1000.0
 T = np.arange(10000) / RATE

@@ -1,4 +1,4 @@
-"""Which rows count for which joint: borders, slow motion, torque at its limit, joints at rest."""
+"""Selection of the rows used for each joint: borders, slow motion, torque at its limit, joints at rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array
-from dynid.recording.filters import Segments
+from dynid.recording.preparation.filters import Segments
 
 Mask = NDArray[np.bool_]
 
@@ -95,13 +95,14 @@ def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
     return out
 
 
-def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, room: int, segments: Segments,
+def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, margin: int, segments: Segments,
                    names: tuple[str, ...]) -> list[str]:
-    """Takes rows of torque at its limit, and `room` rows around them, out of keep (samples, joints); says so."""
+    """Take rows of torque at its limit, and `margin` rows around them, out of keep (samples, joints); the steps in
+    words."""
     steps = []
     hit = at_limit(tau, lower, upper, rows)
     for j in np.flatnonzero(np.any(hit, axis=0)):
-        wide = widened(hit[:, j], room, segments)
+        wide = widened(hit[:, j], margin, segments)
         limit = " and ".join(f"{x:.4g}" for x in (lower[j], upper[j]) if np.isfinite(x))
         steps.append(f"dropped {int(np.sum(keep[:, j] & wide))} rows of {names[j]}: its torque is at its limit of "
                      f"{limit} in {int(np.sum(hit[:, j]))} rows")
@@ -116,8 +117,8 @@ def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
 
 
 def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...]) -> list[str]:
-    """Takes a joint's own rows below its speed `slow` (joints,), where friction is between its two signs, out of
-    keep (samples, joints); says so."""
+    """Take a joint's own rows below its speed `slow` (joints,), where friction is between its two signs, out of keep
+    (samples, joints); the steps in words."""
     before = keep.sum(axis=0)
     for j in range(dq.shape[1]):
         keep[:, j] &= np.abs(dq[:, j]) >= slow[j]

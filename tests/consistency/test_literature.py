@@ -1,24 +1,24 @@
-"""Other ways to consistent parameters: exact slopes, what they promise, and the published extraction."""
+"""Constrained fits of the literature: exact slopes, what they promise, and the published extraction."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from _simionato import published_bounds
 from consistency.problems import arm_problem, random_body
 
 from dynid.consistency import Box, Consistency, fit
-from dynid.consistency.others import (
+from dynid.consistency.literature import (
     extract,
     fit_box,
     fit_log_cholesky,
     fit_points,
     fit_sqp,
     fit_virtual,
-    published_bounds,
 )
-from dynid.consistency.others.factors import log_cholesky, virtual
-from dynid.consistency.others.points import point_matrix
-from dynid.consistency.others.reduction import reduction
+from dynid.consistency.literature.factors import log_cholesky, virtual
+from dynid.consistency.literature.points import point_matrix
+from dynid.consistency.literature.reduction import reduction
 from dynid.model import Model
 from dynid.regression import base_parameters
 from dynid.robot import Robot

@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.feasibility import TOLERANCE, nearest
 from dynid.consistency.fit import Fit
-from dynid.consistency.others.outcome import outcome
+from dynid.consistency.literature.shared import as_fit
 from dynid.regression import BaseParameters, Stacked
 
 
@@ -50,7 +50,7 @@ def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked
     """The first possible model of the reduction, in full."""
     steps = reduction(consistency, base, stacked, every=every, tolerance=tolerance)
     found = nearest(consistency, steps[-1].beta, base, tolerance=tolerance)
-    return outcome(consistency, base, stacked, found.theta, len(steps))
+    return as_fit(consistency, base, stacked, found.theta, len(steps))
 
 
 def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array, Array]:

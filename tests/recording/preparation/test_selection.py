@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.recording.selection import (
+from dynid.recording.preparation.selection import (
     at_limit,
     drop_saturated,
     drop_slow,

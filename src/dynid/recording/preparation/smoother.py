@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array, like
-from dynid.recording.filters import Segments
+from dynid.recording.preparation.filters import Segments
 
 EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain
 _UNKNOWN_START = 1e8  # variance of the state before the first sample, in measurement variances
@@ -29,7 +29,7 @@ _SETTLED = 1e-14  # relative change of the covariance below which it is taken as
 
 def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array | None = None,
            velocity_noise: Array | None = None) -> tuple[Array, Array, Array]:
-    """q (samples, joints), dq the same or None -> smoothed q, dq, ddq.
+    """Smoothed q, dq, ddq (samples, joints) from positions q and, where there are any, measured velocities dq.
 
     velocity_noise: (joints,) variance of dq (per s^2) over the variance of q; needed with dq.
     """

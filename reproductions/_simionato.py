@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.consistency.others.extraction import Bounds
+from dynid.consistency.literature import Bounds
 from dynid.errors import ModelError
 
 Width = Literal["loose", "normal", "tight"]

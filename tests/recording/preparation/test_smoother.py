@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.recording.filters import low_pass
-from dynid.recording.smoother import _UNKNOWN_START, gains, model, smooth
+from dynid.recording.preparation.filters import low_pass
+from dynid.recording.preparation.smoother import _UNKNOWN_START, gains, model, smooth
 
 
 def dense(z: np.ndarray, v: np.ndarray | None, a: float, velocity_noise: float) -> np.ndarray:

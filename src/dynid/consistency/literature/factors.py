@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.fit import Fit
-from dynid.consistency.others.outcome import outcome, start
+from dynid.consistency.literature.shared import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
@@ -64,7 +64,7 @@ def virtual(t: Array) -> tuple[Array, Array]:
 def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                      iterations: int = 200) -> Fit:
     """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022), exact Jacobian."""
-    theta = start(consistency, begin)
+    theta = start_values(consistency, begin)
     first = [ten.to_log_cholesky(theta[columns]) for columns in consistency.bodies.values()]
     return _fit(consistency, base, stacked, theta, first, log_cholesky, iterations)
 
@@ -72,7 +72,7 @@ def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: St
 def fit_virtual(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                 iterations: int = 200) -> Fit:
     """Nonlinear least squares in squared virtual parameters (Sousa, eq. 2.72-2.73), exact Jacobian."""
-    theta = start(consistency, begin)
+    theta = start_values(consistency, begin)
     first = []
     for columns in consistency.bodies.values():
         mass, com, central = ten.to_central(theta[columns])
@@ -104,4 +104,4 @@ def _fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta
     begin = np.concatenate([*first, np.where(squared, np.sqrt(np.maximum(theta[rest], 1e-6)), theta[rest])])
     found = least_squares(lambda x: matrix @ expand(x)[0] - stacked.rho, begin, jac=lambda x: matrix @ expand(x)[1],
                           x_scale="jac", max_nfev=iterations, method="trf")
-    return outcome(consistency, base, stacked, expand(found.x)[0], int(found.nfev))
+    return as_fit(consistency, base, stacked, expand(found.x)[0], int(found.nfev))

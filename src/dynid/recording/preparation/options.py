@@ -17,7 +17,7 @@ NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 class Preparation(BaseModel):
-    """How a recording becomes samples. Everything has a default; None means chosen from the data, and said.
+    """Options of `prepare`. Everything has a default; None means chosen from the data, and named in `Samples.steps`.
 
     method: "butterworth" (zero-phase low-pass, central differences), "savitzky-golay", "kalman" (smoother with
     white jerk) or "none". cutoff: Hz, of the positions and velocities. order: of the Butterworth in one direction
