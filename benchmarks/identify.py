@@ -29,7 +29,7 @@ import numpy as np
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.regression import base_parameters, fold
+from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.robot import Robot
 robot = Robot.builtin("kuka-lwr4")
 model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))

@@ -10,6 +10,7 @@ import pinocchio as pin
 from _peers import best, motion, pinocchio_of
 
 from dynid import dynamics
+from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.robot import Robot
 from dynid.threads import over_samples, thread_count
 
@@ -53,6 +54,13 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             dynamics.regressor(robot, q[s], dq[s], ddq[s])
 
     result["us_single_call"] = 1e6 * best(calls, 40) / CALLS
+    whole = Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset()))
+
+    def model_calls() -> None:
+        for s in range(CALLS):
+            whole.regressor(q[s], dq[s], ddq[s])
+
+    result["us_single_model_call"] = 1e6 * best(model_calls, 40) / CALLS
     return result
 
 
@@ -67,4 +75,5 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         rows.append((f"writing the array, {name.replace('_', ' ')}", f"{write:.3f}", "", "1.00"))
     rows.append(("dynid, one sample a call", f"{result['us_single_call']:.2f}",
                  f"{result['us_pinocchio'] / result['us_single_call']:.2f}", ""))
+    rows.append(("dynid, one sample a call, with friction", f"{result['us_single_model_call']:.2f}", "", ""))
     return rows

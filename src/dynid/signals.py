@@ -99,6 +99,19 @@ def at_times(at: Array, t: Array, x: Array) -> Array:
     return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
 
 
+def fast_length(least: int) -> int:
+    """The smallest length from `least` with no prime factor above five: Fourier transforms of such are fast."""
+    best = 1 << (least - 1).bit_length()
+    fives = 1
+    while fives < best:
+        odd = fives
+        while odd < best:
+            best = min(best, odd << (-(-least // odd) - 1).bit_length())
+            odd *= 3
+        fives *= 5
+    return best
+
+
 def cubic_spline(t: Array, x: Array, at: Array) -> Array:
     """x (rows, n), given at rising times t (rows,), at other times (m,) -> (m, n); at least four rows.
 

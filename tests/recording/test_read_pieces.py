@@ -1,4 +1,4 @@
-"""A log read some rows at a time, into files, holds the same samples as the log read whole."""
+"""A log in pieces holds the same samples as the log read at once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot
 
 
-def motion(samples: int, joints: str = "ab", seed: int = 4) -> Recording:
+def motion(samples: int, seed: int = 4) -> Recording:
     rng = np.random.default_rng(seed)
     t = np.cumsum(rng.uniform(0.001, 0.003, samples))
-    q, tau, dq = rng.normal(size=(3, samples, len(joints)))
-    return Recording(t - t[0], q, tau, dq, joints=tuple(joints))
+    return Recording(t - t[0], rng.normal(size=(samples, 2)), rng.normal(size=(samples, 2)),
+                     rng.normal(size=(samples, 2)), joints=("a", "b"))
 
 
 def write(folder: Path, kind: str, log: Recording) -> Path:
@@ -50,7 +50,6 @@ def write(folder: Path, kind: str, log: Recording) -> Path:
     return path
 
 
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
 def check(pieces: Recording, whole: Recording) -> None:
     """The same recording, in files instead of in memory."""
     assert pieces.joints == whole.joints and pieces.source == whole.source
@@ -62,25 +61,10 @@ def check(pieces: Recording, whole: Recording) -> None:
 @pytest.mark.parametrize("kind", ["csv", "csv without pyarrow", "npz", "npy", "h5", "parquet"])
 @pytest.mark.parametrize("at_once", [1, 64, 100, 500, 1000])
 def test_pieces_are_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, at_once: int) -> None:
-========
-def check(spooled: Recording, whole: Recording) -> None:
-    for name in ("t", "q", "dq", "tau"):
-        array = getattr(spooled, name)
-        assert lies_on_disk(array) and not lies_on_disk(getattr(whole, name))
-        np.testing.assert_array_equal(array, getattr(whole, name))
-    assert spooled.joints == whole.joints and spooled.source == whole.source
-
-
-@pytest.mark.parametrize("kind", ["csv", "csv without pyarrow", "npz", "npy", "h5", "parquet"])
-@pytest.mark.parametrize("rows", [1, 64, 100, 500, 1000])
-def test_the_same_samples_from_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str,
-                                            rows: int) -> None:
->>>>>>>> words/words:tests/recording/test_read_at_once.py
     path = write(tmp_path, kind.split()[0], motion(500))
     if kind == "csv without pyarrow":
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     columns = {"time": 1, "position": "2-3", "velocity": "4-5", "torque": "6-7"} if kind == "npy" else {}
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
     check(read(path, at_once=at_once, **columns), read(path, **columns))
 
 
@@ -89,21 +73,9 @@ def test_the_same_samples_from_every_format(tmp_path: Path, monkeypatch: pytest.
 def test_any_split(tmp_path_factory: pytest.TempPathFactory, samples: int, at_once: int) -> None:
     path = write_npz(motion(samples), tmp_path_factory.mktemp("any") / "log.npz")
     check(read(path, at_once=at_once), read(path))
-========
-    whole, spooled = read(path, **columns), read(path, at_once=rows, **columns)
-    check(spooled, whole)
-    assert spooled.notes == whole.notes
 
 
-@settings(max_examples=30, deadline=None)
-@given(samples=st.integers(1, 300), rows=st.integers(1, 120))
-def test_any_split(tmp_path_factory: pytest.TempPathFactory, samples: int, rows: int) -> None:
-    path = write_npz(motion(samples), tmp_path_factory.mktemp("any") / "log.npz")
-    check(read(path, at_once=rows), read(path))
->>>>>>>> words/words:tests/recording/test_read_at_once.py
-
-
-def test_bad_rows_and_repeats_across_borders(tmp_path: Path) -> None:
+def test_flat_files_and_bad_rows_and_repeats_across_borders(tmp_path: Path) -> None:
     log = motion(300)
     lines = write_csv(log, tmp_path / "log.csv").read_text().splitlines()
     cells = lines[150].split(",")
@@ -112,39 +84,24 @@ def test_bad_rows_and_repeats_across_borders(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     whole = read(tmp_path / "log.csv", bad_rows="drop")
     assert len(whole) == 299
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
     for at_once in (50, 100, 101, 150):
         pieces = read(tmp_path / "log.csv", at_once=at_once, bad_rows="drop")
         check(pieces, whole)
         notes = " ".join(pieces.notes)
-========
-    for rows in (50, 100, 101, 150):
-        spooled = read(tmp_path / "log.csv", at_once=rows, bad_rows="drop")
-        check(spooled, whole)
-        notes = " ".join(spooled.notes)
->>>>>>>> words/words:tests/recording/test_read_at_once.py
         assert "row 152" in notes and "row 303" in notes and "1 rows repeat the time stamp" in notes
         assert "all are copies" in notes
     with pytest.raises(RecordingError, match="log.csv row 152: column 'torque_b' holds"):
         read(tmp_path / "log.csv", at_once=50)
 
 
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
 def test_panda_flat_files_in_pieces(data: Callable[..., Path]) -> None:
     rules = Path(__file__).parents[2] / "reproductions" / "mappings" / "panda.toml"
     check(read(data("panda"), rules, at_once=6000), read(data("panda"), rules))
-========
-def test_panda_flat_files(data: Callable[..., Path]) -> None:
-    folder = data("panda")
-    rules = Path(__file__).parents[2] / "reproductions" / "mappings" / "panda.toml"
-    check(read(folder, rules, at_once=6000), read(folder, rules))
->>>>>>>> words/words:tests/recording/test_read_at_once.py
 
 
 def test_notes_are_about_the_whole_log(tmp_path: Path) -> None:
     log = motion(300)
     still = Recording(log.t, log.q * [1, 0], log.tau * [0, 1], joints=("a", "b"))
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
     path = write_csv(still, tmp_path / "log.csv")
     assert read(path, at_once=100).notes == read(path).notes
     assert any("joint b never moved" in note for note in read(path, at_once=100).notes)
@@ -154,18 +111,6 @@ def test_degrees_stop_at_the_first_piece(tmp_path: Path) -> None:
     log = motion(300)
     path = write_csv(Recording(log.t, 50 * log.q, log.tau, joints=("a", "b")), tmp_path / "log.csv")
     path.write_text(path.read_text() + "not,a,row\n")
-========
-    notes = read(write_csv(still, tmp_path / "log.csv"), at_once=100).notes
-    assert sum("joint b never moved" in note for note in notes) == 1
-    assert sum("torque of joint a is zero" in note for note in notes) == 1
-
-
-def test_degrees_are_refused_at_the_first_rows(tmp_path: Path) -> None:
-    log = motion(300)
-    path = write_csv(Recording(log.t, 50 * log.q, log.tau, joints=("a", "b")), tmp_path / "log.csv")
-    with path.open("a") as file:
-        file.write("this, row, cannot, be, read\n")
->>>>>>>> words/words:tests/recording/test_read_at_once.py
     robot = Robot("arm", tuple(Joint(name, "revolute", i - 1, lower=-3, upper=3) for i, name in enumerate("ab")),
                   (Body("a"), Body("b")))
     with pytest.raises(RecordingError, match='set unit = "deg"'):
@@ -173,27 +118,16 @@ def test_degrees_are_refused_at_the_first_rows(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_not_loaded(tmp_path: Path) -> None:
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
     """Neither the file nor what is read of it is held in memory."""
     path = write_npz(motion(200_000), tmp_path / "log.npz")
     size = path.stat().st_size
     tracemalloc.start()
     recording = read(path, at_once=5000)
     held, peak = tracemalloc.get_traced_memory()
-========
-    """NPZ members stay on disk, and what is read of them goes to other files: memory holds some rows of the signals,
-    and the stamps, which are judged whole."""
-    path = write_npz(motion(100_000, "abcdefg"), tmp_path / "log.npz")
-    size = path.stat().st_size
-    tracemalloc.start()
-    read(path, at_once=1000)
-    peak = tracemalloc.get_traced_memory()[1]
->>>>>>>> words/words:tests/recording/test_read_at_once.py
     tracemalloc.stop()
     assert len(recording) == 200_000 and held < size / 50 and peak < size / 2  # the clock alone is looked at whole
 
 
-<<<<<<<< HEAD:tests/recording/test_read_pieces.py
 def test_an_impossible_piece_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="at least one row"):
         read(tmp_path / "log.csv", at_once=0)
@@ -214,9 +148,3 @@ def test_preparing_in_files_is_preparing_in_memory(tmp_path: Path, options: dict
     for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
         np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
     assert options.get("thin") or all(lies_on_disk(getattr(pieces, name)) for name in ("q", "dq", "ddq", "tau"))
-========
-@pytest.mark.parametrize("rows", [0, -1])
-def test_less_than_one_row_at_a_time_is_refused(tmp_path: Path, rows: int) -> None:
-    with pytest.raises(RecordingError, match=f"at_once = {rows}"):
-        read(tmp_path / "log.csv", at_once=rows)
->>>>>>>> words/words:tests/recording/test_read_at_once.py

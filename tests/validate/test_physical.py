@@ -152,7 +152,6 @@ def test_wrong_calls_are_refused() -> None:
 def estimate_of(model, theta) -> Estimate:
     """An estimate that holds given parameters."""
     base = base_parameters(model)
-    facts = Diagnostics(0.0, [], [], len(base), [], [])
     return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
                     theta=theta, diagnostics=Diagnostics(0.0, [], [], len(base), [], []))
 

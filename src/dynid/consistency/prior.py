@@ -17,7 +17,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import multigammaln
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
@@ -166,6 +165,8 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
 
 def _log_integral(strength: float, pseudo: Array) -> float:
     """log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for Wishart."""
+    from scipy.special import multigammaln
+
     n = len(pseudo)
     shape = strength + 0.5 * (n + 1)
     return float(multigammaln(shape, n) + shape * (np.linalg.slogdet(pseudo)[1] - n * np.log(strength)))

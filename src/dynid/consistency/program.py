@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import clarabel
 import numpy as np
-from scipy.sparse import csc_matrix
 
 from dynid.arrays import Array
 from dynid.consistency.blocks import Block
@@ -21,7 +19,7 @@ _SETTINGS: dict[str, Any] = {
     "iterative_refinement_stop_ratio": 2.0, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9,
     "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7,
 }
-_CONES = {"zero": clarabel.ZeroConeT, "nonnegative": clarabel.NonnegativeConeT, "soc": clarabel.SecondOrderConeT}
+_CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +52,9 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
     matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: what counts as one
     unit of |matrix theta - rho|, so that the solver's tolerances mean the same for every amount of data.
     """
+    import clarabel  # here, as most methods do without; so do sparse matrices
+    from scipy.sparse import csc_matrix
+
     count, width = len(rho), matrix.shape[1]
     # Variables (x, e) with e = matrix theta - rho: the quadratic part is the identity, no normal equations are formed.
     fit = csc_matrix(np.hstack([matrix * (scale / size), -np.eye(count)]))
@@ -72,7 +73,7 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
         cols.append(block.columns[c])
         right.append(block.offset * block.balance)
         cones.append(clarabel.PSDTriangleConeT(int((np.sqrt(8 * m + 1) - 1) / 2 + 0.5)) if block.cone == "psd"
-                     else _CONES[block.cone](m))
+                     else getattr(clarabel, _CONES[block.cone])(m))
         starts[k] = at
         at += m
     a = csc_matrix((np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))), shape=(at, width + count))

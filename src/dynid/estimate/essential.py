@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import fdtri
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
@@ -54,6 +53,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     weights (dof,): of the joints, default as in `wls`. All but the last estimate is algebra on the folded factor, with
     the noise that the full model leaves; the last states deviations by its own residuals.
     """
+    from scipy.special import fdtri
+
     if criterion not in CRITERIA:
         raise ModelError(f"essential parameters are found by {' or '.join(CRITERIA)}, not by '{criterion}'")
     if rows not in ROWS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
@@ -38,8 +38,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     norms = np.linalg.norm(stacked.r, axis=0)
     if not np.any(norms > 0):
         raise NotPossibleError("the motion excites no parameter at all: nothing moves")
-    excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
-    kept = np.sort(excited.independent)
+    kept, confounded = _excited(regression, stacked, norms)
     identified = np.zeros(b, dtype=bool)
     identified[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
@@ -48,11 +47,21 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
     half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
     inverse[np.ix_(kept, kept)] = half @ half.T
-    names = regression.base.names
-    confounded = {names[c]: tuple(names[excited.independent[k]] for k in np.flatnonzero(excited.matrix[:, c]))
-                  for c in range(b) if not identified[c]}
     singular = np.linalg.svd(r, compute_uv=False)
     return Solution(beta, inverse, identified, confounded, float(singular[0] / singular[-1]))
+
+
+def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, dict[str, tuple[str, ...]]]:
+    """Columns that the data tell from those before them, ascending, and for each of the others, by name, what it cannot
+    be told from. norms (base,): of the columns."""
+    b, names = len(norms), regression.base.names
+    if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # the diagonal of R is what each column adds
+        return np.arange(b), {}
+    excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
+    kept = np.sort(excited.independent)
+    confounded = {names[c]: tuple(names[excited.independent[k]] for k in np.flatnonzero(excited.matrix[:, c]))
+                  for c in range(b) if c not in kept}
+    return kept, confounded
 
 
 def joint_weights(regression: Regression) -> Array:

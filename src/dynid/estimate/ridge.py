@@ -140,8 +140,9 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
         raise NotPossibleError(f"the data have only {len(whole)} stretches of time to leave out in turn, too few to "
                                "choose the strength of method 'ridge'; give one, or record a longer motion")
     errors = np.zeros((len(whole), len(strengths)))
+    others = regression.without_each()
     for row, k in enumerate(whole):
-        rest, left = regression.without(k).stack(weights), regression.only(k).stack(weights)
+        rest, left = others[k].stack(weights), regression.only(k).stack(weights)
         thetas = RidgeProblem.of(rest, regression.base, nominal, scale).theta(strengths)
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)

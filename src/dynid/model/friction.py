@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.kinds import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DDQ, DQ, Entries, Slopes
-from dynid.model.terms import chosen, coupling_matrix, joint_parameter, joint_unit
+from dynid.model.terms import chosen, coupling_matrix, joint_parameter, joint_unit, of_chosen, one_each
 from dynid.robot import Robot
 
 
@@ -35,6 +35,12 @@ class Viscous:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, dq[:, j]
+
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        return of_chosen(robot, self.joints, dq)
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        return one_each(robot, self.joints)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -60,6 +66,12 @@ class Coulomb:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, self.sign(dq[:, j])
 
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        return self.sign(of_chosen(robot, self.joints, dq))
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        return one_each(robot, self.joints)
+
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, DQ, j, self.sign.slope(dq[:, j])
@@ -83,6 +95,12 @@ class Offset:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, np.ones(len(q))
+
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> float:
+        return 1.0
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        return one_each(robot, self.joints)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         yield from ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model.elements import Bodies, Element
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
+    Instant,
     Physical,
     Shaped,
     Simulated,
@@ -157,9 +159,10 @@ class Model:
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None) -> Array:
         """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample."""
-        q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
+        q, dq, ddq = [np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq)]
         if q.ndim == 1:
-            return self.regressor(q[None], dq[None], ddq[None])[0]
+            one = self._regressor_of_one(q, dq, ddq)
+            return self.regressor(q[None], dq[None], ddq[None])[0] if one is None else one
         joints, columns = np.nonzero(self.structure)
         place = np.full(self.structure.shape, -1, dtype=np.int64)
         place[joints, columns] = np.arange(len(joints))
@@ -175,6 +178,30 @@ class Model:
 
         over_samples(piece, len(q), threads)
         return out
+
+    @cached_property
+    def _instants(self) -> tuple[tuple[Instant, Ints], ...] | None:
+        """Every term with the places of its entries in a regressor of one sample; None where one cannot give them at
+        once."""
+        found = []
+        for term, columns in self.parts:
+            if not isinstance(term, Instant):
+                return None
+            joints, parameters = term.instant_entries(self.robot)
+            found.append((term, joints * len(self.parameters) + columns[parameters]))
+        return tuple(found)
+
+    def _regressor_of_one(self, q: Array, dq: Array, ddq: Array) -> Array | None:
+        """The regressor (dof, parameters) of a single sample, for controllers; None where a term cannot give it at
+        once, and where `check_motion` has something to say."""
+        n, instants = len(self.robot.joints), self._instants
+        if instants is None or not q.shape == dq.shape == ddq.shape == (n,) \
+                or not math.isfinite(sum(q.tolist()) + sum(dq.tolist()) + sum(ddq.tolist())):
+            return None
+        out = np.zeros(n * len(self.parameters.items))
+        for term, places in instants:
+            out[places] = term.instant(self.robot, q, dq, ddq)
+        return out.reshape(n, -1)
 
     # -- physics with a parameter vector ---------------------------------------------------------
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,

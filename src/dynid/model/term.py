@@ -11,6 +11,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
         them a model is simulated in a Python loop.
     fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
         kernel does that faster than entry by entry (see `RigidBodies`).
+    instant(robot, q, dq, ddq) -> values (entries,) of its entries for one motion (dof,), in the order of
+    instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which ask for one sample.
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
 `kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
 beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
@@ -86,6 +88,15 @@ class Physical(Protocol):
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array: ...
 
     def inertia(self, robot: Robot, values: Array, q: Array) -> Array: ...
+
+
+@runtime_checkable
+class Instant(Protocol):
+    """A term that gives its entries for one motion (dof,) at once."""
+
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | float: ...
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]: ...
 
 
 def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:

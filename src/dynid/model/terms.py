@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
@@ -52,6 +52,13 @@ class RigidBodies:
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, place, out)
 
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        return dynamics.regressor(robot, q, dq, ddq).reshape(-1)
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        every = np.arange(10 * robot.dof ** 2)
+        return every // (10 * robot.dof), every % (10 * robot.dof)
+
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         adjoint_kernel(*tree_of(robot), q, dq, ddq, place, weights, out, 0, len(q))
@@ -88,6 +95,12 @@ class RotorInertia:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, ddq[:, j]
 
+    def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        return of_chosen(robot, self.joints, ddq)
+
+    def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        return one_each(robot, self.joints)
+
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, DDQ, j, 1.0
@@ -99,6 +112,17 @@ class RotorInertia:
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
     """Indices of the joints a term acts on: all, or those named (or numbered from 1)."""
     return list(range(robot.dof)) if joints is None else [robot.joint_index(joint) for joint in joints]
+
+
+def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
+    """A signal (dof,) of the joints a term acts on."""
+    return signal if joints is None else signal[chosen(robot, joints)]
+
+
+def one_each(robot: Robot, joints: Sequence[str | int] | None) -> tuple[Ints, Ints]:
+    """Joints and parameters of the entries of a term with one parameter for each joint it acts on."""
+    own = np.array(chosen(robot, joints), dtype=np.int64)
+    return own, np.arange(len(own))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -149,16 +150,17 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
     norms = np.linalg.norm(factor, axis=0)
     shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
     unit = factor / np.where(shown, norms, 1.0)
-    basis = np.zeros((0, len(unit)))
+    found = np.zeros(unit.shape[::-1])  # orthonormal rows, as many as columns are independent
     independent: list[int] = []
     for c in order:
         if not shown[c]:
             continue
-        rest = unit[:, c].copy()
+        basis, rest = found[:len(independent)], unit[:, c].copy()
         for _ in range(2):  # twice is enough (Kahan): orthogonal to rounding whatever the order
-            rest -= basis.T @ (basis @ rest)
-        if np.linalg.norm(rest) > tolerance:
-            basis = np.vstack([basis, rest / np.linalg.norm(rest)])
+            rest -= (basis @ rest) @ basis
+        size = math.sqrt(rest @ rest)
+        if size > tolerance:
+            found[len(independent)] = rest / size
             independent.append(c)
     dependent = [c for c in order if shown[c] and c not in set(independent)]
     matrix = np.zeros((len(independent), len(parameters)))

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.regression.equations import Equations, Piece
 from dynid.regression.residuals import PIECE, log_residuals
+from dynid.signals import fast_length
 from dynid.threads import side_by_side
 
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
@@ -58,7 +59,7 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     count = int(keep.sum())
     if count < 2:
         return np.zeros(1)
-    size = next_fast_len(2 * len(x))
+    size = fast_length(2 * len(x))
     product = irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)]
     # The biased estimate, over all rows whatever the lag: gaps thin it out no more than they thin the data.
     raw = product / count
@@ -83,7 +84,7 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
 def _put_back(shape: Array, absorbed: Array) -> Array:
     """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it."""
     reach = _REACH * len(shape)
-    size = next_fast_len(2 * reach)
+    size = fast_length(2 * reach)
     left = 1.0 - np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
     return irfft(_spectrum(shape, size) / left, size)[:reach]
 
@@ -168,7 +169,7 @@ def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weigh
 
     def one(j: int, columns: Array, keep: Bools) -> Array:
         q = halves[j] @ np.where(keep, columns, 0.0)
-        size = next_fast_len(2 * q.shape[1])
+        size = fast_length(2 * q.shape[1])
         power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
         found = irfft(power, size)[:min(lags, q.shape[1])]
         return np.pad(found, (0, lags - len(found)))
@@ -182,7 +183,11 @@ def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
     if len(shape) == 1:
         return shape[0] * (x @ x.T)
     shape = shape[:x.shape[1]]
-    size = next_fast_len(x.shape[1] + len(shape))
-    smooth = irfft(rfft(x, size) * _spectrum(shape, size), size)[:, :x.shape[1]]
-    product = x @ smooth.T
+    size = fast_length(x.shape[1] + len(shape))
+    power = np.full(size // 2 + 1, 2.0 / size)  # each frequency stands for its negative too
+    power[0] = 1.0 / size
+    if size % 2 == 0:
+        power[-1] = 1.0 / size
+    spectra = rfft(x, size).view(float)  # real and imaginary parts in turn
+    product = (spectra * np.repeat(power * _spectrum(shape, size), 2)) @ spectra.T  # Parseval
     return 0.5 * (product + product.T)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +66,21 @@ class Factor:
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
     """The factors of all rows together, joint by joint."""
-    return reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), blocks)
+    return reduce(_sum, blocks)
+
+
+def sums_without_each(blocks: Sequence[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
+    """The factors of all blocks but one, for each of two or more blocks in turn.
+
+    Sums from both ends meet at the block left out: three sums a block, however many there are.
+    """
+    before = list(accumulate(blocks[:-1], _sum))
+    after = list(accumulate(blocks[:0:-1], _sum))[::-1]
+    return [after[0], *map(_sum, before[:-1], after[1:]), before[-1]]
+
+
+def _sum(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

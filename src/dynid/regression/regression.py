@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from dynid.errors import ModelError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
 from dynid.regression.base import BaseParameters
-from dynid.regression.factor import Factor, Stacked, sum_factors
+from dynid.regression.factor import Factor, Stacked, sum_factors, sums_without_each
 from dynid.regression.known import Known, Prior, check_known, known_of
 
 
@@ -41,11 +42,7 @@ class Block:
 
     def __add__(self, other: Block) -> Block:
         """Both together; stretches of one log that follow each other become one."""
-        last, first = self.spans[-1], other.spans[0]
-        spans = (*self.spans, *other.spans)
-        if last.log == first.log:
-            spans = (*self.spans[:-1], replace(last, stop=first.stop), *other.spans[1:])
-        return Block(spans, sum_factors([self.factors, other.factors]))
+        return Block(_joined_spans(self.spans, other.spans), sum_factors([self.factors, other.factors]))
 
     @property
     def rows(self) -> int:
@@ -95,6 +92,9 @@ class Regression:
         any."""
         if most < 1:
             raise ModelError(f"data have at least one block, got {most}")
+        if most == 1:  # whose sum is known already
+            spans = reduce(_joined_spans, (block.spans for block in self.blocks))
+            return replace(self, blocks=(Block(spans, self.factors),))
         blocks = list(self.blocks)
         while len(blocks) > most:
             def size(k: int) -> tuple[bool, int]:
@@ -168,6 +168,14 @@ class Regression:
         if not kept:
             raise ModelError("a regression of one block has nothing left without it")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
+
+    def without_each(self) -> list[Regression]:
+        """All data but one block, for each block in turn: `without` for all of them, in fewer sums."""
+        if len(self.blocks) < 2:
+            raise ModelError("a regression of one block has nothing left without it")
+        sums = sums_without_each([block.factors for block in self.blocks])
+        return [replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
+                for k, factors in enumerate(sums)]
 
     def only(self, block: int) -> Regression:
         """The data of one block."""
@@ -243,6 +251,13 @@ class Regression:
                              f"this one {len(model.parameters)}")
         found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
         return replace(found, prior=Prior.of(base, doubtful))
+
+
+def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Stretches of both; the last of the one and the first of the other become one if they are of one log."""
+    if first[-1].log != second[0].log:
+        return first + second
+    return (*first[:-1], replace(first[-1], stop=second[0].stop), *second[1:])
 
 
 def _spans(arrays: Mapping[str, Any], block: int) -> tuple[Span, ...]:

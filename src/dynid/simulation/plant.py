@@ -190,17 +190,18 @@ def sticking(plant: Plant) -> Plant:
     return plant._replace(dry=dry)
 
 
-def sign_widths(plant: Plant, inverse_inertia: Array, step: float, speed: Array) -> Array:
+def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array) -> Array:
     """A width for the sign of each row of dry friction (m,), as narrow as the integrator's step allows.
 
     Near rest dry friction pulls the velocity to zero at the rate Fc w'M^-1 w / width; RK4 stays stable up to
-    2.78 / step. It is never below a thousandth of the fastest reference speed (n,).
+    2.78 / step. inverse_inertias (k, n, n): M^-1 along the motion, of which the worst counts. It is never below a
+    thousandth of the fastest reference speed (n,).
     """
     directions = plant.dry[:, DIRECTION:]
-    mobility = np.einsum("ei,ij,ej->e", directions, inverse_inertia, directions)
+    mobility = np.abs(np.sum((directions @ inverse_inertias) * directions, axis=2)).max(axis=0)
     size = np.maximum(np.abs(plant.dry[:, FCP]), np.abs(plant.dry[:, FCN]))
     least = 1e-3 * np.maximum(np.abs(directions) @ speed, 1e-3)
-    return np.maximum(step * size * np.abs(mobility), least)
+    return np.maximum(step * size * mobility, least)
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:

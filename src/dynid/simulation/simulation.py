@@ -208,13 +208,13 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
 def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Array:
     few = reference.q[:: max(1, len(reference) // 20)]
     try:
-        inverses = np.linalg.inv(complete(model).inertia_matrix(theta, few))
+        inverses = np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
                                "motion cannot be simulated", "use consistent parameters or add rotor inertia",
                                "inertia-singular") from None
     step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
-    return np.max([sign_widths(plant, inverse, step, reference.speed) for inverse in inverses], axis=0)
+    return sign_widths(plant, inverses, step, reference.speed)
 
 
 def _steps(run: Settings, rate: float) -> int:

@@ -87,7 +87,8 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
     tested = [k for k, block in enumerate(regression.blocks) if block.rows]
     if len(tested) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
-    fits = side_by_side(lambda k: _without(problem, k, method, chosen), tested, threads=1)
+    others = regression.without_each()
+    fits = side_by_side(lambda k: _without(problem, others[k], k, method, chosen), tested, threads=1)
     found = [_errors(problem, fit, k) for k, fit in zip(tested, fits, strict=True)]
     errors, joints = np.array([total for total, _ in found]), np.array([each for _, each in found])
     own = np.array([fit.diagnostics.relative_error for fit in fits])
@@ -113,9 +114,10 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
     try:
         for k, block in enumerate(whole.regression.blocks):
             span = block.spans[0]
-            others = _errors(whole, _without(whole, k, method, options), k)[0]
+            others = _errors(whole, _without(whole, whole.regression.without(k), k, method, options), k)[0]
             own = _alone(problem, span.log)
-            blocks = [_errors(own, _without(own, b, method, options), b)[0] for b in range(len(own.regression.blocks))]
+            blocks = [_errors(own, _without(own, fewer, b, method, options), b)[0]
+                      for b, fewer in enumerate(own.regression.without_each())]
             found.append(LogError(span.source, others, float(np.nanmean(blocks))))
     except (NotPossibleError, ModelError):
         return ()  # a log alone, or less a block, does not determine the parameters
@@ -143,8 +145,9 @@ def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, flo
     return jackknife, stated, float(np.median(jackknife[both] / stated[both])) if both.any() else None
 
 
-def _without(problem: Problem, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
-    fewer, needs = problem.regression.without(k), find_method(method).needs
+def _without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
+    """The estimate without block k, from the regression without it."""
+    needs = find_method(method).needs
     if "data" in needs:
         less = replace(problem, regression=fewer, data=_masked(problem, problem.regression.blocks[k], inside=False))
     else:  # one block: how sure the values are is not asked

@@ -107,10 +107,14 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
     rest = others.stack(np.delete(weights, j))
     if not np.any(rest.r):
         return None, None, 0.0
-    b = len(regression.base)
-    mine = np.zeros((len(own.r), b + 1))
-    mine[:, own.columns], mine[:, b] = weights[j] * own.r[:, :-1], weights[j] * own.r[:, -1]
-    top = np.column_stack([rest.r, rest.rho])
+    unseen = np.setdiff1d(np.arange(len(regression.base)), own.columns)
+    order = np.concatenate([unseen, own.columns])
+    top = triangular(np.column_stack([rest.r[:, order], rest.rho]))[:-1]
+    mine = np.hstack([np.zeros((len(own.r), len(unseen))), weights[j] * own.r])
+    # Parameters that the joint does not see meet the first rows exactly, if these determine them: the others matter.
+    met = np.abs(np.diag(top)[:len(unseen)]) > _APART * np.linalg.norm(top[:, :len(unseen)], axis=0)
+    first = len(unseen) if met.all() else 0
+    top, mine = top[first:, first:], mine[:, first:]
     alone = sum((w * f.r[-1, -1]) ** 2 for w, f in zip(weights, regression.factors, strict=True))
 
     before, _ = _solve(top, mine, 1.0)

@@ -6,14 +6,14 @@ The filter is known: beyond its own memory a residual that still depends on its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from numpy.fft import irfft, rfft
 from scipy.linalg import solve_toeplitz
-from scipy.special import chdtrc
 
 from dynid.arrays import Array
 from dynid.findings import Note
@@ -21,6 +21,7 @@ from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
+from dynid.signals import fast_length
 from dynid.threads import side_by_side
 from dynid.validate.candidates import CandidateFit, fit_candidates, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
@@ -181,6 +182,17 @@ def filter_memory(samples: Samples) -> int:
     return max(1, int(np.ceil(samples.rate / (1.6 * float(cutoff)))))
 
 
+def _chi_square_tail(degrees: int, statistic: float) -> float:
+    """Chance of a larger chi-square: its recurrence in the degrees, since loading scipy.special takes longer."""
+    half = 0.5 * statistic
+    if half <= 0.0:
+        return 1.0
+    chance = math.erfc(math.sqrt(half)) if degrees % 2 else math.exp(-half)
+    for less in range(2 - degrees % 2, degrees, 2):
+        chance += math.exp(0.5 * less * math.log(half) - half - math.lgamma(0.5 * less + 1.0))
+    return min(chance, 1.0)
+
+
 def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS, unlikely: float = _UNLIKELY,
               coloured: float = _COLOURED) -> Whiteness | None:
     """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
@@ -196,7 +208,7 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     independent = rows / step
     at = np.arange(1, degrees + 1)
     statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
-    p_value = float(chdtrc(degrees, statistic))
+    p_value = _chi_square_tail(degrees, statistic)
     order = min(_ORDER, degrees)
     past = rho[np.arange(order + 1) * step]
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
@@ -221,7 +233,7 @@ def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | 
     for part in series:
         keep = part.keep[:, j].astype(float)
         x = (_residual(part, j) - mean) * keep
-        size = next_fast_len(len(x) + reach + 1)
+        size = fast_length(len(x) + reach + 1)
         count = min(reach + 1, len(x))
         product[:count] += irfft(np.abs(rfft(x, size)) ** 2, size)[:count]
         pairs[:count] += irfft(np.abs(rfft(keep, size)) ** 2, size)[:count]

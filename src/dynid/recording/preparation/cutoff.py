@@ -63,11 +63,12 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, a cut-off cannot "
                                f"be chosen from fewer than {_FEWEST}; record longer or give the cut-off")
     dof = q.shape[1]
-    columns = [_density(q[start:stop, j], rate) for j in range(dof)]
-    f, psd = columns[0][0], np.column_stack([density for _, density in columns])
+    f, psd = _density(q[start:stop], rate)
+    octave, level = np.log2(f), 10.0 * np.log10(psd)
+    smooth = np.array([np.median(level[np.abs(octave - x) < 0.25], axis=0) for x in octave])
     floor, cutoff, needed = np.full(dof, np.nan), np.full(dof, np.nan), np.full(dof, np.nan)
     for j in np.flatnonzero(moving):
-        floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j])
+        floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j], smooth[:, j])
     reached = cutoff[np.isfinite(cutoff)]
     high = max(_MOST * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
     high = min(high, 0.25 * rate)
@@ -76,24 +77,23 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
 
 
 def _density(q: Array, rate: float) -> tuple[Array, Array]:
-    """Density of q by Welch's method on its second difference, which keeps the large slow motion from leaking."""
+    """Frequencies (bins,) and densities (bins, joints) of q (samples, joints) by Welch's method on its second
+    difference, which keeps the large slow motion from leaking."""
     seconds = min(max(len(q) / rate / 8.0, 1.0), 4.0)
     window = min(len(q) - 2, max(int(seconds * rate), _FEWEST // 2))
-    f, density = power_density(np.diff(q, 2)[:, None], rate, window)
-    f, density = f[1:], density[1:, 0] / (2.0 * np.sin(np.pi * f[1:] / rate)) ** 4
+    f, density = power_density(np.diff(q, 2, axis=0), rate, window)
+    f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:, None] / rate)) ** 4
     edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _BINS + 1)).astype(int)) - 1
     centre = np.array([np.exp(np.mean(np.log(f[a:b]))) for a, b in pairwise(edges)])
-    level = np.array([np.median(density[a:b]) for a, b in pairwise(edges)])
+    level = np.array([np.median(density[a:b], axis=0) for a, b in pairwise(edges)])
     return centre, np.maximum(level, 1e-300)
 
 
-def _joint_cutoff(f: Array, psd: Array) -> tuple[float, float, float]:
+def _joint_cutoff(f: Array, psd: Array, smooth: Array) -> tuple[float, float, float]:
     """Noise density, cut-off (Hz), nan each if no floor is reached; and the frequency up to which 99.9 % of the
-    acceleration's power lies, doubled so that a filter there leaves it whole."""
-    octave = np.log2(f)
-    level = 10.0 * np.log10(psd)
-    smooth = np.array([np.median(level[np.abs(octave - x) < 0.25]) for x in octave])
-    width = np.gradient(f)
+    acceleration's power lies, doubled so that a filter there leaves it whole. smooth (bins,): psd in dB, its median
+    over half an octave."""
+    octave, width = np.log2(f), np.gradient(f)
     power = (2.0 * np.pi * f) ** 4 * psd * width
     top = int(np.argmax(smooth + 20.0 * np.log10(f)))  # where the velocity is strongest, the motion is
     for i in range(top, len(f)):

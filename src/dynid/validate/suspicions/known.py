@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import chdtri
 
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
@@ -31,6 +30,8 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
              **known_of(problem.regression.prior)}
     if not known or not problem.data:
         return
+    from scipy.special import chdtri
+
     free = fold(TorqueEquations.of(problem.model, problem.data, base_parameters(problem.model)), blocks=1,
                 threads=problem.threads)
     weights = joint_weights(free)
@@ -53,6 +54,8 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
 def _impossible_together(case: Case, free: Regression, weights: np.ndarray, worth: float,
                          known: dict[str, Known]) -> Iterator[Finding]:
     """Known values that torques allow, but not for a robot that can exist."""
+    from scipy.special import chdtri
+
     estimate, problem = case.estimate, case.problem
     loose: Problem = replace(problem, regression=free)
     try:
