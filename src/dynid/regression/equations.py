@@ -225,16 +225,18 @@ def span_of(equations: Equations, piece: Piece) -> Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
-    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
-    kept."""
+class Derived:
+    """Equations made from others, with their base, joints, logs and pieces."""
 
     equations: Equations
-    matrix: Array
 
     @property
     def base(self) -> BaseParameters:
         return self.equations.base
+
+    @property
+    def layout(self) -> Layout:
+        return self.equations.layout
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -243,6 +245,17 @@ class Mixed:
     @property
     def logs(self) -> tuple[Samples, ...]:
         return self.equations.logs
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return self.equations.pieces(stretches, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed(Derived):
+    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
+    kept."""
+
+    matrix: Array
 
     @cached_property
     def layout(self) -> Layout:
@@ -265,9 +278,6 @@ class Mixed:
             value.append(np.full(len(place), self.matrix[i, j]))
         return csr_array((np.concatenate(value), (np.concatenate(to), np.concatenate(take))), (own.rows, plain.rows))
 
-    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        return self.equations.pieces(stretches, unit)
-
     def rows(self, piece: Piece) -> Rows:
         plain = self.equations.rows(piece)
         keep = np.repeat(np.all(plain.keep, axis=1, keepdims=True), len(self.matrix), axis=1)
@@ -279,30 +289,10 @@ Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class Weighted(Derived):
     """Equations whose rows are multiplied one by one: weight(j, rows of equation j) gives the factor of each."""
 
-    equations: Equations
     weight: Weight
-
-    @property
-    def base(self) -> BaseParameters:
-        return self.equations.base
-
-    @property
-    def layout(self) -> Layout:
-        return self.equations.layout
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        return self.equations.joints
-
-    @property
-    def logs(self) -> tuple[Samples, ...]:
-        return self.equations.logs
-
-    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        return self.equations.pieces(stretches, unit)
 
     def rows(self, piece: Piece) -> Rows:
         plain = self.equations.rows(piece)
