@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,22 @@ def frame_pose(robot: Robot, name: str, q: Array) -> Array:
     """Pose (4 x 4) of a named frame in the base frame at q (dof,)."""
     frame = robot.frame(name)
     return frame.pose if frame.body == BASE else body_poses(robot, q)[frame.body] @ frame.pose
+
+
+def exact_text(text: str) -> str:
+    """A URDF with the angles and axes of its joints as exact as they are meant, for readers that take what is printed:
+    what is within 1e-5 of a multiple of a right angle, or of zero."""
+    def angles(hit: re.Match[str]) -> str:
+        values = [float(word) for word in hit[1].split()]
+        near = [np.pi / 2 * round(value / (np.pi / 2)) for value in values]
+        return 'rpy="' + " ".join(repr(b if abs(a - b) < 1e-5 else a) for a, b in zip(values, near, strict=True)) + '"'
+
+    def axis(hit: re.Match[str]) -> str:
+        values = np.array([float(word) for word in hit[1].split()])
+        kept = np.where(np.abs(values) < 1e-5 * np.linalg.norm(values), 0.0, values)
+        return '<axis xyz="' + " ".join(repr(float(value)) for value in kept) + '"'
+
+    def joint(hit: re.Match[str]) -> str:
+        return re.sub(r'<axis\s+xyz="([^"]*)"', axis, re.sub(r'rpy="([^"]*)"', angles, hit[0]))
+
+    return re.sub(r"<joint\b.*?</joint>", joint, text, flags=re.DOTALL)

@@ -7,6 +7,8 @@
 - Links without <inertial> are allowed: such a robot has its kinematics only.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they stand for, and a warning
+  says which; see `dynid.robot.angles`.
 - XML with a DTD, entities or external references is refused, and so is anything half-written: one
   sentence names the file and the element.
 """
@@ -28,6 +30,7 @@ from defusedxml.ElementTree import fromstring
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
+from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
 
@@ -45,6 +48,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     links = reader.links(root)
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
+    reader.warnings += rounded_warnings(reader.rounded)
     robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
     return robot if gravity is None else robot.with_gravity(gravity)
 
@@ -106,6 +110,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.warnings: list[str] = []
+        self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
     def error(self, message: str) -> RobotError:
@@ -146,6 +151,14 @@ class _Reader:
         xyz, rpy = ([0.0] * 3 if origin.get(key) is None else self.attribute(origin, key, where, 3)
                     for key in ("xyz", "rpy"))
         return from_xyz_rpy(xyz, rpy)
+
+    def exact_origin(self, element: Element, name: str, where: str) -> Array:
+        """Pose of a joint's <origin>, its angles as exact as they are meant."""
+        origin = element.find("origin")
+        rpy = [0.0] * 3 if origin is None or origin.get("rpy") is None else self.attribute(origin, "rpy", where, 3)
+        exact = [exact_angle(angle) for angle in rpy]
+        self.rounded[name] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
+        return from_xyz_rpy(self.origin(element, where)[:3, 3], exact)
 
     # -- links -------------------------------------------------------------------------------------
     def links(self, root: Element) -> dict[str, _Link]:
@@ -234,16 +247,16 @@ class _Reader:
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
             raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
-        origin = self.origin(element, where)
+        origin = self.exact_origin(element, name, where)
         if kind == "fixed":
             return _Edge(name, ends[0], ends[1], origin, None)
-        turn = _turn_z_to(self.axis(element, where))
+        turn = _turn_z_to(self.axis(element, name, where))
         joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
         dynamics = element.find("dynamics")
         return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
 
-    def axis(self, element: Element, where: str) -> Array:
+    def axis(self, element: Element, name: str, where: str) -> Array:
         axis = element.find("axis")
         if axis is None:
             return np.array([1.0, 0.0, 0.0])  # URDF's default
@@ -251,7 +264,9 @@ class _Reader:
         length = float(np.linalg.norm(xyz))
         if length < 1e-9:
             raise self.error(f"{where} has a zero axis")
-        return np.asarray(xyz / length)
+        exact = exact_axis(xyz.tolist())
+        self.rounded[name].append(float(np.linalg.norm(np.cross(xyz / length, exact))))
+        return exact
 
     def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
         """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited.
