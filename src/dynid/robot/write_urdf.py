@@ -21,7 +21,8 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
-from dynid.robot.robot import JointFields, Robot, joint_fields
+from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
+from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
 
 Edit = tuple[int, int, bytes]  # bytes from, to, and what takes their place
@@ -76,7 +77,8 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
            tell: Callable[[str], object]) -> str:
     at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
     before, text = text[:at], text[at:]
-    own = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    own = whole.lock(robot.locked)
     _same_robot(own, robot)
     numbers = possible_inertias(own, inertias, unchecked=unchecked)
     data = text.encode()
@@ -93,6 +95,9 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
             tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
                  f"is part of that link now")
         edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+    for name, position in robot.locked.items():
+        edits += page.fixed(joints[name], whole.joints[whole.joint_index(name)], position)
+        tell(f"joint '{name}' is fixed at {position:g} in this file, as it was for the identification")
     for start, end, new in sorted(edits, reverse=True):
         data = data[:start] + new + data[end:]
     return before + data.decode()
@@ -236,6 +241,22 @@ class _Page:
         if self.empty(link):
             return link.opened - 2, link.opened, b">" + made + outer + b"</link>"
         return link.opened, link.opened, made
+
+    def fixed(self, element: _Element, joint: Joint, position: float) -> Iterator[Edit]:
+        """A joint as a fixed one, its child where a position puts it."""
+        origin = element.first("origin")
+        given = {key: [float(x) for x in (origin.attributes if origin else {}).get(key, "0 0 0").split()]
+                 for key in ("xyz", "rpy")}
+        motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
+        pose = from_xyz_rpy(given["xyz"], given["rpy"]) @ inverse(joint.after) @ motion @ joint.after
+        placed = {"xyz": _text(*pose[:3, 3]), "rpy": _text(*to_rpy(pose))}
+        yield from self.set(element, {"type": "fixed"})
+        if origin is not None:
+            yield from self.set(origin, placed)
+        else:
+            made = f'<origin xyz="{placed["xyz"]}" rpy="{placed["rpy"]}"/>'.encode()
+            yield element.opened, element.opened, self.space(element.children[0]) + made
+        yield from ((one.start, one.end, b"") for tag in ("mimic", "dynamics") for one in element.all(tag))
 
     def dynamics(self, joint: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
         """Damping and friction of a joint; an element is made for them where they are not all zero."""
