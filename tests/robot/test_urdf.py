@@ -212,7 +212,7 @@ BAD = {
     "loop without root": (robot_text(J, joint("k", "b", "a"), links="ab"), "loop and no root"),
     "loop beside the tree": (robot_text(J, joint("k", "c", "d"), joint("l", "d", "c"), links="abcd"),
                              "link 'c' hangs in a loop"),
-    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), "joint 'j' mimics"),
+    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), "joint 'j' mimics joint 'k'"),
     "floating": (robot_text(joint("j", "a", "b", "floating"), links="ab"), "joint 'j' has the type 'floating'"),
     "planar": (robot_text(joint("j", "a", "b", "planar"), links="ab"), "joint 'j' has the type 'planar'"),
     "no type": (robot_text(J.replace('type="revolute"', ""), links="ab"), "joint 'j' has no type"),

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from motions import fourier
+from robots import gripper
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import save
@@ -63,3 +66,27 @@ def test_a_joint_cannot_move_and_be_locked(tmp_path: Path) -> None:
                            lock={ROBOT.joint_names[0]: 0.0})
     with pytest.raises(RobotError, match="move or be locked"):
         run(settings)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_run_of_a_robot_with_mimic_joints(tmp_path: Path, every: bool) -> None:
+    """Logs of the joints that move by themselves, or of all; the result is a file that moves the same."""
+    (tmp_path / "gripper.urdf").write_text(gripper())
+    robot = Robot.load(tmp_path / "gripper.urdf")
+    model, following = Model(robot), robot.followers
+    assert following is not None
+    q, dq, ddq = fourier(3, seconds=10.0)
+    tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    if every:
+        q, tau = q @ following.coupling.T + following.offset, tau @ following.coupling.T
+    names = following.tree.joint_names if every else robot.joint_names
+    write_csv(Recording(np.arange(len(q)) / 200.0, q, tau, joints=names), tmp_path / "log.csv")
+    found = run(RunSettings(robot=str(tmp_path / "gripper.urdf"), logs=(str(tmp_path / "log.csv"),), method="pc-wls",
+                            prepare={"cutoff": 20.0}))
+    assert found.robot.joint_names == ("arm", "wrist", "right")
+    assert found.reconstruction.total.relative_error < 0.5
+    files = save(found, tmp_path / "out")
+    again = Model(Robot.load(files["robot"]))
+    motion = np.random.default_rng(0).normal(size=(3, 10, 3))
+    np.testing.assert_allclose(again.inverse_dynamics(again.parameters.nominal, *motion),
+                               found.estimate.predict(*motion), atol=1e-8)

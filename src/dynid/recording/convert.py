@@ -92,7 +92,7 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
     if robot is None:
         return tuple(range(count))
     if names is None:
-        if robot.locked and count == len(robot.source_joints):
+        if robot.source_joints and count == len(robot.source_joints):
             return tuple(robot.source_joints.index(name) for name in robot.joint_names)
         if count != robot.dof:
             raise RecordingError(f"{source}: has {count} position columns, robot '{robot.name}' has {robot.dof} joints "
@@ -102,7 +102,7 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
     if missing:
         raise RecordingError(f"{source}: joint '{missing[0]}' of robot '{robot.name}' is not in the log, "
                              f"which has {listed(list(names))}")
-    extra = [name for name in names if name not in robot.joint_names and name not in robot.locked]
+    extra = [name for name in names if name not in (*robot.joint_names, *robot.source_joints)]
     if extra:
         notes.append(f"not used, robot '{robot.name}' has no such joint: {listed(extra)}")
     order = tuple(list(names).index(name) for name in robot.joint_names)

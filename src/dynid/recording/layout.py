@@ -90,8 +90,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     path = files.path
     notes: list[str] = []
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
-    # A log of a robot with locked joints may have their columns or not: what it has decides.
-    some = robot is not None and bool(robot.locked) and mapping.joints is None
+    # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
+    some = robot is not None and bool(robot.source_joints) and mapping.joints is None
     count = len(joints) if joints is not None and not some else None
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
     matches, units = _unsaid(files, mapping, set(places), joints, count, notes, robot.source_joints if robot else ())

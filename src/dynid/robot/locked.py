@@ -24,6 +24,9 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
     A body on a locked joint is merged into its parent, as a link on a fixed joint is, and its name stays as a frame.
     `Robot.locked` says what was locked.
     """
+    if robot.followers is not None and positions:
+        from dynid.robot.followers import lock_followed
+        return lock_followed(robot, robot.followers, positions)
     for name, position in positions.items():
         robot.joint_index(name)
         if not math.isfinite(position):
@@ -47,7 +50,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
     frames = tuple(Frame(frame.name, number[homes[frame.body][0]], homes[frame.body][1] @ frame.pose)
                    for frame in links)
     renamed = {str(old + 1): str(new + 1) for new, old in enumerate(kept)}
-    return replace(robot, joints=joints, bodies=bodies, frames=frames, values=_values(robot.values, renamed),
+    return replace(robot, joints=joints, bodies=bodies, frames=frames, values=renumbered(robot.values, renamed),
                    terms=tuple(_terms(robot, positions)), locked={**robot.locked, **positions},
                    source_joints=robot.source_joints or robot.joint_names)
 
@@ -81,7 +84,7 @@ def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
     return Body(body.name, merged_inertia(parts), tuple(shapes), tuple(parts))
 
 
-def _values(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
+def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
     """Published values under the new numbers of their joints; those of locked joints are gone."""
     found = {}
     for name, value in values.items():

@@ -1,6 +1,7 @@
 """Robots from URDF.
 
-- Revolute, continuous, prismatic and fixed joints, any axis, branches. Joints come in the order of a
+- Revolute, continuous, prismatic and fixed joints, any axis, branches. A <mimic> joint follows the one it names
+  (`dynid.robot.followers`) and is no joint of the robot's own. Joints come in the order of a
   walk from the root link, children in the order of the file.
 - A link fixed to another is merged into its body: inertia, collision shapes, and a named frame.
 - The frame of a body is its link's frame as URDF has it, whatever the joint's axis.
@@ -31,6 +32,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
+from dynid.robot.followers import Mimic, followed
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
 
@@ -49,7 +51,11 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
     reader.warnings += rounded_warnings(reader.rounded)
-    robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+    reader.check_mimics(edges)
+    try:
+        robot = followed(replace(reader.robot(root.get("name") or stem, base, links, edges), text=text), reader.mimics)
+    except RobotError as problem:
+        raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
@@ -110,6 +116,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.warnings: list[str] = []
+        self.mimics: dict[str, Mimic] = {}
         self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
@@ -242,19 +249,30 @@ class _Reader:
                 raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
             ends.append(link)
         kind = element.get("type")
-        if element.find("mimic") is not None:
-            raise self.error(f"{where} mimics another joint, which dynid cannot identify; make it fixed or independent")
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
             raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
         origin = self.exact_origin(element, name, where)
         if kind == "fixed":
             return _Edge(name, ends[0], ends[1], origin, None)
+        self.mimic(element, name, where)
         turn = _turn_z_to(self.axis(element, name, where))
         joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
         dynamics = element.find("dynamics")
         return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
+
+    def mimic(self, element: Element, name: str, where: str) -> None:
+        """Notes whom a joint follows, if it does."""
+        mimic = element.find("mimic")
+        if mimic is None:
+            return
+        other = mimic.get("joint")
+        if not other:
+            raise self.error(f"<mimic> of {where} does not name the joint it follows")
+        numbers = [self.numbers(mimic.get(key, default), 1, f"'{key}' in <mimic> of {where}")[0]
+                   for key, default in (("multiplier", "1"), ("offset", "0"))]
+        self.mimics[name] = Mimic(other, *numbers)
 
     def axis(self, element: Element, name: str, where: str) -> Array:
         axis = element.find("axis")
@@ -293,6 +311,13 @@ class _Reader:
                 most[key] = np.inf
         return replace(joint, lower=lower, upper=upper, velocity=most["velocity"],
                        acceleration=most["acceleration"], effort=most["effort"])
+
+    def check_mimics(self, edges: Sequence[_Edge]) -> None:
+        """Every joint that is followed must be there."""
+        names = {edge.name for edge in edges}
+        for name, mimic in self.mimics.items():
+            if mimic.joint not in names:
+                raise self.error(f"joint '{name}' mimics joint '{mimic.joint}', which is not in the file")
 
     # -- the tree ----------------------------------------------------------------------------------
     def root(self, links: dict[str, _Link], edges: list[_Edge]) -> str:

@@ -21,6 +21,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
+from dynid.robot.followers import whole_tree
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
 from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
@@ -41,7 +42,8 @@ _OWN = {"Fv": "damping", "Fc": "friction"}  # what a robot's own `values` are ca
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
                        fields: JointFields | None = None, unchecked: bool = False,
                        tell: Callable[[str], object] = lambda note: None) -> AnyStr:
-    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given.
+    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given;
+    those of bodies on mimic joints may stand behind them.
 
     robot: whose bodies they are; it must be the robot of this URDF. values: by name, go to the attributes of the
     joints' <dynamics> that `fields` says where they are not negative, by default Fv<j> to damping and Fc<j> to
@@ -80,23 +82,26 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
     own = whole.lock(robot.locked)
     _same_robot(own, robot)
-    numbers = possible_inertias(own, inertias, unchecked=unchecked)
+    tree, rows = whole_tree(own, inertias)
+    numbers = possible_inertias(tree, rows, unchecked=unchecked)
     data = text.encode()
     page = _Page(data, b"\r\n" if b"\r\n" in data else b"\n")
     root = page.root()
     links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
     joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
     edits: list[Edit] = []
-    for joint, body, row in zip(own.joints, own.bodies, numbers, strict=True):
+    for joint, body, row in zip(tree.joints, tree.bodies, numbers, strict=True):
         edits += page.inertial(links[body.name], *_central(row, body.name))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
         if merged:
             tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
                  f"is part of that link now")
-        edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+        if joint.name in own.joint_names:
+            edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+    every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
     for name, position in robot.locked.items():
-        edits += page.fixed(joints[name], whole.joints[whole.joint_index(name)], position)
+        edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
         tell(f"joint '{name}' is fixed at {position:g} in this file, as it was for the identification")
     for start, end, new in sorted(edits, reverse=True):
         data = data[:start] + new + data[end:]
