@@ -78,6 +78,9 @@ def load(source: str | Path) -> Robot:
         return read_urdf(path)
     if suffix == ".toml":
         return read_toml(path)
+    if suffix == ".xacro":
+        raise RobotError(f"robot file '{path}' is a xacro file: run xacro on it first (xacro {path.name} > robot.urdf) "
+                         "and give the result")
     if path.is_file():
         raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf or .toml")
     if suffix or len(path.parts) > 1:

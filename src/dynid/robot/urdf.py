@@ -8,6 +8,7 @@
 - Links without <inertial> are allowed: such a robot has its kinematics only.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- A floating or planar joint of the root link is taken as fixed, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they stand for, and a warning
   says which; see `dynid.robot.angles`.
 - XML with a DTD, entities or external references is refused, and so is anything half-written: one
@@ -21,20 +22,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
-from xml.etree.ElementTree import Element, ParseError
-from xml.parsers.expat import ErrorString
+from xml.etree.ElementTree import Element
 
 import numpy as np
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
+from dynid.robot.base_kind import base_warnings
 from dynid.robot.followers import Mimic, followed
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
+from dynid.robot.urdf_text import parse_urdf
 
 _SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
                                       "sphere": ("radius",)}
@@ -45,7 +45,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
 
     gravity: (3,) in the frame of the root link, m/s^2; (0, 0, -9.81) when left out.
     """
-    root, file, stem, text = _parse(source)
+    root, file, stem, text = parse_urdf(source)
     reader = _Reader(file)
     links = reader.links(root)
     edges = reader.edges(root, links)
@@ -56,6 +56,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
         robot = followed(replace(reader.robot(root.get("name") or stem, base, links, edges), text=text), reader.mimics)
     except RobotError as problem:
         raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
+    robot = replace(robot, warnings=(*robot.warnings, *base_warnings(robot)))
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
@@ -79,37 +80,6 @@ class _Edge:
     friction: float = 0.0
 
 
-def _parse(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands."""
-    data: str | bytes
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        data, file, stem = source, "URDF text", "robot"
-    else:
-        path = Path(source)
-        file, stem = f"URDF '{path.name}'", path.stem
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise RobotError(f"URDF file '{path}' does not exist") from None
-        except OSError as problem:
-            raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
-    try:
-        root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
-                                   forbid_entities=True, forbid_external=True)
-    except DefusedXmlException:
-        raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
-                         f"it is refused because such files can read or exhaust this machine") from None
-    except ParseError as problem:
-        line, column = problem.position
-        raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
-                         f"{column + 1}") from None
-    except (LookupError, ValueError) as problem:
-        raise RobotError(f"{file} is not readable as XML: {problem}") from None
-    if root.tag != "robot":
-        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
-    return root, file, stem, data
-
-
 class _Reader:
     """Turns elements into numbers and collects warnings; `file` opens every message."""
 
@@ -117,6 +87,7 @@ class _Reader:
         self.file = file
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
+        self.children: set[str | None] = set()  # links that some joint moves or holds
         self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
@@ -131,8 +102,7 @@ class _Reader:
         try:
             values = [float(word) for word in words]
         except ValueError:
-            hint = " (run xacro on the file first)" if "${" in text else ""
-            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"{hint}") from None
+            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"") from None
         if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
             raise self.error(f"{what} must be finite, got \"{text}\"")
         return values
@@ -222,6 +192,7 @@ class _Reader:
         edges: list[_Edge] = []
         names: set[str] = set()
         child_of: dict[str, str] = {}
+        self.children = {child.get("link") for joint in root.findall("joint") for child in joint.findall("child")}
         for i, element in enumerate(root.findall("joint"), 1):
             name = element.get("name")
             if not name:
@@ -249,6 +220,10 @@ class _Reader:
                 raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
             ends.append(link)
         kind = element.get("type")
+        if kind in ("floating", "planar") and ends[0] not in self.children:
+            self.warnings.append(f"{where} lets the base move ({kind}), but the base is taken as fixed: use logs in "
+                                 "which it stood clamped")
+            kind = "fixed"
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
             raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
