@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,43 @@ def frame_pose(robot: Robot, name: str, q: Array) -> Array:
     """Pose (4 x 4) of a named frame in the base frame at q (dof,)."""
     frame = robot.frame(name)
     return frame.pose if frame.body == BASE else body_poses(robot, q)[frame.body] @ frame.pose
+
+
+def exact_text(text: str) -> str:
+    """A URDF with the angles and axes of its joints as exact as they are meant, for readers that take what is printed:
+    what is within 1e-5 of a multiple of a right angle, or of zero."""
+    def angles(hit: re.Match[str]) -> str:
+        values = [float(word) for word in hit[1].split()]
+        near = [np.pi / 2 * round(value / (np.pi / 2)) for value in values]
+        return 'rpy="' + " ".join(repr(b if abs(a - b) < 1e-5 else a) for a, b in zip(values, near, strict=True)) + '"'
+
+    def axis(hit: re.Match[str]) -> str:
+        values = np.array([float(word) for word in hit[1].split()])
+        kept = np.where(np.abs(values) < 1e-5 * np.linalg.norm(values), 0.0, values)
+        return '<axis xyz="' + " ".join(repr(float(value)) for value in kept) + '"'
+
+    def joint(hit: re.Match[str]) -> str:
+        return re.sub(r'<axis\s+xyz="([^"]*)"', axis, re.sub(r'rpy="([^"]*)"', angles, hit[0]))
+
+    return re.sub(r"<joint\b.*?</joint>", joint, text, flags=re.DOTALL)
+
+
+def gripper(seed: int = 0) -> str:
+    """URDF of two arm joints and a finger, and of a second finger, a knuckle on it and a thumb that follow."""
+    rng = np.random.default_rng(seed)
+    text = '<link name="l0"/>'
+    for i in range(1, 7):
+        mass, (x, y, z) = rng.uniform(0.5, 2), rng.uniform(-0.1, 0.1, 3)
+        text += (f'<link name="l{i}"><inertial><origin xyz="{x} {y} {z}"/><mass value="{mass}"/><inertia ixx="0.02" '
+                 'iyy="0.03" izz="0.025" ixy="0.001" ixz="0.002" iyz="-0.001"/></inertial></link>')
+    for name, kind, parent, child, axis, inside in (
+            ("arm", "revolute", 0, 1, "0 1 0", ""),
+            ("left", "prismatic", 2, 4, "0 1 0", '<mimic joint="right" multiplier="-1.5" offset="0.01"/>'),
+            ("wrist", "revolute", 1, 2, "1 0 0", ""),
+            ("right", "prismatic", 2, 3, "0 1 0", ""),
+            ("knuckle", "revolute", 4, 5, "0 0 1", '<mimic joint="left" multiplier="2"/>'),
+            ("thumb", "revolute", 2, 6, "0 0 1", '<mimic joint="wrist" multiplier="0.5" offset="-0.2"/>')):
+        text += (f'<joint name="{name}" type="{kind}"><origin xyz="0.2 0.0{child} 0.1" rpy="0.{child} 0.1 0.3"/>'
+                 f'<parent link="l{parent}"/><child link="l{child}"/><axis xyz="{axis}"/>'
+                 f'<limit lower="-2" upper="2" velocity="3" effort="4"/>{inside}</joint>')
+    return f'<robot name="gripper">{text}</robot>'

@@ -12,7 +12,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robots import body_poses, frame_pose
+from robots import body_poses, exact_text, frame_pose
 
 from dynid.errors import RobotError
 from dynid.robot import BASE, Robot
@@ -26,8 +26,8 @@ FILES = ["kuka_lwr4/kuka_lwr4.urdf", "kuka_lwr4/kuka_lwr4_centroepiaggio.urdf", 
 
 
 def pinocchio_twin(text: str) -> Any:
-    """Pinocchio's own reading; it refuses negative friction, which is not compared here."""
-    return pin.buildModelFromXML(re.sub(r"<dynamics[^>]*>", "", text))
+    """Pinocchio's own reading; it refuses negative friction, not compared here, and takes angles as printed."""
+    return pin.buildModelFromXML(re.sub(r"<dynamics[^>]*>", "", exact_text(text)))
 
 
 def assert_same(robot: Robot, model: Any, rng: np.random.Generator) -> None:
@@ -212,9 +212,10 @@ BAD = {
     "loop without root": (robot_text(J, joint("k", "b", "a"), links="ab"), "loop and no root"),
     "loop beside the tree": (robot_text(J, joint("k", "c", "d"), joint("l", "d", "c"), links="abcd"),
                              "link 'c' hangs in a loop"),
-    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), "joint 'j' mimics"),
-    "floating": (robot_text(joint("j", "a", "b", "floating"), links="ab"), "joint 'j' has the type 'floating'"),
-    "planar": (robot_text(joint("j", "a", "b", "planar"), links="ab"), "joint 'j' has the type 'planar'"),
+    "mimic": (robot_text(joint("j", "a", "b", inside='<mimic joint="k"/>'), links="ab"), "joint 'j' mimics joint 'k'"),
+    "floating": (robot_text(J, joint("k", "b", "c", "floating")), "joint 'k' has the type 'floating'"),
+    "planar": (robot_text(J, joint("k", "b", "c", "planar")), "joint 'k' has the type 'planar'"),
+    "only floating": (robot_text(joint("j", "a", "b", "floating"), links="ab"), "no moving joint"),
     "no type": (robot_text(J.replace('type="revolute"', ""), links="ab"), "joint 'j' has no type"),
     "zero axis": (robot_text(J.replace("0 0 1", "0 0 0"), links="ab"), "joint 'j' has a zero axis"),
     "short xyz": (robot_text(J.replace("0 0 1", "0 1"), links="ab"), "'xyz' in <axis> of joint 'j' needs 3 numbers"),
@@ -226,6 +227,10 @@ BAD = {
     "turned limits": (robot_text(J.replace('lower="-1"', 'lower="5"'), links="ab"), "joint 'j'.*above its upper"),
     "negative effort": (robot_text(J.replace('effort="3"', 'effort="-3"'), links="ab"), "negative limit effort"),
     "xacro": (robot_text(J.replace("0 0 1", "${x} 0 0"), links="ab"), "run xacro"),
+    "xacro name": (robot_text(J, links="ab").replace('"b"', '"$(arg tip)b"'), r"such as .\$\(arg tip\)b.; run xacro"),
+    "xacro macro": ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:macro name="m"/></robot>',
+                    "such as <xacro:macro>; run xacro"),
+    "xacro without its name space": ('<robot><xacro:include filename="x"/><link name="a"/></robot>', "run xacro"),
     "no mass": ('<robot><link name="a"><inertial><inertia/></inertial></link></robot>',
                 "<inertial> of link 'a' has no <mass>"),
     "half an inertia": ('<robot><link name="a"><inertial><mass value="1"/><inertia ixx="1"/></inertial></link></robot>',
@@ -282,3 +287,28 @@ def test_a_long_chain_does_not_exhaust_the_stack() -> None:
     lines = [f'<link name="l{i}"/>' for i in range(count)]
     lines += [joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(count - 1)]
     assert read_urdf(f"<robot name='long'>{''.join(lines)}</robot>").dof == count - 1
+
+
+# -- bases that move -----------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["floating", "planar"])
+def test_a_free_base_is_taken_as_fixed_and_said(kind: str) -> None:
+    robot = read_urdf(robot_text(joint("free", "a", "b", kind), joint("j", "b", "c")))
+    assert robot.joint_names == ("j",) and robot.frame("b").body == BASE
+    assert len(robot.warnings) == 1 and "'free'" in robot.warnings[0] and "fixed" in robot.warnings[0]
+
+
+def legs(count: int, name: str, joints: int = 3) -> str:
+    links, made = ["body"], []
+    for leg in range(count):
+        for j in range(joints):
+            links.append(f"{name}{leg}_{j}")
+            made.append(joint(f"{name}{leg}_joint{j}", "body" if j == 0 else links[-2], links[-1]))
+    return f'<robot name="r">{"".join(f"<link name={chr(34)}{one}{chr(34)}/>" for one in links)}{"".join(made)}</robot>'
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (legs(4, "limb"), True), (legs(2, "left_leg_"), True), (legs(2, "arm"), False), (legs(1, "leg_"), False),
+    (legs(5, "finger", 2), False)])
+def test_a_robot_on_legs_is_said_to_be_taken_as_fixed(text: str, said: bool) -> None:
+    robot = read_urdf(text)
+    assert [("walks" in one and "fixed" in one) for one in robot.warnings] == [True] * said

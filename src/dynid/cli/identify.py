@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Assignments, Horizon, NoSimulation, simulation_table, words
+from dynid.cli.options import Assignments, Horizon, Lock, NoSimulation, Only, simulation_table, words
 from dynid.cli.output import Json, print_json, progress
 from dynid.errors import DynidError
 
@@ -32,6 +32,8 @@ def command(
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
+    only: Only = "",
+    lock: Lock = None,
     no_simulation: NoSimulation = False,
     horizon: Horizon = None,
     assignments: Assignments = None,
@@ -43,13 +45,14 @@ def command(
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
     from dynid.cli.tables import print_run
     from dynid.runs import run
-    from dynid.runs.arguments import known_table, log_table, run_settings
+    from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
     from dynid.runs.results import PARAMETERS, facts, save
 
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
+        "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None and (output / PARAMETERS).exists() and not force:
         raise DynidError(f"{output} already holds a result; choose another folder or say --force")

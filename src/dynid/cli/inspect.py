@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import numbers, words
+from dynid.cli.options import Lock, Only, numbers, words
 from dynid.cli.output import Json, console, print_json
 from dynid.errors import DynidError
 
@@ -35,14 +35,18 @@ def command(
                                          help="Gravity in the base frame, m/s^2, instead of the robot's own.")] = "",
     order: Annotated[Order, typer.Option(help="Parameters group onto earlier ones: body by body, or all masses, "
                                          "then moments, then inertias.")] = Order.body,
+    only: Only = "",
+    lock: Lock = None,
     json: Json = False,
 ) -> None:
     """Show a robot's tree, limits and base parameters, and what is wrong with its inertias."""
     from dynid.cli.tables import print_inspection
     from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
     from dynid.runs.inspection import inspect_robot
+    from dynid.runs.models import part_of
 
-    machine = Robot.load(robot)
+    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     down = numbers(gravity, "--gravity")
     if down is not None:
         if len(down) != 3:

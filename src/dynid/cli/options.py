@@ -19,6 +19,14 @@ Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="
                                                     "the measured motion.")]
 
 
+Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITION]", show_default=False,
+                                                help="A joint to make fixed, at zero or at this position, rad or m; "
+                                                     "may be repeated.")]
+Only = Annotated[str, typer.Option(metavar="JOINT,...", show_default=False,
+                                   help="The joints that take part; the others are locked at zero or as --lock "
+                                        "says.")]
+
+
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
     """What --no-simulation and --horizon say of the [simulation] table, None where they say nothing."""
     return {"run": False if left_out else None, "horizon": horizon}

@@ -159,6 +159,10 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
     to.print(f"[bold]{facts['robot']}[/bold]: {facts['dof']} joints, "
              f"gravity ({', '.join(f'{g:g}' for g in facts['gravity'])}) m/s^2")
     to.print(f"from {facts['source']}", markup=False)
+    for one in facts["mimic_joints"]:
+        to.print(f"{one['name']} follows {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
+    for name, position in facts["locked_joints"].items():
+        to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:
         to.print(f"Note: {warning}", markup=False)
     to.print()

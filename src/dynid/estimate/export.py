@@ -60,26 +60,29 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
 
 def _robot_of(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
-    """The model and the ten numbers of every body (dof, 10)."""
+    """The model and the ten numbers of every body (dof, 10), those of bodies on mimic joints behind them."""
     model, theta = estimate.model, estimate.theta
     if not isinstance(model, Model):
         raise ModelError("a model of your own has no robot that could be written to a file")
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge")
-    return model, body_inertias(model, theta, with_payload, tell)
+    inertias, following = body_inertias(model, theta, with_payload, tell), model.robot.followers
+    if following is not None:
+        inertias = np.vstack([inertias, *(theta[model.parameters.bodies[name]] for name in following.names)])
+    return model, inertias
 
 
 def body_inertias(model: Model, theta: Array, with_payload: bool = False,
                   tell: Callable[[str], object] = lambda note: None) -> Array:
     """The ten numbers of every body (dof, 10) of a full vector, with what it carries if asked."""
-    robot, places = model.robot, model.parameters.bodies
+    robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [name for name in robot.body_names if name not in places]
     if missing:
         raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term")
     inertias = np.array([theta[places[name]] for name in robot.body_names])
     loads = {one.body: robot.body_names[one.owner] for one in model.parameters
-             if one.body is not None and one.body not in robot.body_names}
+             if one.body is not None and one.body not in (*robot.body_names, *(follows.names if follows else ()))}
     for load, link in loads.items():
         tell(f"{load} is part of link '{link}'" if with_payload
              else f"{load} on link '{link}' is left out; with_payload=True adds it to the link")

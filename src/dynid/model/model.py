@@ -15,6 +15,7 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model.elements import Bodies, Element
+from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
     Instant,
@@ -60,7 +61,7 @@ class Model:
     def __post_init__(self) -> None:
         if not self.terms:
             raise ModelError(f"a model of robot '{self.robot.name}' needs at least one term")
-        object.__setattr__(self, "terms", tuple(self.terms))
+        object.__setattr__(self, "terms", with_followers(self.robot, tuple(self.terms)))
         _ = self.parameters  # a term that does not fit the robot is refused here, not at first use
 
     @property

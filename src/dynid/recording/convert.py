@@ -60,7 +60,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         raise RecordingError(f"{source}: joints names {len(names)} joints, but the log has {count} position columns")
     order = _order(names, count, robot, source, notes)
     if names is None and robot is not None:
-        names = robot.joint_names
+        names = robot.joint_names if count == robot.dof else robot.source_joints
     units = _units(mapping, guessed.get("position"), count, names, robot, source, notes)
     speeds = per_joint(mapping.velocity_unit, names, count, "velocity_unit", source)
     if "velocity" in guessed and mapping.velocity_unit is None:
@@ -92,6 +92,8 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
     if robot is None:
         return tuple(range(count))
     if names is None:
+        if robot.source_joints and count == len(robot.source_joints):
+            return tuple(robot.source_joints.index(name) for name in robot.joint_names)
         if count != robot.dof:
             raise RecordingError(f"{source}: has {count} position columns, robot '{robot.name}' has {robot.dof} joints "
                                  f"({listed(robot.joint_names)}); name the columns' joints with joints = [...]")
@@ -100,7 +102,7 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
     if missing:
         raise RecordingError(f"{source}: joint '{missing[0]}' of robot '{robot.name}' is not in the log, "
                              f"which has {listed(list(names))}")
-    extra = [name for name in names if name not in robot.joint_names]
+    extra = [name for name in names if name not in (*robot.joint_names, *robot.source_joints)]
     if extra:
         notes.append(f"not used, robot '{robot.name}' has no such joint: {listed(extra)}")
     order = tuple(list(names).index(name) for name in robot.joint_names)

@@ -46,13 +46,14 @@ class _Reading:
 
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
-          count: int | None, notes: list[str]) -> Guess:
+          count: int | None, notes: list[str], others: Sequence[str] = ()) -> Guess:
     """Find the wanted signals by name, and the optional ones when they are plain; say in `notes` what was taken.
 
-    joints: the robot's joint names, if known. count: how many joints there should be.
+    joints: the robot's joint names, if known. count: how many joints there should be. others: joints that the log may
+    have and nobody asks for.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
-    found = _canonical(source, known) or _grouped(source, known, joints)
+    found = _canonical(source, known) or _grouped(source, known, (*(joints or ()), *others))
     signals: dict[str, Match] = {}
     units: dict[str, str] = {}
     for signal in (*wanted, *optional):
@@ -114,12 +115,12 @@ def _canonical(source: Source, known: Sequence[str]) -> _Groups:
     return groups
 
 
-def _grouped(source: Source, known: Sequence[str], joints: Sequence[str] | None) -> _Groups:
+def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Groups:
     groups: _Groups = {}
     for name in known:
         shape = source.fields[name]
         several = len(shape) == 2 and min(shape) != 1  # an array of all joints, not the column of one
-        reading = _classify(name) if several else _read_name(name, joints or ())
+        reading = _classify(name) if several else _read_name(name, joints)
         if reading:
             groups.setdefault(reading.signal, {}).setdefault(reading.rest, []).append((reading, name))
     return groups

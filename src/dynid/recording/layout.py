@@ -91,9 +91,11 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     path = files.path
     notes: list[str] = []
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
-    count = len(joints) if joints is not None else None
+    # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
+    some = robot is not None and bool(robot.source_joints) and mapping.joints is None
+    count = len(joints) if joints is not None and not some else None
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
-    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes)
+    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot.source_joints if robot else ())
     for signal, place in places.items():
         index = files.get(place)
         columns = place.columns if place.width is None else "values"
@@ -124,7 +126,7 @@ def _place(value: Names | Place) -> Place:
 
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
-            notes: list[str]) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
+                notes: list[str], others: Sequence[str]) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Signals that the mapping leaves out: as the format has them, or guessed from names; and units from names."""
     wanted = ["position"] if "position" not in said else []
     wanted += ["torque"] if not {"torque", "current"} & said else []
@@ -136,7 +138,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)
-        found = guess(main, wanted, optional, whose, count, notes)
+        found = guess(main, wanted, optional, whose, count, notes, others)
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:

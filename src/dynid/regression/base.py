@@ -18,6 +18,7 @@ from dynid.model import LinearModel, Parameters
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
+_PRINTED = 1e-12  # relative error of a coefficient as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class BaseParameters:
         text = self.parameters.names[leading]
         for c in np.flatnonzero(row):
             if c != leading:
-                size = f"{abs(row[c]):.6g}"
+                size = _printed(abs(row[c]))
                 text += f" {'-' if row[c] < 0 else '+'} {'' if size == '1' else size + ' '}{self.parameters.names[c]}"
         return text
 
@@ -102,6 +103,22 @@ class BaseParameters:
         found = reduce_columns(free, self.parameters, [c for c in order if c not in places])
         base = replace(found, known={**self.known, **known})
         return base, self.matrix[:, base.independent], shift
+
+
+def _printed(coefficient: float) -> str:
+    """The fewest digits that give a coefficient to one part in 1e12: what is printed can be computed with."""
+    texts = (f"{coefficient:.{digits}g}" for digits in range(1, 18))
+    return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED * coefficient)
+
+
+def _shortest(numbers: Array, errors: Array) -> Array:
+    """The numbers with the fewest digits that are within the errors (same shape) of the given ones."""
+    found = numbers.copy()
+    for digits in range(15, 0, -1):
+        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(np.where(numbers != 0, numbers, 1.0)))))
+        rounded = np.round(numbers * scale) / scale
+        found = np.where(np.abs(rounded - numbers) <= errors, rounded, found)
+    return found
 
 
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
@@ -167,10 +184,9 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
     matrix[np.arange(len(independent)), independent] = 1.0
     if dependent:
         scaled, _, _, singular = np.linalg.lstsq(unit[:, independent], unit[:, dependent], rcond=None)
-        # Digits below the rounding of this solve are not coefficients.
-        rounding = 1e-14 * max(1e2, singular[0] / singular[-1])
-        scaled[np.abs(scaled) < rounding] = 0.0
-        grouped = scaled * norms[dependent] / norms[independent][:, None]
-        whole = np.round(grouped)
-        matrix[:, dependent] = np.where(np.abs(grouped - whole) < rounding, whole, grouped)
+        # What counts as nothing of a column counts as no coefficient; digits below the rounding of this solve are none.
+        scaled[np.abs(scaled) < tolerance] = 0.0
+        size = norms[dependent] / norms[independent][:, None]
+        rounding = 1e-16 * max(1e2, singular[0] / singular[-1]) * np.maximum(size, 1.0)
+        matrix[:, dependent] = _shortest(scaled * size, rounding)
     return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)

@@ -44,6 +44,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
+from dynid.robot.angles import exact_angle, rounded_warnings
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, Options, from_dh, from_mdh
 from dynid.robot.pose import checked, from_xyz_rpy
 from dynid.robot.robot import Robot
@@ -76,6 +78,9 @@ def load(source: str | Path) -> Robot:
         return read_urdf(path)
     if suffix == ".toml":
         return read_toml(path)
+    if suffix == ".xacro":
+        raise RobotError(f"robot file '{path}' is a xacro file: run xacro on it first (xacro {path.name} > robot.urdf) "
+                         "and give the result")
     if path.is_file():
         raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf or .toml")
     if suffix or len(path.parts) > 1:
@@ -136,15 +141,18 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
     keys = STANDARD if convention == "dh" else KHALIL if notation == "khalil" else CRAIG
 
     rows, names, links, inertias = [], [], [], []
+    rounded: dict[str, list[float]] = {}
     limits: dict[str, list[float]] = {which: [] for which in LIMITS}
     for i, joint in enumerate(joints, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
         _known(joint, (*keys, *_JOINT), where)
         revolute = joint.get("kind", "revolute") != "prismatic"
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
-        row.update({key: _angle(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row})
+        printed = {key: _angle(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row}
+        row.update({key: exact_angle(angle) for key, angle in printed.items()})
         rows.append(row)
         names.append(_text(joint.get("name", f"joint{i}"), f"'name' in {where}"))
+        rounded[names[-1]] = [abs(angle - row[key]) for key, angle in printed.items()]
         links.append(_text(joint.get("link", f"link{i}"), f"'link' in {where}"))
         inertias.append(_inertia(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
         for which in LIMITS:
@@ -163,9 +171,10 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
         "source": _text(table.get("source", file), f"'source' in robot file '{file}'"),
     }
     try:
-        return from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
+        robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
     except RobotError as problem:
         raise RobotError(f"robot file '{file}': {problem}") from None
+    return replace(robot, warnings=(*robot.warnings, *rounded_warnings(rounded)))
 
 
 def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:

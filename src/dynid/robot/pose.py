@@ -45,6 +45,16 @@ def from_xyz_rpy(xyz: Sequence[float] | Array, rpy: Sequence[float] | Array) -> 
     return pose
 
 
+def to_rpy(pose: Array) -> tuple[float, float, float]:
+    """Roll, pitch and yaw of a pose, as `from_xyz_rpy` takes them; yaw is zero where pitch is a right angle."""
+    r = pose[:3, :3]
+    level = math.hypot(r[0, 0], r[1, 0])
+    pitch = math.atan2(-r[2, 0], level)
+    if level < 1e-12:
+        return math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0
+    return math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])
+
+
 def inverse(pose: Array) -> Array:
     """The pose that undoes a rigid one."""
     back = np.eye(4)

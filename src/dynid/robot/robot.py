@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
+
+if TYPE_CHECKING:
+    from dynid.robot.followers import Followers
 
 JointKind = Literal["revolute", "continuous", "prismatic"]
 ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]
@@ -112,6 +115,9 @@ class Robot:
     terms: what its source suggests to identify beside the rigid bodies, as `dynid.model.make_terms`
     reads it. values: published values of those terms' parameters by name. source: where it all comes from.
     text: the URDF it was read from as it stood, None for any other source; identified values are written into it.
+    locked: joints of the source that were made fixed, and where (rad or m). source_joints: all moving joints of the
+    source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
+    joints move.
     """
 
     name: str
@@ -125,6 +131,9 @@ class Robot:
     source: str = ""
     warnings: tuple[str, ...] = ()
     text: str | bytes | None = field(default=None, repr=False)
+    locked: Mapping[str, float] = field(default_factory=dict)
+    source_joints: tuple[str, ...] = ()
+    followers: Followers | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.joints:
@@ -250,7 +259,20 @@ class Robot:
     # -- variations ------------------------------------------------------------------------------
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """The same robot mounted otherwise: gravity (3,) in its base frame, m/s^2."""
-        return replace(self, gravity=np.array(gravity, dtype=float))
+        down = np.array(gravity, dtype=float)
+        following = self.followers and replace(self.followers, tree=replace(self.followers.tree, gravity=down))
+        return replace(self, gravity=down, followers=following)
+
+    def lock(self, positions: Mapping[str, float]) -> Robot:
+        """The same robot with joints fixed at positions (rad or m), by name; what they move becomes part of the bodies
+        they hang on."""
+        from dynid.robot.locked import locked
+        return locked(self, positions)
+
+    def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
+        """The same robot with only these joints; the others are locked at `positions`, by default at zero."""
+        from dynid.robot.locked import only
+        return only(self, joints, positions)
 
     def with_inertias(self, inertias: Array) -> Robot:
         """The same robot with other inertial numbers (dof, 10)."""

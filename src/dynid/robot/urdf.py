@@ -1,12 +1,16 @@
 """Robots from URDF.
 
-- Revolute, continuous, prismatic and fixed joints, any axis, branches. Joints come in the order of a
+- Revolute, continuous, prismatic and fixed joints, any axis, branches. A <mimic> joint follows the one it names
+  (`dynid.robot.followers`) and is no joint of the robot's own. Joints come in the order of a
   walk from the root link, children in the order of the file.
 - A link fixed to another is merged into its body: inertia, collision shapes, and a named frame.
 - The frame of a body is its link's frame as URDF has it, whatever the joint's axis.
 - Links without <inertial> are allowed: such a robot has its kinematics only.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- A floating or planar joint of the root link is taken as fixed, with a warning.
+- Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they stand for, and a warning
+  says which; see `dynid.robot.angles`.
 - XML with a DTD, entities or external references is refused, and so is anything half-written: one
   sentence names the file and the element.
 """
@@ -18,18 +22,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
-from xml.etree.ElementTree import Element, ParseError
-from xml.parsers.expat import ErrorString
+from xml.etree.ElementTree import Element
 
 import numpy as np
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
+from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
+from dynid.robot.base_kind import base_warnings
+from dynid.robot.followers import Mimic, followed
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
+from dynid.robot.urdf_text import parse_urdf
 
 _SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
                                       "sphere": ("radius",)}
@@ -40,12 +45,18 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
 
     gravity: (3,) in the frame of the root link, m/s^2; (0, 0, -9.81) when left out.
     """
-    root, file, stem, text = _parse(source)
+    root, file, stem, text = parse_urdf(source)
     reader = _Reader(file)
     links = reader.links(root)
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
-    robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+    reader.warnings += rounded_warnings(reader.rounded)
+    reader.check_mimics(edges)
+    try:
+        robot = followed(replace(reader.robot(root.get("name") or stem, base, links, edges), text=text), reader.mimics)
+    except RobotError as problem:
+        raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
+    robot = replace(robot, warnings=(*robot.warnings, *base_warnings(robot)))
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
@@ -69,43 +80,15 @@ class _Edge:
     friction: float = 0.0
 
 
-def _parse(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands."""
-    data: str | bytes
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        data, file, stem = source, "URDF text", "robot"
-    else:
-        path = Path(source)
-        file, stem = f"URDF '{path.name}'", path.stem
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise RobotError(f"URDF file '{path}' does not exist") from None
-        except OSError as problem:
-            raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
-    try:
-        root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
-                                   forbid_entities=True, forbid_external=True)
-    except DefusedXmlException:
-        raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
-                         f"it is refused because such files can read or exhaust this machine") from None
-    except ParseError as problem:
-        line, column = problem.position
-        raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
-                         f"{column + 1}") from None
-    except (LookupError, ValueError) as problem:
-        raise RobotError(f"{file} is not readable as XML: {problem}") from None
-    if root.tag != "robot":
-        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
-    return root, file, stem, data
-
-
 class _Reader:
     """Turns elements into numbers and collects warnings; `file` opens every message."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.warnings: list[str] = []
+        self.mimics: dict[str, Mimic] = {}
+        self.children: set[str | None] = set()  # links that some joint moves or holds
+        self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
     def error(self, message: str) -> RobotError:
@@ -119,8 +102,7 @@ class _Reader:
         try:
             values = [float(word) for word in words]
         except ValueError:
-            hint = " (run xacro on the file first)" if "${" in text else ""
-            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"{hint}") from None
+            raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"") from None
         if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
             raise self.error(f"{what} must be finite, got \"{text}\"")
         return values
@@ -146,6 +128,14 @@ class _Reader:
         xyz, rpy = ([0.0] * 3 if origin.get(key) is None else self.attribute(origin, key, where, 3)
                     for key in ("xyz", "rpy"))
         return from_xyz_rpy(xyz, rpy)
+
+    def exact_origin(self, element: Element, name: str, where: str) -> Array:
+        """Pose of a joint's <origin>, its angles as exact as they are meant."""
+        origin = element.find("origin")
+        rpy = [0.0] * 3 if origin is None or origin.get("rpy") is None else self.attribute(origin, "rpy", where, 3)
+        exact = [exact_angle(angle) for angle in rpy]
+        self.rounded[name] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
+        return from_xyz_rpy(self.origin(element, where)[:3, 3], exact)
 
     # -- links -------------------------------------------------------------------------------------
     def links(self, root: Element) -> dict[str, _Link]:
@@ -202,6 +192,7 @@ class _Reader:
         edges: list[_Edge] = []
         names: set[str] = set()
         child_of: dict[str, str] = {}
+        self.children = {child.get("link") for joint in root.findall("joint") for child in joint.findall("child")}
         for i, element in enumerate(root.findall("joint"), 1):
             name = element.get("name")
             if not name:
@@ -229,21 +220,36 @@ class _Reader:
                 raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
             ends.append(link)
         kind = element.get("type")
-        if element.find("mimic") is not None:
-            raise self.error(f"{where} mimics another joint, which dynid cannot identify; make it fixed or independent")
+        if kind in ("floating", "planar") and ends[0] not in self.children:
+            self.warnings.append(f"{where} lets the base move ({kind}), but the base is taken as fixed: use logs in "
+                                 "which it stood clamped")
+            kind = "fixed"
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
             raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
-        origin = self.origin(element, where)
+        origin = self.exact_origin(element, name, where)
         if kind == "fixed":
             return _Edge(name, ends[0], ends[1], origin, None)
-        turn = _turn_z_to(self.axis(element, where))
+        self.mimic(element, name, where)
+        turn = _turn_z_to(self.axis(element, name, where))
         joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
         dynamics = element.find("dynamics")
         return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
 
-    def axis(self, element: Element, where: str) -> Array:
+    def mimic(self, element: Element, name: str, where: str) -> None:
+        """Notes whom a joint follows, if it does."""
+        mimic = element.find("mimic")
+        if mimic is None:
+            return
+        other = mimic.get("joint")
+        if not other:
+            raise self.error(f"<mimic> of {where} does not name the joint it follows")
+        numbers = [self.numbers(mimic.get(key, default), 1, f"'{key}' in <mimic> of {where}")[0]
+                   for key, default in (("multiplier", "1"), ("offset", "0"))]
+        self.mimics[name] = Mimic(other, *numbers)
+
+    def axis(self, element: Element, name: str, where: str) -> Array:
         axis = element.find("axis")
         if axis is None:
             return np.array([1.0, 0.0, 0.0])  # URDF's default
@@ -251,7 +257,9 @@ class _Reader:
         length = float(np.linalg.norm(xyz))
         if length < 1e-9:
             raise self.error(f"{where} has a zero axis")
-        return np.asarray(xyz / length)
+        exact = exact_axis(xyz.tolist())
+        self.rounded[name].append(float(np.linalg.norm(np.cross(xyz / length, exact))))
+        return exact
 
     def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
         """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited.
@@ -278,6 +286,13 @@ class _Reader:
                 most[key] = np.inf
         return replace(joint, lower=lower, upper=upper, velocity=most["velocity"],
                        acceleration=most["acceleration"], effort=most["effort"])
+
+    def check_mimics(self, edges: Sequence[_Edge]) -> None:
+        """Every joint that is followed must be there."""
+        names = {edge.name for edge in edges}
+        for name, mimic in self.mimics.items():
+            if mimic.joint not in names:
+                raise self.error(f"joint '{name}' mimics joint '{mimic.joint}', which is not in the file")
 
     # -- the tree ----------------------------------------------------------------------------------
     def root(self, links: dict[str, _Link], edges: list[_Edge]) -> str:

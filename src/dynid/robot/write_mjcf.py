@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
+from dynid.robot.followers import whole_tree
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, Joint, JointFields, Robot, joint_fields
 
@@ -22,15 +23,18 @@ _FAR = 1e10  # MuJoCo's own largest number: the other end of a range that has on
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
             fields: JointFields | None = None, unchecked: bool = False,
             tell: Callable[[str], object] = lambda note: None) -> str:
-    """MJCF of a robot with its own inertias or others (dof, 10).
+    """MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may stand behind them.
 
     values: by name, become the attributes of joints that `fields` says where they are not negative; by default the
     robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. unchecked: write also bodies that
     cannot exist. tell: called with a sentence for each thing that a reader of the file should know.
     """
-    numbers = possible_inertias(robot, robot.inertias if inertias is None else inertias, unchecked=unchecked)
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _OWN) if fields is None else fields
+    follow = _equalities(robot)
+    whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
+    places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
+    robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
     head = [f"<mujoco model={quoteattr(robot.name)}>",
             '  <compiler angle="radian" inertiafromgeom="false"/>',
             f'  <option gravity="{_text(robot.gravity)}"/>',
@@ -50,7 +54,17 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             yield from bodies(i, indent + "  ")
             yield f"{indent}</body>"
 
-    return "\n".join([*head, *bodies(BASE, "    "), "  </worldbody>", "</mujoco>", ""])
+    return "\n".join([*head, *bodies(BASE, "    "), "  </worldbody>", *follow, "</mujoco>", ""])
+
+
+def _equalities(robot: Robot) -> list[str]:
+    """Mimic joints as constraints, q = offset + multiplier q of the joint that they follow."""
+    if robot.followers is None:
+        return []
+    lines = [f'    <joint joint1={quoteattr(name)} joint2={quoteattr(mimic.joint)} '
+             f'polycoef="{_text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0])}"/>'
+             for name, mimic in robot.followers.mimics.items()]
+    return ["  <equality>", *lines, "  </equality>"]
 
 
 def _inertial(numbers: Array, link: str) -> str:

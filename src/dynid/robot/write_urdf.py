@@ -21,7 +21,9 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
-from dynid.robot.robot import JointFields, Robot, joint_fields
+from dynid.robot.followers import whole_tree
+from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
+from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
 
 Edit = tuple[int, int, bytes]  # bytes from, to, and what takes their place
@@ -40,7 +42,8 @@ _OWN = {"Fv": "damping", "Fc": "friction"}  # what a robot's own `values` are ca
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
                        fields: JointFields | None = None, unchecked: bool = False,
                        tell: Callable[[str], object] = lambda note: None) -> AnyStr:
-    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given.
+    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given;
+    those of bodies on mimic joints may stand behind them.
 
     robot: whose bodies they are; it must be the robot of this URDF. values: by name, go to the attributes of the
     joints' <dynamics> that `fields` says where they are not negative, by default Fv<j> to damping and Fc<j> to
@@ -76,23 +79,30 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
            tell: Callable[[str], object]) -> str:
     at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
     before, text = text[:at], text[at:]
-    own = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    own = whole.lock(robot.locked)
     _same_robot(own, robot)
-    numbers = possible_inertias(own, inertias, unchecked=unchecked)
+    tree, rows = whole_tree(own, inertias)
+    numbers = possible_inertias(tree, rows, unchecked=unchecked)
     data = text.encode()
     page = _Page(data, b"\r\n" if b"\r\n" in data else b"\n")
     root = page.root()
     links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
     joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
     edits: list[Edit] = []
-    for joint, body, row in zip(own.joints, own.bodies, numbers, strict=True):
+    for joint, body, row in zip(tree.joints, tree.bodies, numbers, strict=True):
         edits += page.inertial(links[body.name], *_central(row, body.name))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
         if merged:
             tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
                  f"is part of that link now")
-        edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+        if joint.name in own.joint_names:
+            edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
+    every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
+    for name, position in robot.locked.items():
+        edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
+        tell(f"joint '{name}' is fixed at {position:g} in this file, as it was for the identification")
     for start, end, new in sorted(edits, reverse=True):
         data = data[:start] + new + data[end:]
     return before + data.decode()
@@ -236,6 +246,22 @@ class _Page:
         if self.empty(link):
             return link.opened - 2, link.opened, b">" + made + outer + b"</link>"
         return link.opened, link.opened, made
+
+    def fixed(self, element: _Element, joint: Joint, position: float) -> Iterator[Edit]:
+        """A joint as a fixed one, its child where a position puts it."""
+        origin = element.first("origin")
+        given = {key: [float(x) for x in (origin.attributes if origin else {}).get(key, "0 0 0").split()]
+                 for key in ("xyz", "rpy")}
+        motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
+        pose = from_xyz_rpy(given["xyz"], given["rpy"]) @ inverse(joint.after) @ motion @ joint.after
+        placed = {"xyz": _text(*pose[:3, 3]), "rpy": _text(*to_rpy(pose))}
+        yield from self.set(element, {"type": "fixed"})
+        if origin is not None:
+            yield from self.set(origin, placed)
+        else:
+            made = f'<origin xyz="{placed["xyz"]}" rpy="{placed["rpy"]}"/>'.encode()
+            yield element.opened, element.opened, self.space(element.children[0]) + made
+        yield from ((one.start, one.end, b"") for tag in ("mimic", "dynamics") for one in element.all(tag))
 
     def dynamics(self, joint: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
         """Damping and friction of a joint; an element is made for them where they are not all zero."""

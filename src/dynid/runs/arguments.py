@@ -96,3 +96,15 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
             raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'") from None
         table[name.strip()] = found[0] if len(found) == 1 else found
     return table
+
+
+def lock_table(texts: Sequence[str]) -> dict[str, float]:
+    """The [lock] table from texts such as 'finger_joint1=0.02'; without a position a joint is locked at zero."""
+    table: dict[str, float] = {}
+    for text in texts:
+        name, equals, number = text.partition("=")
+        try:
+            table[name.strip()] = float(number) if equals else 0.0
+        except ValueError:
+            raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'") from None
+    return table

@@ -37,6 +37,9 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
         "gravity": [float(g) for g in robot.gravity],
         "base": robot.base,
         "joints": _joints(robot),
+        "mimic_joints": [] if robot.followers is None else [
+            {"name": name, **mimic._asdict()} for name, mimic in robot.followers.mimics.items()],
+        "locked_joints": dict(robot.locked),
         "parameters": [
             {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}
             for one, seen in zip(model.parameters, how_seen(base), strict=True)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from dynid.errors import DynidError, ModelError
+from dynid.errors import DynidError, ModelError, RobotError
 from dynid.model import LinearModel, Model, make_terms
 from dynid.robot import Robot
 from dynid.runs.settings import RunSettings
 
 
 def make_robot(settings: RunSettings) -> Robot:
-    """The robot a run names, with the gravity it asks for."""
-    robot = Robot.load(settings.robot)
+    """The robot a run names, with the gravity and the joints it asks for."""
+    robot = part_of(Robot.load(settings.robot), settings.only, settings.lock)
     return robot if settings.gravity is None else robot.with_gravity(settings.gravity)
+
+
+def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:
+    """The robot with only these joints, if any are named, and without those that are locked, by name."""
+    both = [name for name in only if name in lock]
+    if both:
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both")
+    return robot.only(only, lock) if only else robot.lock(lock)
 
 
 def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel:

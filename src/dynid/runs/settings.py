@@ -113,9 +113,10 @@ class RunSettings(SettingsFile):
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
     simulation: the [simulation] table, validation by simulation. gravity: in the base frame, m/s^2, instead of the
-    robot's own. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
-    its deviation. blocks: stretches of time for cross-validation. stream_rows: read the logs so many rows at a time and
-    keep them in temporary files, for logs larger than memory.
+    robot's own. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made
+    fixed and where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose
+    values are known, by name: a value, or a value and its deviation. blocks: stretches of time for cross-validation.
+    stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -131,6 +132,8 @@ class RunSettings(SettingsFile):
     controller: dict[str, Any] | None = None
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     gravity: tuple[float, float, float] | None = None
+    only: tuple[str, ...] = ()
+    lock: dict[str, float] = Field(default_factory=dict)
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)

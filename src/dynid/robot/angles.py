@@ -1,0 +1,70 @@
+"""Angles and axes as files print them, taken as the exact values they stand for.
+
+A right angle printed as 1.5708 is off by 3.7e-6 rad. That is nothing to the machine, but it makes parameters that the
+torques cannot tell apart look different: a condition of 1e8, and combinations with coefficients of 1e-12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import numpy as np
+
+from dynid.arrays import Array
+
+_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
+_BELOW_MACHINES = 1e-5  # rad: a hundredth of a millimetre on a metre, less than arms are built to
+_MOST = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
+_FEWEST_DIGITS = 3
+NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
+
+
+def exact_angle(angle: float) -> float:
+    """The multiple of pi/4 or pi/6 (rad) that a printed angle stands for, or the angle itself.
+
+    It stands for one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
+    differ by less than 1e-5 rad.
+    """
+    count = round(angle / _STEP)
+    if count % 2 and count % 3:
+        return angle
+    exact = count * math.pi / 12
+    return exact if _prints(angle, exact) else angle
+
+
+def exact_axis(axis: Sequence[float]) -> Array:
+    """The unit vector (3,) a printed axis stands for: along an axis of its frame, or at a multiple of pi/4 or pi/6
+    between two of them, where the digits printed say so; else the axis itself at length one."""
+    unit = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    unit = np.where(np.abs(unit) < _BELOW_MACHINES, 0.0, unit)
+    unit /= np.linalg.norm(unit)
+    used = np.flatnonzero(unit)
+    if len(used) == 2:
+        turn = _STEP * round(math.atan2(unit[used[1]], unit[used[0]]) / _STEP)
+        exact = np.array([math.cos(turn), math.sin(turn)])
+        if exact_angle(turn) == turn and all(_prints(axis[int(i)], x) for i, x in zip(used, exact, strict=True)):
+            unit[used] = exact
+    return unit
+
+
+def rounded_warnings(rounded: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+    """One sentence for all angles that were not taken as printed, none where there are none. rounded: by joint, by how
+    much (rad) each of its angles was off."""
+    off = [one for angles in rounded.values() for one in angles if one > NOISE]
+    names = [name for name, angles in rounded.items() if max(angles, default=0.0) > NOISE]
+    if not off:
+        return ()
+    verb, multiples = ("are", "exact multiples") if len(off) > 1 else ("is", "an exact multiple")
+    return (f"{len(off)} rounded angle{'s' if len(off) > 1 else ''} of joint{'s' if len(names) > 1 else ''} "
+            f"{', '.join(names)}, off by up to {max(off):.2g} rad, {verb} taken as {multiples} of pi/4 or pi/6",)
+
+
+def _prints(printed: float, exact: float) -> bool:
+    """Whether the digits of one number, as short as they can be, are those of another, the last one rounded or not."""
+    off = abs(printed - exact)
+    if off <= _BELOW_MACHINES:
+        return True
+    _, digits, exponent = Decimal(repr(float(printed))).normalize().as_tuple()
+    return len(digits) >= _FEWEST_DIGITS and off <= min(10.0 ** int(exponent), _MOST)

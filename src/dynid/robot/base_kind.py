@@ -1,0 +1,28 @@
+"""What a robot's base is: bolted to the ground, or the body of a machine that walks, floats or drives."""
+
+from __future__ import annotations
+
+import re
+
+from dynid.robot.robot import BASE, Robot
+
+_LEG = re.compile(r"(?:^|[^a-z])(?:leg|foot|feet|ankle|knee|thigh|calf|shank|hip|haa|hfe|kfe)(?:[^a-z]|$)")
+_LEG_JOINTS = 3  # of a chain that may be a leg
+
+
+def base_warnings(robot: Robot) -> tuple[str, ...]:
+    """A sentence where the robot seems to walk, since its base is taken as fixed; none for all others.
+
+    It does where two chains of three joints and more hang on the base and are named as legs are, or four of any name.
+    """
+    chains: dict[int, list[str]] = {}
+    first: list[int] = []
+    for i, joint in enumerate(robot.joints):
+        first.append(i if joint.parent == BASE else first[joint.parent])
+        chains.setdefault(first[i], []).extend((joint.name, robot.bodies[i].name))
+    long = [names for names in chains.values() if len(names) >= 2 * _LEG_JOINTS]
+    legs = [names for names in long if any(_LEG.search(name.lower()) for name in names)]
+    if len(legs) < 2 and len(long) < 4:
+        return ()
+    return (f"{len(long)} chains of joints hang on the base '{robot.base}', as on a machine that walks: the base is "
+            "taken as fixed to the ground, so use logs in which it hung or stood clamped",)

@@ -1,0 +1,59 @@
+"""The XML of a URDF, read as from a stranger: no entities, nothing from outside, no macros that are not expanded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError
+from xml.parsers.expat import ErrorString
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from dynid.errors import RobotError
+
+
+def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
+    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands."""
+    data: str | bytes
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        data, file, stem = source, "URDF text", "robot"
+    else:
+        path = Path(source)
+        file, stem = f"URDF '{path.name}'", path.stem
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise RobotError(f"URDF file '{path}' does not exist") from None
+        except OSError as problem:
+            raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
+    try:
+        root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
+                                   forbid_entities=True, forbid_external=True)
+    except DefusedXmlException:
+        raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
+                         f"it is refused because such files can read or exhaust this machine") from None
+    except ParseError as problem:
+        line, column = problem.position
+        if "unbound prefix" in str(problem) and b"<xacro:" in (data.encode() if isinstance(data, str) else data):
+            raise RobotError(f"{file} holds xacro macros that are not expanded; run xacro on it first and give the "
+                             "result") from None
+        raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
+                         f"{column + 1}") from None
+    except (LookupError, ValueError) as problem:
+        raise RobotError(f"{file} is not readable as XML: {problem}") from None
+    if root.tag != "robot":
+        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
+    _refuse_xacro(root, file)
+    return root, file, stem, data
+
+
+def _refuse_xacro(root: Element, file: str) -> None:
+    """Raise where macros stand in the file still: what they would make of it is not known."""
+    for element in root.iter():
+        tag = element.tag if isinstance(element.tag, str) else ""  # comments have none
+        macro = "xacro}" in tag or tag.startswith("xacro:")
+        left = [text for key, text in element.attrib.items() if "${" in text or ("$(" in text and key != "filename")]
+        if macro or left:
+            what = f"<xacro:{tag.rpartition('}')[2].removeprefix('xacro:')}>" if macro else f'"{left[0]}"'
+            raise RobotError(f"{file} holds xacro macros that are not expanded, such as {what}; run xacro on it first "
+                             "(xacro robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result")
