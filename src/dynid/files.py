@@ -1,9 +1,11 @@
-"""Files are written whole or not at all, and tried before the work that they are for."""
+"""Files are written whole or not at all, and tried before the work that they are for; small ones read with bounds."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import IO, Any
 
 from dynid.errors import DynidError
 
+_MOST_TEXT = 32 << 20  # bytes of a robot or settings file
+_MOST_INTEGER = 1 << 63
 _ROOM = 8 << 20  # bytes; a page with its plots has about five million
 
 
@@ -64,3 +68,34 @@ def try_file(path: Path) -> None:
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file")
     try_folder(Path(path).parent)
+
+
+def read_small(path: Path) -> bytes:
+    """The content of a robot or settings file; OSError where it is larger than any such file."""
+    if Path(path).stat().st_size > _MOST_TEXT:
+        raise OSError(errno.EFBIG, f"it is larger than {_MOST_TEXT >> 20} MB")
+    return Path(path).read_bytes()
+
+
+def toml_table(text: str) -> dict[str, Any]:
+    """The table in a TOML text; TOMLDecodeError for all that is wrong with it, nesting and huge integers included."""
+    try:
+        table = tomllib.loads(text)
+        _check_integers(table)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as problem:
+        raise tomllib.TOMLDecodeError(str(problem)) from None
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+    return table
+
+
+def _check_integers(value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            _check_integers(item)
+    elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
+        raise ValueError("an integer in it has more than 64 bits")

@@ -27,9 +27,22 @@ from defusedxml.ElementTree import fromstring
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.files import read_small
 from dynid.robot import inertia as ten
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
-from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
+from dynid.robot.robot import (
+    BASE,
+    Body,
+    Frame,
+    Joint,
+    JointKind,
+    Part,
+    Robot,
+    Shape,
+    ShapeKind,
+    checked_sizes,
+    merged_inertia,
+)
 
 _SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
                                       "sphere": ("radius",)}
@@ -42,10 +55,16 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     """
     root, file, stem, text = _parse(source)
     reader = _Reader(file)
-    links = reader.links(root)
+    with np.errstate(over="ignore", invalid="ignore"):
+        links = reader.links(root)
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
-    robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
+        robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+    try:
+        checked_sizes(robot)
+    except RobotError as problem:
+        raise reader.error(str(problem)) from None
     return robot if gravity is None else robot.with_gravity(gravity)
 
 
@@ -78,7 +97,7 @@ def _parse(source: str | Path) -> tuple[Element, str, str, str | bytes]:
         path = Path(source)
         file, stem = f"URDF '{path.name}'", path.stem
         try:
-            data = path.read_bytes()
+            data = read_small(path)
         except FileNotFoundError:
             raise RobotError(f"URDF file '{path}' does not exist") from None
         except OSError as problem:

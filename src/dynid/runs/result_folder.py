@@ -44,7 +44,7 @@ def new_result(folder: Path) -> Iterator[Path]:
         new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
         try:
             yield new
-            _write_manifest(new)
+            write_manifest(new)
             os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
             _sync(new)
             _take_place(new, folder, whole)
@@ -99,7 +99,7 @@ def check(folder: Path) -> None:
 def finish(folder: Path) -> None:
     """Move the files of a save that was killed after it was complete to their places."""
     commit = folder / COMMIT
-    if not commit.is_dir():
+    if not os.path.isdir(commit):
         return
     new = owned(commit)
     if new:
@@ -138,7 +138,8 @@ def _exchanged(one: Path, other: Path) -> bool:
     return call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
 
 
-def _write_manifest(folder: Path) -> None:
+def write_manifest(folder: Path) -> None:
+    """Write down which files lie in a folder, as those of one result."""
     files = {path.name: _facts(path) for path in sorted(folder.iterdir())}
     said = {"dynid": __version__,
             "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +107,7 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
     """
     if present.exists():
         own, belongs = Path(run.settings.robot), present.name in owned(present.parent)
-        used = own.exists() and own.samefile(present)
+        used = os.path.exists(own) and own.samefile(present)
         if used and belongs:  # of the earlier result, and goes on into this one
             shutil.copyfile(present, path)
         if used or not belongs:
