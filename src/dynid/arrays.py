@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_MOST_UNPACKED = 1 << 30  # bytes of a saved result
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -66,3 +70,17 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
             row, *rest = np.argwhere(~part)[0]
             return int(row) + start, *map(int, rest)
     return None
+
+
+def load_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by name; ValueError where it is damaged or unpacks to more than a result can have."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
+                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError:
+        raise
+    except Exception as problem:  # zipfile, zlib and numpy have kinds of their own for damage
+        raise ValueError(str(problem)) from problem

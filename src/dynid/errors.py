@@ -1,5 +1,7 @@
 """Errors a user can meet. Each message is one sentence: what was given, where, what to do."""
 
+_LONGEST = 2000  # characters of a reason: what was given may be of any length
+
 
 class DynidError(Exception):
     """The call was wrong: a file, an argument, a name. Exit code 2 at the command line.
@@ -12,6 +14,7 @@ class DynidError(Exception):
     code = "bad-call"
 
     def __init__(self, reason: str, advice: str = "", code: str | None = None) -> None:
+        reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST // 2]} ... {reason[-_LONGEST // 2:]}"
         super().__init__(f"{reason}; {advice}" if advice else reason)
         self.reason, self.advice = reason, advice
         if code is not None:

@@ -1,9 +1,11 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and tried before the work that they are for; small ones read with bounds."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,22 +13,89 @@ from typing import IO, Any
 
 from dynid.errors import DynidError
 
+_MOST_TEXT = 32 << 20  # bytes of a robot or settings file
+_MOST_INTEGER = 1 << 63
+_ROOM = 8 << 20  # bytes; a page with its plots has about five million
+
 
 @contextmanager
 def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write to that takes the place of `path` only when all went well."""
     path = Path(path)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise DynidError(f"cannot write {path}: {error.strerror}") from None
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dynid-")
+        try:
+            with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8",
+                           newline=None if "b" in mode else "") as file:
+                yield file
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns what a file system says against writing `path` into a sentence that names it."""
     try:
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8",
-                       newline=None if "b" in mode else "") as file:
-            yield file
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        raise DynidError(f"cannot write {path}: {error.strerror or error}", "choose another place, or make room there"
+                         ) from None
+
+
+def try_folder(folder: Path) -> None:
+    """Raise where a file of some size could not be written into a folder that is there or could be made.
+
+    Before the work, since a result that cannot be kept is work for nothing. Leaves nothing behind.
+    """
+    with writing(folder):
+        place = Path(folder)
+        while not place.exists():
+            place = place.parent
+        with tempfile.TemporaryFile(dir=place) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, _ROOM)
+            else:
+                file.write(bytes(_ROOM))
+
+
+def try_file(path: Path) -> None:
+    """Raise where a file could not be written: its folder cannot be, or a folder has its name. Leaves nothing."""
+    with writing(path):
+        if Path(path).is_dir():
+            raise DynidError(f"cannot write {path}: it is a folder; give the name of a file")
+    try_folder(Path(path).parent)
+
+
+def read_small(path: Path) -> bytes:
+    """The content of a robot or settings file; OSError where it is larger than any such file."""
+    if Path(path).stat().st_size > _MOST_TEXT:
+        raise OSError(errno.EFBIG, f"it is larger than {_MOST_TEXT >> 20} MB")
+    return Path(path).read_bytes()
+
+
+def toml_table(text: str) -> dict[str, Any]:
+    """The table in a TOML text; TOMLDecodeError for all that is wrong with it, nesting and huge integers included."""
+    try:
+        table = tomllib.loads(text)
+        _check_integers(table)
+    except tomllib.TOMLDecodeError:
         raise
+    except ValueError as problem:
+        raise tomllib.TOMLDecodeError(str(problem)) from None
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+    return table
+
+
+def _check_integers(value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            _check_integers(item)
+    elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
+        raise ValueError("an integer in it has more than 64 bits")

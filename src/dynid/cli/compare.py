@@ -12,6 +12,7 @@ import typer
 from dynid.cli.options import Assignments, words
 from dynid.cli.output import Json, print_json, progress
 from dynid.errors import DynidError
+from dynid.files import try_file
 
 _METHODS, _STUDIED = "ols,wls,irls,tls", "wls,iv"
 
@@ -41,6 +42,8 @@ def command(
     json: Json = False,
 ) -> None:
     """Run several methods on the same data, or on many simulated logs, and set them side by side."""
+    if output is not None:
+        try_file(output)
     if monte_carlo:
         if logs or mapping is not None or assignments:
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, and nothing to read")

@@ -11,7 +11,6 @@ import typer
 
 from dynid.cli.options import Assignments, Horizon, Lock, NoSimulation, Only, simulation_table, words
 from dynid.cli.output import Json, print_json, progress
-from dynid.errors import DynidError
 
 
 def command(
@@ -46,7 +45,7 @@ def command(
     from dynid.cli.tables import print_run
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
-    from dynid.runs.results import PARAMETERS, facts, save
+    from dynid.runs.results import check_output, facts, save
 
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
@@ -54,8 +53,8 @@ def command(
         "log": log_table(mapping), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
-    if output is not None and (output / PARAMETERS).exists() and not force:
-        raise DynidError(f"{output} already holds a result; choose another folder or say --force")
+    if output is not None:
+        check_output(output, force)
     with progress("identify") as tell:
         result = run(chosen, tell)
         written = {}

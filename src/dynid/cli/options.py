@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.errors import DynidError
+from dynid.files import try_file
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
@@ -48,7 +49,8 @@ def numbers(text: str, option: str) -> list[float] | None:
 
 
 def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
-    """Raise where a file is there already and may not be replaced."""
+    """Raise where a file could not be written, or is there already and may not be replaced."""
     for path in paths:
+        try_file(path)
         if path.exists() and not force:
             raise DynidError(f"{path} is there already; choose another name or say --force")

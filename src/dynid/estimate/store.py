@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import load_arrays
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
@@ -35,8 +36,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
 def load(path: str | Path, model: LinearModel) -> Estimate:
     """From an .npz file, for the model it is of; a shape that was found is put into the model."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
         diagnostics = Diagnostics.of(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dynid.errors import RecordingError
-from dynid.recording.source import Block, Values, need
+from dynid.recording.source import Block, Values, check_fields, check_size, need, reason
 
 _CHUNK = 65_536  # rows read at once when the caller asks for smaller pieces
+_COMPRESSED = 15  # the type of a compressed variable in a MATLAB v5 file
+_ENOUGH = 1 << 33  # bytes, where counting them stops
+_MOST_WORDS = 1 << 20  # bytes of a field of words, such as joint names
 
 
 class Arrays:
@@ -43,20 +48,23 @@ class Arrays:
             if len(shape) > 2:
                 shape = tuple(size for size in shape if size > 1)
             if len(shape) <= 2:
-                shapes[name] = () if int(np.prod(shape)) == 1 and len(shape) != 1 else shape
+                shapes[name] = () if math.prod(shape) == 1 and len(shape) != 1 else shape
         return shapes
 
     @property
     def texts(self) -> dict[str, tuple[str, ...]]:
         found = {}
         for name, array in self.words.items():
+            if math.prod(array.shape) * array.dtype.itemsize > _MOST_WORDS:
+                continue
             items = np.asarray(array[()]).ravel().tolist()
-            items = [item.decode() if isinstance(item, bytes) else item for item in items]
+            items = [item.decode(errors="replace") if isinstance(item, bytes) else item for item in items]
             if items and all(isinstance(item, str) for item in items):
                 found[name] = tuple(item.strip() for item in items)
         return found
 
     def value(self, name: str) -> Values:
+        check_fields(self, [name])
         return np.asarray(self.arrays[name][()]).ravel()
 
     def close(self) -> None:
@@ -112,6 +120,7 @@ def open_npz(path: Path) -> Arrays:
             members = archive.infolist()
             if not members or not all(member.filename.endswith(".npy") for member in members):
                 raise RecordingError(f"{path}: is a zip archive but not one of numpy's arrays (npz)")
+            check_size(path, sum(member.file_size for member in members if member.compress_type != zipfile.ZIP_STORED))
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 with archive.open(member) as file:
@@ -127,8 +136,8 @@ def open_npz(path: Path) -> Arrays:
                     else:
                         data = np.frombuffer(file.read(), dtype=dtype)
                         arrays[name] = data.reshape(shape, order="F" if fortran else "C")
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npz archive cannot be read, {_reason(problem)}") from None
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
+        raise RecordingError(f"{path}: the npz archive cannot be read, {reason(problem)}") from None
     return Arrays(path, _expanded(arrays))
 
 
@@ -145,7 +154,7 @@ def open_npy(path: Path) -> Arrays:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npy file cannot be read, {_reason(problem)}") from None
+        raise RecordingError(f"{path}: the npy file cannot be read, {reason(problem)}") from None
     if array.dtype.names:
         return Arrays(path, _expanded({"": array}))
     if array.ndim != 2:
@@ -156,10 +165,11 @@ def open_npy(path: Path) -> Arrays:
 def open_mat(path: Path) -> Arrays:
     """MATLAB v4 to v7.2; the fields of a struct are called struct.field."""
     from scipy.io import loadmat
+    check_size(path, _unpacked(path))
     try:
         content = loadmat(path, simplify_cells=True)
     except Exception as problem:  # scipy raises many kinds on damaged files
-        raise RecordingError(f"{path}: the MATLAB file cannot be read, {_reason(problem)}") from None
+        raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}") from None
     arrays: dict[str, Any] = {}
 
     def collect(prefix: str, value: Any) -> None:
@@ -176,6 +186,27 @@ def open_mat(path: Path) -> Arrays:
 
     collect("", content)
     return Arrays(path, arrays)
+
+
+def _unpacked(path: Path) -> int:
+    """Bytes of the compressed variables of a MATLAB v5 file; counted up to where they are too many."""
+    total = 0
+    with path.open("rb") as file:
+        head = file.read(128)
+        order: Literal["little", "big"] = "big" if head[126:128] == b"MI" else "little"
+        while len(tag := file.read(8)) == 8:
+            kind, size = int.from_bytes(tag[:4], order), int.from_bytes(tag[4:], order)
+            if kind != _COMPRESSED:
+                file.seek(size, 1)
+                continue
+            unpack, packed = zlib.decompressobj(), file.read(size)
+            try:
+                while packed and total <= _ENOUGH:
+                    total += len(unpack.decompress(packed, _CHUNK))
+                    packed = unpack.unconsumed_tail
+            except zlib.error:  # said by who reads it
+                return total
+    return total
 
 
 class _Part:
@@ -199,7 +230,7 @@ def open_hdf5(path: Path) -> Arrays:
     try:
         file = h5py.File(path, "r")
     except OSError as problem:
-        raise RecordingError(f"{path}: the HDF5 file cannot be read, {_reason(problem)}") from None
+        raise RecordingError(f"{path}: the HDF5 file cannot be read, {reason(problem)}") from None
     with path.open("rb") as raw:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}
@@ -216,7 +247,3 @@ def open_hdf5(path: Path) -> Arrays:
     file.visititems(collect)
     return Arrays(path, arrays, rows_last=matlab, close=file.close)
 
-
-def _reason(problem: Exception) -> str:
-    """What a library says is wrong, as the end of one sentence."""
-    return " ".join(str(problem).split())[:200] or type(problem).__name__

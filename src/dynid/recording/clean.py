@@ -16,7 +16,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.recording.layout import Column, Layout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
-from dynid.recording.source import Block, Fault, Values, rechunk
+from dynid.recording.source import Block, Fault, Values, rechunk, rows_of
 from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
@@ -79,7 +79,7 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
     for index, source in enumerate(current.sources):
         names = list(dict.fromkeys(column.field for columns in current.columns.values() for column in columns
                                    if column.source == index))
-        streams.append(rechunk(source.blocks(names, current.samples[index], rows), rows))
+        streams.append(rechunk(rows_of(source, names, current.samples[index], rows), rows))
     done = 0
     for blocks in zip_longest(*streams):
         lengths = [0 if block is None else len(block) for block in blocks]
@@ -98,6 +98,11 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
 
 def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     notes: list[str] = []
+    for signal, columns in current.columns.items():
+        for column in columns:
+            if signal != "time" and _values(blocks, column).dtype.kind == "M":
+                raise RecordingError(f"{current.sources[column.source].path}: column '{column.field}' holds dates, and "
+                                     f"no {signal}; name the columns in the mapping")
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
     if clock.absent is None:

@@ -100,10 +100,10 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
     """Fields numbered from 0 or 1, as many as there are joints. found: number -> field."""
     first = 0 if 0 in found else 1
     wanted = count if count is not None else max(found) - first + 1
-    missing = [number for number in range(first, first + wanted) if number not in found]
-    if missing:
-        whose = f", for joint '{joints[missing[0] - first]}'," if joints else ""
-        raise RecordingError(f"{source.path}: has no {signal} number {missing[0]}{whose} "
+    missing = next((number for number in range(first, first + wanted) if number not in found), None)
+    if missing is not None:
+        whose = f", for joint '{joints[missing - first]}'," if joints else ""
+        raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} "
                              f"only {listed(list(found.values()))}")
     return Match(tuple(found[number] for number in range(first, first + wanted)), None,
                  tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from dynid.recording.columns import Match, listed, match
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.guess import guess
 from dynid.recording.mapping import SIGNALS, Mapping, Names, Place
-from dynid.recording.source import Source, open_source
+from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
+_LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity")
 
 
@@ -63,12 +65,16 @@ class _Files:
     opened: dict[tuple[Path, int | None], Source] = field(default_factory=dict)
 
     def get(self, place: Place) -> int:
-        folder = self.path if self.path.is_dir() else self.path.parent
+        folder = self.path if os.path.isdir(self.path) else self.path.parent
         key = (self.path if place.file is None else folder / place.file, place.width)
         if key not in self.opened:
             said = self.mapping
             self.opened[key] = open_source(key[0], topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
                                            header=said.header, skip=said.skip, width=place.width)
+            long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
+            if long is not None:
+                raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; it "
+                                     "is damaged, or no log")
         return list(self.opened).index(key)
 
     @property
@@ -103,6 +109,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         matches[signal] = (index, match(files.sources[index], columns, signal, whose, count))
     if "current" in matches:
         matches["torque"] = matches.pop("current")
+    for index, source in enumerate(files.sources):
+        check_fields(source, [name for at, found in matches.values() if at == index for name in found.fields])
     samples = _samples(files.sources, matches, path)
     spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
               for signal, (index, found) in matches.items()}
@@ -153,8 +161,9 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
 def _written_names(source: Source) -> tuple[str, ...] | None:
     """Joint names that the file itself holds, as `write_npz` writes them."""
     for key in ("joints", "joint_names", "names"):
-        if key in source.texts:
-            return source.texts[key]
+        with reading(source.path):
+            if key in source.texts:
+                return source.texts[key]
     return None
 
 
@@ -233,4 +242,5 @@ def _gain(source: Source, mapping: Mapping) -> np.ndarray | None:
     if mapping.drive_gain not in source.fields:
         raise RecordingError(f"{source.path}: has no value '{mapping.drive_gain}' for drive_gain; "
                              f"it has {listed(list(source.fields))}")
-    return np.asarray(source.value(mapping.drive_gain), dtype=float)
+    with reading(source.path):
+        return np.asarray(source.value(mapping.drive_gain), dtype=float)

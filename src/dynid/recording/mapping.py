@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError
+from dynid.files import read_small, toml_table
 
 Names = str | int | list[str | int]
 PerJoint = float | list[float] | dict[str, float]
@@ -39,7 +40,7 @@ class Place(BaseModel):
 
     columns: Names | None = None
     file: str | None = None
-    width: PositiveInt | None = None
+    width: Annotated[int, Field(gt=0, le=10_000)] | None = None
 
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
@@ -138,7 +139,7 @@ class Mapping(BaseModel):
     def load(path: str | Path) -> Mapping:
         """From the [log] table of a TOML file."""
         try:
-            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            table = toml_table(read_small(Path(path)).decode("utf-8"))
         except OSError as problem:
             raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:

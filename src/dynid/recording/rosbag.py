@@ -45,7 +45,7 @@ class Bag:
             self._connections = [item for item in self._reader.connections
                                  if item.topic == self.topic and item.msgtype == _TYPE]
             self._look()
-        except RecordingError:
+        except BaseException:
             self.close()
             raise
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Ints
-from dynid.errors import RecordingError
+from dynid.errors import DynidError, RecordingError
+
+# Numbers that a log may declare: so many, or as many as fit when the file is packed so tightly. Beyond that it is
+# damaged or made to fill the memory, and nothing of it is read.
+MOST_NUMBERS = 32 << 20
+MOST_BYTES_PER_BYTE = 16
 
 Values = NDArray[Any]
 Fault = tuple[str | None, int, str]
@@ -90,6 +98,43 @@ def need(module: str, what: str, path: Path) -> ModuleType:
                              f"install it with pip install 'dynid[logs]'") from None
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns whatever a library raises on a damaged file into one sentence that names the file."""
+    try:
+        yield
+    except DynidError:
+        raise
+    except Exception as problem:  # each library has kinds of its own
+        raise RecordingError(f"{path}: the file is damaged or cut off and cannot be read, {reason(problem)}",
+                             "copy it again from where it was recorded, or leave it out") from problem
+
+
+def reason(problem: Exception) -> str:
+    """What a library says is wrong, as the end of one sentence."""
+    return " ".join(str(problem).split())[:200] or type(problem).__name__
+
+
+def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    """The blocks of a source, with damage that is met on the way as a sentence."""
+    with reading(source.path):
+        yield from source.blocks(names, samples, rows)
+
+
+def check_size(path: Path, declared: int) -> None:
+    """Raise where a file declares so many bytes of numbers that it cannot be a log."""
+    packed = path.stat().st_size if path.is_file() else 0
+    if declared > max(8 * MOST_NUMBERS, MOST_BYTES_PER_BYTE * packed):
+        raise RecordingError(f"{path}: declares {declared / 1e6:.4g} MB of numbers in a file of {packed / 1e6:.4g} MB, "
+                             "so it is damaged or packed too tightly",
+                             "write the log without compression, as CSV, or in parts")
+
+
+def check_fields(source: Source, names: Iterable[str]) -> None:
+    """Raise where fields declare more numbers than a log can have; before any of them is read."""
+    check_size(source.path, sum(8 * math.prod(source.fields[name]) for name in dict.fromkeys(names)))
+
+
 def join(blocks: Sequence[Block]) -> Block:
     """Blocks that follow each other as one."""
     if len(blocks) == 1:
@@ -121,12 +166,13 @@ def rechunk(blocks: Iterable[Block], rows: int | None) -> Iterator[Block]:
 def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
                 header: bool | None = None, skip: int = 0, width: int | None = None) -> Source:
     """Open a log by what its first bytes say it is; text when they say nothing."""
-    from dynid.recording import arrays, parquet, rosbag, tabular
-    if not path.exists():
+    from dynid.recording import rosbag
+    if not os.path.exists(path):  # false, too, for names that no file can have
         raise RecordingError(f"{path}: there is no such file")
     if path.is_dir():
         if (path / "metadata.yaml").exists():
-            return rosbag.Bag(path, topic)
+            with reading(path):
+                return rosbag.Bag(path, topic)
         raise RecordingError(f"{path}: is a folder and not a ROS 2 bag; name the file of each signal with "
                              f"{{file = \"...\"}} in the mapping")
     try:
@@ -134,8 +180,16 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
             start = file.read(16)
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from None
+    with reading(path):
+        return _opened(path, start, topic, (delimiter, decimal, header, skip), width)
+
+
+def _opened(path: Path, start: bytes, topic: str | None, text: tuple[str | None, str | None, bool | None, int],
+            width: int | None) -> Source:
+    """The source whose files begin with `start`. text: delimiter, decimal, header and skip of a text table."""
+    from dynid.recording import arrays, parquet, rosbag, tabular
     if width is not None:
-        return tabular.Flat(tabular.Text(path, delimiter, decimal, header, skip), width)
+        return tabular.Flat(tabular.Text(path, *text), width)
     if start.startswith(b"PK\x03\x04"):
         return arrays.open_npz(path)
     if start.startswith(b"\x93NUMPY"):
@@ -148,4 +202,4 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
         return parquet.Parquet(path)
     if start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):
         return rosbag.Bag(path, topic)
-    return tabular.Text(path, delimiter, decimal, header, skip)
+    return tabular.Text(path, *text)

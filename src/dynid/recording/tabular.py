@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import IO, Any
 import numpy as np
 
 from dynid.errors import RecordingError
-from dynid.recording.source import Block, Fault, Values, rechunk
+from dynid.recording.source import Block, Fault, Values, check_size, rechunk
 
 _COMMENT = ("#", "%")
 _CHUNK = 20_000  # lines parsed at once without pyarrow
+_DIGITS = 4  # text packs so many times tighter than numbers of eight bytes
+_MOST_CELLS = 1_000_000  # characters of a row
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,8 +35,13 @@ class Text:
                  header: bool | None = None, skip: int = 0) -> None:
         self.path = path
         self.notes: list[str] = []
+        if path.suffix == ".gz":
+            check_size(path, _unpacked(path) // _DIGITS)
         with self._open() as file:
-            head = [line for _, line in zip(range(skip + 200), file, strict=False)]
+            lines = iter(lambda: file.readline(_MOST_CELLS), "")
+            head = [line for _, line in zip(range(skip + 200), lines, strict=False)]
+        if any(len(line) == _MOST_CELLS for line in head):
+            raise RecordingError(f"{path}: has a row of more than {_MOST_CELLS} characters, so it is no table of a log")
         if any("\0" in line for line in head[:1]):
             raise RecordingError(f"{path}: is not a text file, nor any other kind of log that can be read")
         content = [(i, line) for i, line in enumerate(head) if i >= skip and _holds_data(line)]
@@ -231,7 +239,8 @@ class Text:
     def _unique_names(self, names: list[str]) -> list[str]:
         """Columns without a name are called by their number, those of the same name x are x#1, x#2, ..."""
         names = [name or str(i + 1) for i, name in enumerate(names)]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(names)
+        twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
             self.notes.append(f"several columns have the same name and are told apart by #1, #2: {', '.join(twice)}")
         return [f"{name}#{names[:i + 1].count(name)}" if name in twice else name for i, name in enumerate(names)]
@@ -299,6 +308,13 @@ _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
 def _stamp(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _unpacked(path: Path) -> int:
+    """Bytes of text in a gzip file, as its last four bytes say."""
+    with path.open("rb") as file:
+        file.seek(-min(4, path.stat().st_size), 2)
+        return int.from_bytes(file.read(4), "little")
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
-from dynid.errors import ModelError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Parameters
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
@@ -19,6 +19,7 @@ from dynid.model import LinearModel, Parameters
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED = 1e-12  # relative error of a coefficient as text
+_MOST_JOINTS = 128  # time goes with the third power of it, memory with the second: here seconds and half a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +131,9 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     order, as groups of kinds (see `Parameters.order`) or as a list of all columns.
     """
     parameters = model.parameters
+    if model.dof > _MOST_JOINTS:
+        raise NotPossibleError(f"the robot has {model.dof} moving joints, and base parameters are found for up to "
+                               f"{_MOST_JOINTS}", "fix the joints that are not to be identified")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):

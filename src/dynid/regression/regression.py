@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
@@ -234,8 +234,7 @@ class Regression:
     def load(path: str | Path, model: LinearModel) -> Regression:
         """From an .npz file, for the model it was folded with."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            arrays = load_arrays(path)
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
             base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], known)

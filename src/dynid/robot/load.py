@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -53,11 +54,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.files import read_small, toml_table
 from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, rounded_warnings
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, Options, from_dh, from_mdh
 from dynid.robot.pose import checked, from_xyz_rpy
-from dynid.robot.robot import Robot
+from dynid.robot.robot import Robot, checked_sizes
 
 _TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "joint", "terms", "values")
 _JOINT = ("name", "link", "kind", "inertia", *LIMITS)
@@ -81,7 +83,7 @@ def load(source: str | Path) -> Robot:
     if suffix == ".xacro":
         raise RobotError(f"robot file '{path}' is a xacro file: run xacro on it first (xacro {path.name} > robot.urdf) "
                          "and give the result")
-    if path.is_file():
+    if os.path.isfile(path):  # False for names that no file can have
         raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf or .toml")
     if suffix or len(path.parts) > 1:
         raise RobotError(f"robot file '{path}' does not exist; give a .urdf or .toml file or one of "
@@ -112,7 +114,7 @@ def read_toml(path: str | Path) -> Robot:
     """A robot from a TOML file in the format at the top of this module."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
         raise RobotError(f"robot file '{path}' does not exist") from None
     except (OSError, UnicodeDecodeError) as problem:
@@ -122,7 +124,7 @@ def read_toml(path: str | Path) -> Robot:
 
 def _from_toml(text: str, file: str, default_name: str) -> Robot:
     try:
-        table = tomllib.loads(text)
+        table = toml_table(text)
     except tomllib.TOMLDecodeError as problem:
         raise RobotError(f"robot file '{file}' is not valid TOML: {problem}") from None
     _known(table, _TOP, f"robot file '{file}'")
@@ -172,6 +174,7 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
     }
     try:
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
+        checked_sizes(robot)
     except RobotError as problem:
         raise RobotError(f"robot file '{file}': {problem}") from None
     return replace(robot, warnings=(*robot.warnings, *rounded_warnings(rounded)))

@@ -23,6 +23,9 @@ BASE = -1  # parent of the joints that hang on the base
 
 Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
 
+_LONGEST_NAME = 200  # characters
+_LARGEST_INERTIA = 1e9  # kg, kg m, kg m^2
+
 
 def numbered_joints(dof: int) -> tuple[str, ...]:
     """Names of joints that have none: joint1, joint2, .."""
@@ -287,3 +290,19 @@ def merged_inertia(parts: Sequence[Part]) -> Array | None:
     """Sum of the parts' ten numbers, each carried into the body frame; None when no part has any."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
+
+
+def checked_sizes(robot: Robot) -> Robot:
+    """The robot, where its names and inertias are such as a machine can have.
+
+    For what comes from files: calculations with other numbers would overflow, and messages would have no end.
+    """
+    for name in (robot.name, *robot.joint_names, *robot.body_names):
+        if len(name) > _LONGEST_NAME:
+            raise RobotError(f"a robot, joint or link is called '{name[:40]}...', {len(name)} characters long",
+                             f"give it a name of at most {_LONGEST_NAME}")
+    for body in robot.bodies:
+        if body.inertia is not None and not np.all(np.abs(body.inertia) <= _LARGEST_INERTIA):
+            raise RobotError(f"link '{body.name}' of robot '{robot.name}' has a mass, first moment or inertia of "
+                             f"{np.max(np.abs(body.inertia)):.3g}", "give finite numbers in kg, kg m and kg m^2")
+    return robot

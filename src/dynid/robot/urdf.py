@@ -33,7 +33,19 @@ from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
 from dynid.robot.base_kind import base_warnings
 from dynid.robot.followers import Mimic, followed
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
-from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Part, Robot, Shape, ShapeKind, merged_inertia
+from dynid.robot.robot import (
+    BASE,
+    Body,
+    Frame,
+    Joint,
+    JointKind,
+    Part,
+    Robot,
+    Shape,
+    ShapeKind,
+    checked_sizes,
+    merged_inertia,
+)
 from dynid.robot.urdf_text import parse_urdf
 
 _SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
@@ -47,13 +59,16 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     """
     root, file, stem, text = parse_urdf(source)
     reader = _Reader(file)
-    links = reader.links(root)
+    with np.errstate(over="ignore", invalid="ignore"):
+        links = reader.links(root)
     edges = reader.edges(root, links)
     base = reader.root(links, edges)
     reader.warnings += rounded_warnings(reader.rounded)
     reader.check_mimics(edges)
     try:
-        robot = followed(replace(reader.robot(root.get("name") or stem, base, links, edges), text=text), reader.mimics)
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
+            robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+        robot = followed(checked_sizes(robot), reader.mimics)
     except RobotError as problem:
         raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
     robot = replace(robot, warnings=(*robot.warnings, *base_warnings(robot)))

@@ -10,6 +10,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from dynid.errors import RobotError
+from dynid.files import read_small
 
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
@@ -21,7 +22,7 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
         path = Path(source)
         file, stem = f"URDF '{path.name}'", path.stem
         try:
-            data = path.read_bytes()
+            data = read_small(path)
         except FileNotFoundError:
             raise RobotError(f"URDF file '{path}' does not exist") from None
         except OSError as problem:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from dynid.errors import DynidError
+from dynid.files import toml_table
 from dynid.recording import mapping
 from dynid.runs.settings import RunSettings, read_table
 
@@ -21,7 +23,7 @@ def kind_of(source: str | Path) -> Kind:
     path = Path(source)
     if path.suffix.lower() == ".toml":
         return "settings" if "robot" in read_table(path) else "robot"
-    return "log" if path.exists() and path.suffix.lower() not in _ROBOTS else "robot"
+    return "log" if os.path.exists(path) and path.suffix.lower() not in _ROBOTS else "robot"
 
 
 def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any] | None = None,
@@ -64,7 +66,7 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
     if not equals or not key.strip():
         raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'")
     try:
-        value = tomllib.loads(f"x = {text}")["x"]
+        value = toml_table(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
         value = text
     out = dict(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def check(source: str | Path, *, shapes: bool | None = None) -> Check:
     counts in a robot file, which then contradicts itself, and in a result whose run asked for it.
     """
     path = Path(source)
-    if path.is_dir() or path.name == PARAMETERS:
+    if os.path.isdir(path) or path.name == PARAMETERS:
         estimate, settings = load(path if path.is_dir() else path.parent)
         return check_result(estimate, settings, str(source), shapes=shapes)
     return check_robot(Robot.load(source), str(source), shapes=shapes is not False)

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import Fourier, FourierSeries, Search, Trajectory, excite
 from dynid.excitation.trajectories import times
-from dynid.files import write_whole
+from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
@@ -42,6 +42,7 @@ class Demo:
 def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0, force: bool = False) -> Demo:
     """Design a motion, log it, identify from the log, validate on another motion, write the report."""
     folder = Path(folder)
+    try_folder(folder)
     if (folder / "report.html").exists() and not force:
         raise DynidError(f"{folder} already holds a demonstration; choose another folder or say --force")
     robot = Robot.builtin(ROBOT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -56,7 +57,7 @@ def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
 def _loaded(path: Path) -> ModuleType:
     """A Python file of the user's, run."""
     spec = spec_from_file_location(f"dynid_user_{path.stem}", path)
-    if not path.is_file() or spec is None or spec.loader is None:
+    if not os.path.isfile(path) or spec is None or spec.loader is None:
         raise DynidError(f"there is no Python file {path}, which [model] python names")
     module = module_from_spec(spec)
     try:

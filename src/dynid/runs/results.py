@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.files import write_whole
+from dynid.files import try_folder
 from dynid.report import ReportData, write_report
 from dynid.runs.models import make_model
+from dynid.runs.result_folder import MANIFEST, check, new_result, owned
 from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
@@ -54,40 +57,61 @@ def _finite(x: float | None) -> float | None:
     return float(x) if x is not None and math.isfinite(x) else None
 
 
+def check_output(folder: str | Path, force: bool = False) -> None:
+    """Raise where a result could not be written into a folder, or only over files that are there.
+
+    Before the work: with `force` an earlier result is replaced, and so are files of the user's that have its names.
+    """
+    folder = Path(folder)
+    try_folder(folder)
+    if force:
+        return
+    if (folder / PARAMETERS).exists() or (folder / MANIFEST).exists():
+        raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
+    for name in (ESTIMATE, REGRESSION, SETTINGS, REPORT):
+        if (folder / name).exists():
+            raise DynidError(f"{folder / name} is there already and not of a result; choose another folder, or say "
+                             "--force to replace it")
+
+
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
          report: bool = True) -> dict[str, str]:
-    """Write a run's results into a folder; an earlier result is only replaced with `force`."""
+    """Write a run's results into a folder, all of them or none; an earlier result is only replaced with `force`.
+
+    Gives the path of each file by what it is. Files that are not the earlier result's stay as they are.
+    """
     folder = Path(folder)
-    earlier = (folder / PARAMETERS).exists()
-    if earlier and not force:
-        raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
+    check_output(folder, force)
     settings = run.settings.model_copy(update={"prepare": dict(run.samples[0].settings)})
     text = settings.moved(Path(), folder).as_toml(f"Repeat with: dynid identify {SETTINGS} -o FOLDER")
-    written = {"parameters": folder / PARAMETERS, "estimate": folder / ESTIMATE, "regression": folder / REGRESSION,
-               "settings": folder / SETTINGS}
-    with write_whole(written["parameters"]) as file:
-        file.write(parameters_text(run))
-    run.estimate.save(written["estimate"])
-    run.problem.regression.save(written["regression"])
-    with write_whole(written["settings"]) as file:
-        file.write(text)
-    robot, notes = _save_robot(run, folder / ROBOT, earlier)
-    if robot:
-        written["robot"] = folder / ROBOT
-    if report:
-        run = replace(run, notes=(*run.notes, *notes))
-        written["report"] = folder / REPORT
-        write_report(report_data(run, command, text), written["report"])
-    return {name: str(path) for name, path in written.items()}
+    written = {"parameters": PARAMETERS, "estimate": ESTIMATE, "regression": REGRESSION, "settings": SETTINGS}
+    with new_result(folder) as new:
+        (new / PARAMETERS).write_text(parameters_text(run), encoding="utf-8", newline="")
+        run.estimate.save(new / ESTIMATE)
+        run.problem.regression.save(new / REGRESSION)
+        (new / SETTINGS).write_text(text, encoding="utf-8", newline="")
+        robot, notes = _save_robot(run, new / ROBOT, folder / ROBOT)
+        if robot:
+            written["robot"] = ROBOT
+        if report:
+            run = replace(run, notes=(*run.notes, *notes))
+            written["report"] = REPORT
+            write_report(report_data(run, command, text), new / REPORT)
+    return {what: str(folder / name) for what, name in written.items()}
 
 
-def _save_robot(run: Run, path: Path, earlier: bool) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF with the identified values where there are any: is it written, what to know."""
-    if path.exists():
-        own = Path(run.settings.robot)
-        if not earlier or (own.exists() and own.samefile(path)):  # it is the user's, not an earlier result's
+def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
+    """Write a copy of the user's URDF with the identified values where there are any: is it written, what to know.
+
+    present: where it will lie; a file there that is the user's, or that the run itself was made with, stays.
+    """
+    if present.exists():
+        own, belongs = Path(run.settings.robot), present.name in owned(present.parent)
+        used = os.path.exists(own) and own.samefile(present)
+        if used and belongs:  # of the earlier result, and goes on into this one
+            shutil.copyfile(present, path)
+        if used or not belongs:
             return False, (f"{path.name} is not written, since the folder holds a file of that name",)
-        path.unlink()
     if run.estimate.theta is None or run.robot.text is None:
         return False, ()
     try:
@@ -126,6 +150,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
     """An earlier result from its folder: the estimate with its covariance, and the settings that made it."""
     folder = Path(folder)
+    check(folder)
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
             raise DynidError(f"{folder} holds no result: {name} is not there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -153,7 +154,7 @@ def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> R
     """One log as the run's [log] table reads it."""
     paths = [log] if isinstance(log, str) else list(log)
     for path in paths:
-        if not Path(path).exists():
+        if not os.path.exists(path):
             raise RecordingError(f"there is no log {path}")
     return read(paths if len(paths) > 1 else paths[0], dict(settings.log), robot, at_once=settings.stream_rows)
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
+from dynid.files import read_small, toml_table
 from dynid.runs.toml import dumps
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -33,7 +34,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
 def read_table(path: Path, what: str = "") -> dict[str, Any]:
     """The settings in a TOML file; `what` it is, for messages, where that is known."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
         raise DynidError(f"cannot read {f'the {what} ' if what else ''}{path}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
@@ -146,7 +147,7 @@ class RunSettings(SettingsFile):
         def each(logs: tuple[str | tuple[str, ...], ...]) -> tuple[str | tuple[str, ...], ...]:
             return tuple(move(log) if isinstance(log, str) else tuple(map(move, log)) for log in logs)
 
-        is_file = (origin / self.robot).exists() or os.sep in self.robot or "." in self.robot
+        is_file = os.path.exists(origin / self.robot) or os.sep in self.robot or "." in self.robot
         model = self.model if self.model.python is None else self.model.model_copy(
             update={"python": move(self.model.python)})
         return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),

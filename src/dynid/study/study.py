@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -95,7 +96,7 @@ class Study(SettingsFile):
 
     def moved(self, origin: Path, target: Path) -> Self:
         """The same study with a robot file relative to `target` instead of `origin`."""
-        if not (origin / self.robot).exists():
+        if not os.path.exists(origin / self.robot):
             return self
         return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})
 

@@ -53,6 +53,7 @@ from dynid.excitation.limits.capsules import Capsule, box, sphere
 from dynid.excitation.limits.half_space import HalfSpace, inside_box
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.workspace import Workspace
+from dynid.files import read_small, toml_table
 from dynid.robot import BASE, Robot
 
 Vector3 = tuple[float, float, float]
@@ -150,7 +151,7 @@ def read_limits(path: str | Path, robot: Robot) -> Limits:
     """The robot's limits with those of a file over them; errors name the file and what is wrong in it."""
     path = Path(path)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
         raise DynidError(f"cannot read the limits {path}: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:

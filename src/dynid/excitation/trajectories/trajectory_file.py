@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, load_arrays
 from dynid.errors import DynidError
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.files import write_whole
@@ -65,12 +64,12 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
 
 def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            names = tuple(map(str, file["joints"]))
-            t, parts = np.asarray(file["t"], dtype=float), {kind: np.asarray(file[kind], dtype=float)
-                                                            for kind in ("q", "dq", "ddq") if kind in file.files}
-            position = parts["q"]
-    except (KeyError, ValueError, zipfile.BadZipFile, EOFError):
+        file = load_arrays(path)
+        names = tuple(map(str, file["joints"]))
+        t, parts = np.asarray(file["t"], dtype=float), {kind: np.asarray(file[kind], dtype=float)
+                                                        for kind in ("q", "dq", "ddq") if kind in file}
+        position = parts["q"]
+    except (KeyError, ValueError, TypeError):
         raise DynidError(f"{path} is not a motion: it should hold t, q, dq, ddq and joints") from None
     missing = [name for name in joints if name not in names]
     if missing:

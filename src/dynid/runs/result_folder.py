@@ -1,0 +1,180 @@
+"""The folder of a result as one thing: exchanged whole, with a manifest that says which files belong together.
+
+Only files that the manifest names are the result's; whatever else lies in the folder is the user's and stays. A folder
+that holds a result and nothing else is exchanged for the new one in a single step of the file system. Where that is
+not possible (the user's files are there, the system has no such step, someone works in the folder) the new result lies
+complete in the folder COMMIT inside it before its files are moved to their places, the manifest last: whoever opens the
+folder after a kill finishes the moves first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dynid.errors import DynidError
+from dynid.files import writing
+from dynid.version import __version__
+
+MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
+_NEW = ".dynid-new-"
+_ABANDONED = 600.0  # s: a save takes seconds, so an older unfinished one was killed
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+
+
+@contextmanager
+def new_result(folder: Path) -> Iterator[Path]:
+    """An empty folder to write a result's files into; they become the result of `folder` when all went well."""
+    folder = folder.resolve()
+    with writing(folder):
+        finish(folder)
+        whole = _exchangeable(folder)
+        place = folder.parent if whole else folder
+        place.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(place)
+        new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
+        try:
+            yield new
+            write_manifest(new)
+            os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
+            _sync(new)
+            _take_place(new, folder, whole)
+            _sync_folder(place)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+
+def manifest(folder: Path) -> dict[str, tuple[int, str]]:
+    """Size in bytes and SHA-256 of every file of the result in a folder; empty where there is no manifest."""
+    path = folder / MANIFEST
+    try:
+        with path.open(encoding="utf-8") as file:
+            files = json.load(file)["files"]
+        found = {str(name): (int(one["bytes"]), str(one["sha256"])) for name, one in files.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DynidError(f"{path} cannot be read as the list of a result's files; identify again") from None
+    if any(name in ("", ".", "..") or Path(name).name != name for name in found):
+        raise DynidError(f"{path} names files outside its folder; identify again")
+    return found
+
+
+def owned(folder: Path) -> set[str]:
+    """Names of the files in a folder that belong to its result; none where its manifest cannot be read."""
+    try:
+        return set(manifest(folder))
+    except DynidError:
+        return set()
+
+
+def check(folder: Path) -> None:
+    """Raise where a folder does not hold one whole result: each file of its manifest as it was written."""
+    with writing(folder):
+        finish(folder)
+    files = manifest(folder)
+    if not files:
+        raise DynidError(f"{folder} holds no result: {MANIFEST}, the list of its files, is not there",
+                         "identify again with -o")
+    for name, wanted in files.items():
+        try:
+            found = _facts(folder / name)
+        except OSError as problem:
+            raise DynidError(f"{folder} holds no whole result: {name} cannot be read ({problem.strerror})",
+                             "identify again") from None
+        if found != wanted:
+            raise DynidError(f"{folder} holds no whole result: {name} is not the file that was written with it, but "
+                             "edited, damaged or of another result", "identify again")
+
+
+def finish(folder: Path) -> None:
+    """Move the files of a save that was killed after it was complete to their places."""
+    commit = folder / COMMIT
+    if not os.path.isdir(commit):
+        return
+    new = owned(commit)
+    if new:
+        for name in owned(folder) - new:
+            (folder / name).unlink(missing_ok=True)
+        for name in (*sorted(new), MANIFEST):
+            with suppress(FileNotFoundError):  # moved before the kill
+                os.replace(commit / name, folder / name)
+    _sync_folder(folder)
+    shutil.rmtree(commit, ignore_errors=True)
+
+
+def _exchangeable(folder: Path) -> bool:
+    """Whether a folder is not there yet, or holds a result and nothing else, and nobody here works inside it."""
+    if not folder.exists():
+        return True
+    ours = {*owned(folder), MANIFEST}
+    return (all(entry.name in ours and entry.is_file() for entry in folder.iterdir())
+            and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
+            and not Path.cwd().is_relative_to(folder))
+
+
+def _take_place(new: Path, folder: Path, whole: bool) -> None:
+    if whole and not folder.exists():
+        os.rename(new, folder)
+    elif not (whole and _exchangeable(folder) and _exchanged(new, folder)):
+        os.rename(new, folder / COMMIT)
+        finish(folder)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def write_manifest(folder: Path) -> None:
+    """Write down which files lie in a folder, as those of one result."""
+    files = {path.name: _facts(path) for path in sorted(folder.iterdir())}
+    said = {"dynid": __version__,
+            "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}}
+    (folder / MANIFEST).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+
+
+def _facts(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
+
+
+def _sync(folder: Path) -> None:
+    """See that a folder and its files are on the disk, not in the system's memory only."""
+    for path in folder.iterdir():
+        if path.is_file():
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove what saves that were killed left here."""
+    for path in place.glob(_NEW + "*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
