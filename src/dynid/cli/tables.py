@@ -38,7 +38,7 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
             share = f"{relative:.1f}" if relative < 1e4 else "-"
             rows.append((name, f"{value:.5g}", f"{std:.2g}", share, expression))
         else:
-            rows.append((name, "not excited", "", "", expression))
+            rows.append((name, "not identified", "", "", expression))
     to.print(table(["name", "value", "deviation", "%", "is"], rows, numbers=["value", "deviation", "%"],
                    title=f"{len(rows)} base parameters"))
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}

@@ -23,7 +23,8 @@ ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-
 LENGTH = 0.1
 # Smallest eigenvalue asked for by default (kg, kg m^2): above the rounding of files, below any link that weighs.
 MARGIN = 1e-8
-# What no robot weighs, kg. Masses that the motion cannot show would otherwise run off to infinity in the solver.
+# What a robot whose file says nothing of masses does not weigh, kg. Masses that the motion cannot show would otherwise
+# run off to infinity in the solver.
 HEAVIEST = 1e3
 # No centre of mass stands farther from its link's frame than this, m.
 FARTHEST = 10.0
@@ -119,6 +120,8 @@ class Consistency:
         if self.positive:
             for k in np.flatnonzero(self.parameters.positive):
                 item = self.parameters.items[k]
+                if self.known.get(item.name, -1.0) >= 0.0:  # held on its side: the border would leave no room
+                    continue
                 yield Block(f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
                             np.ones((1, 1)), np.zeros(1), np.ones(1))
         for name, value in self.known.items():

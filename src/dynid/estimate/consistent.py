@@ -11,7 +11,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
 from dynid.consistency.central import fill
-from dynid.consistency.consistency import MARGIN, Form
+from dynid.consistency.consistency import HEAVIEST, MARGIN, Form
+from dynid.consistency.limits import MassLimit
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate.border import projected_covariance
@@ -27,6 +28,8 @@ Fill = Literal["auto", "central", "nominal"]
 # Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
 # is often only approached as masses that motion hardly shows grow without end.
 _FILL_TOLERANCE = 1e-2
+_HEAVIER = 10.0  # times its file's masses: more than any robot weighs
+_UNSEEN = 1e-12  # share of the largest column below which a column is rounding
 
 
 def consistency_of(problem: Problem, *, form: Form = "pseudo", margin: float = MARGIN, shapes: bool = False,
@@ -45,7 +48,28 @@ def consistency_of(problem: Problem, *, form: Form = "pseudo", margin: float = M
                              "give boxes under 'centres' instead")
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
-                       known=problem.base.known)
+                       heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known})
+
+
+def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
+    """More than the robot can weigh, kg: ten times what its own file says, what is allowed by name, and a tonne."""
+    masses = [problem.model.parameters.items[places[9]].nominal or 0.0
+              for places in problem.model.parameters.bodies.values()]
+    allowed = sum((limit.low or 0.0) if limit.high is None else limit.high for limit in limits)
+    return max(HEAVIEST, _HEAVIER * sum(max(mass, 0.0) for mass in masses), _HEAVIER * allowed)
+
+
+def unseen(problem: Problem) -> dict[str, float]:
+    """Values by name of the parameters beside the bodies' that no torque in the data depends on: nominal ones, or zero.
+
+    Friction of a joint that stood still has no best value, and the most central one would be infinite.
+    """
+    size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
+    prior = problem.regression.prior
+    told = {*problem.base.known, *(prior.known if prior is not None else ())}
+    return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
+            for item, norm in zip(problem.model.parameters, size, strict=True)
+            if item.body is None and item.name not in told and norm <= _UNSEEN * size.max()}
 
 
 def prior_rows(problem: Problem, weights: Array | None) -> tuple[Array, Array] | None:
