@@ -130,8 +130,9 @@ def test_one_direction_and_one_speed(simulate):
     tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
     found = {p.name: p for p in data_excitation(problem, identify(problem, method="ols")).missing}
-    assert set(found) == {"Fc1", "Fo1"}  # one speed, one direction: all of friction is one number, called Fv1
-    assert found["Fc1"].confounded == ("Fv1",)
+    assert set(found) == {"Fv1", "Fc1", "Fo1"}  # one speed, one direction: all of friction is one number
+    assert found["Fc1"].confounded == found["Fo1"].confounded == ("Fv1",)
+    assert found["Fv1"].confounded == ("Fc1", "Fo1")
     assert found["Fc1"].status == "not-excited"
     advice = found["Fc1"].remedy.advice
     assert (advice.code, advice.evidence) == ("move-both-ways", {"forward": 1.0})

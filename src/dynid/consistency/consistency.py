@@ -48,7 +48,8 @@ class Consistency:
     (Sousa, eq. 3.19), which leaves out the triangle inequality. margin: smallest eigenvalue asked of each, kg and
     kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
     that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
-    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name.
+    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name. largest:
+    what the size of a parameter stays below, by name, for those that motion leaves free.
     """
 
     parameters: Parameters
@@ -59,6 +60,7 @@ class Consistency:
     positive: bool = True
     heaviest: float = HEAVIEST
     known: Mapping[str, float] = field(default_factory=dict)
+    largest: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in ("pseudo", "spatial"):
@@ -129,6 +131,13 @@ class Consistency:
             yield Block(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
                         np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
                         np.array([1.0 / max(1.0, abs(value))]), item.part)
+        for name, high in self.largest.items():
+            place = self.parameters.index(name)
+            item = self.parameters.items[place]
+            sides = [[-1.0]] if item.positive else [[-1.0], [1.0]]
+            yield Block(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
+                        np.array([place]), np.array(sides), np.full(len(sides), high),
+                        np.full(len(sides), 1.0 / max(1.0, high)))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:

@@ -13,21 +13,27 @@ from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
 _NOT_EXCITED = 1e-9  # share of a column that is news, below which the data do not tell it from the others
+_ALIKE = 1e-7  # share of a column that another one has to make up to be like it
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not identified."""
+    """Of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not excited.
+
+    excited (base,): the columns that were solved for, all others set to zero. identified (base,): those whose value
+    does not depend on that choice, since no column that was left out is like theirs.
+    """
 
     beta: Array
     inverse: Array
+    excited: Bools
     identified: Bools
     confounded: dict[str, tuple[str, ...]]
     condition: float
 
     @property
     def rank(self) -> int:
-        return int(self.identified.sum())
+        return int(self.excited.sum())
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
@@ -38,19 +44,26 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
         raise NotPossibleError("the motion excites no parameter at all: nothing moves")
     excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
     kept = np.sort(excited.independent)
-    identified = np.zeros(b, dtype=bool)
-    identified[kept] = True
+    solved = np.zeros(b, dtype=bool)
+    solved[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
     q, r = np.linalg.qr(matrix / scale)
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
     half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
     inverse[np.ix_(kept, kept)] = half @ half.T
+    # alike[k, c]: column c was left out, and column k is part of what imitates it, by more than rounding.
+    alike = np.zeros((b, b), dtype=bool)
+    sizes = np.where(norms > 0, norms, 1.0)
+    share = np.abs(excited.matrix[:, :b]) * norms[excited.independent, None] / sizes
+    alike[excited.independent] = share > _ALIKE
+    alike[:, solved] = False
     names = regression.base.names
-    confounded = {names[c]: tuple(names[excited.independent[k]] for k in np.flatnonzero(excited.matrix[:, c]))
-                  for c in range(b) if not identified[c]}
+    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(alike[:, c] | alike[c]))
+                  for c in range(b) if not solved[c] or alike[c].any()}
+    identified = solved & ~alike.any(axis=1)
     singular = np.linalg.svd(r, compute_uv=False)
-    return Solution(beta, inverse, identified, confounded, float(singular[0] / singular[-1]))
+    return Solution(beta, inverse, solved, identified, confounded, float(singular[0] / singular[-1]))
 
 
 def joint_weights(regression: Regression) -> Array:

@@ -91,7 +91,8 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
         text = first.sentence
         if len(members) > 1:
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
-            text = sentence(f"{listed(names, 8)} are {title}: {help_}" if help_ else f"{listed(names, 8)} are {title}")
+            apart = "are not told apart by the data" if all(member.confounded for member in members) else f"are {title}"
+            text = sentence(f"{listed(names, 8)} {apart}: {help_}" if help_ else f"{listed(names, 8)} {apart}")
         joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint
                                                                         for k in remedy.joints)
         evidence = {"std": _all_known(member.std for member in members),
