@@ -203,8 +203,10 @@ def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
 
 @pytest.mark.parametrize("method", ["pc-ols", "pc-wls", "pc-ridge"])
 @pytest.mark.parametrize("options, words", [
-    ({"masses": [{"bodies": ["link1"], "equal": 2500.0}]}, "'link1' = 2500 kg; mass of the whole robot <= 1000 kg"),
-    ({"masses": [{"equal": 15000.0}]}, "the whole robot = 15000 kg; mass of the whole robot <= 1000 kg"),
+    ({"masses": [{"bodies": ["link1"], "equal": 2500.0}, {"high": 1000.0}]},
+     "'link1' = 2500 kg; mass of the whole robot <= 1000 kg"),
+    ({"masses": [{"equal": 15000.0}, {"high": 1000.0}]},
+     "the whole robot = 15000 kg; mass of the whole robot <= 1000 kg"),
     ({"masses": [{"equal": 5.0}, {"bodies": ["link1"], "equal": 6.0}]}, "robot = 5 kg; mass of link 'link1' = 6 kg"),
     ({"masses": [{"low": 50.0}, {"bodies": ["link1"], "high": 6.0}, {"bodies": ["link2", "link3"], "high": 6.0}]},
      "robot >= 50 kg; mass of link 'link1' <= 6 kg; mass of links 'link2', 'link3' <= 6 kg"),

@@ -141,7 +141,7 @@ def test_motion_of_one_joint_says_what_it_does_not_excite() -> None:
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau)), method="wls")
-    assert estimate.diagnostics["rank"] == estimate.identified.sum() < 24
+    assert estimate.identified.sum() <= estimate.diagnostics["rank"] < 24
     assert {"Fv1", "Fv2", "Fc1"} <= set(estimate.diagnostics["confounded"])
     assert np.isinf(estimate.std[~estimate.identified]).all()
     known = dict(zip(estimate.names, estimate.values, strict=True))

@@ -77,7 +77,8 @@ def test_slow_motion_asks_for_acceleration_of_the_joint_that_carries_it(simulate
     problem, estimate = simulate("kuka-lwr4", speed=0.05, rows=3000).fitted()
     found = {p.name: p for p in data_excitation(problem, estimate).missing}
     inertia = found["ZZ7"]  # about the last axis: only the last joint's own acceleration shows it
-    assert inertia.status == "weak" and inertia.remedy.joints == (6,) and inertia.remedy.kind == "harder"
+    assert inertia.status == "hardly-known" and inertia.lacking
+    assert inertia.remedy.joints == (6,) and inertia.remedy.kind == "harder"
     assert inertia.remedy.advice.code == "accelerate-harder"
     assert inertia.remedy.advice.evidence["limit"] == pytest.approx(5.24, abs=0.005)
     assert found["Fv4"].remedy.advice.code == "move-both-ways"
@@ -129,8 +130,9 @@ def test_one_direction_and_one_speed(simulate):
     tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
     problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
     found = {p.name: p for p in data_excitation(problem, identify(problem, method="ols")).missing}
-    assert set(found) == {"Fc1", "Fo1"}  # one speed, one direction: all of friction is one number, called Fv1
-    assert found["Fc1"].confounded == ("Fv1",)
+    assert set(found) == {"Fv1", "Fc1", "Fo1"}  # one speed, one direction: all of friction is one number
+    assert found["Fc1"].confounded == found["Fo1"].confounded == ("Fv1",)
+    assert found["Fv1"].confounded == ("Fc1", "Fo1")
     assert found["Fc1"].status == "not-excited"
     advice = found["Fc1"].remedy.advice
     assert (advice.code, advice.evidence) == ("move-both-ways", {"forward": 1.0})

@@ -23,7 +23,8 @@ ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-
 LENGTH = 0.1
 # Smallest eigenvalue asked for by default (kg, kg m^2): above the rounding of files, below any link that weighs.
 MARGIN = 1e-8
-# What no robot weighs, kg. Masses that the motion cannot show would otherwise run off to infinity in the solver.
+# What a robot whose file says nothing of masses does not weigh, kg. Masses that the motion cannot show would otherwise
+# run off to infinity in the solver.
 HEAVIEST = 1e3
 # No centre of mass stands farther from its link's frame than this, m.
 FARTHEST = 10.0
@@ -47,7 +48,8 @@ class Consistency:
     (Sousa, eq. 3.19), which leaves out the triangle inequality. margin: smallest eigenvalue asked of each, kg and
     kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
     that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
-    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name.
+    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name. largest:
+    what the size of a parameter stays below, by name, for those that motion leaves free.
     """
 
     parameters: Parameters
@@ -58,6 +60,7 @@ class Consistency:
     positive: bool = True
     heaviest: float = HEAVIEST
     known: Mapping[str, float] = field(default_factory=dict)
+    largest: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in ("pseudo", "spatial"):
@@ -119,6 +122,8 @@ class Consistency:
         if self.positive:
             for k in np.flatnonzero(self.parameters.positive):
                 item = self.parameters.items[k]
+                if self.known.get(item.name, -1.0) >= 0.0:  # held on its side: the border would leave no room
+                    continue
                 yield Block(f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
                             np.ones((1, 1)), np.zeros(1), np.ones(1))
         for name, value in self.known.items():
@@ -126,6 +131,13 @@ class Consistency:
             yield Block(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
                         np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
                         np.array([1.0 / max(1.0, abs(value))]), item.part)
+        for name, high in self.largest.items():
+            place = self.parameters.index(name)
+            item = self.parameters.items[place]
+            sides = [[-1.0]] if item.positive else [[-1.0], [1.0]]
+            yield Block(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
+                        np.array([place]), np.array(sides), np.full(len(sides), high),
+                        np.full(len(sides), 1.0 / max(1.0, high)))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:

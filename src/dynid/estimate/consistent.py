@@ -11,7 +11,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
 from dynid.consistency.central import fill
-from dynid.consistency.consistency import MARGIN, InertiaForm
+from dynid.consistency.consistency import HEAVIEST, MARGIN, InertiaForm
+from dynid.consistency.limits import MassLimit
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate.border import projected_covariance
@@ -27,6 +28,10 @@ Fill = Literal["auto", "central", "nominal"]
 # Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
 # is often only approached as masses that motion hardly shows grow without end.
 _FILL_TOLERANCE = 1e-2
+_HEAVIER = 10.0  # times its file's masses: more than any robot weighs
+_LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
+_UNSURE = 10.0  # deviations of independent rows, which residuals that are correlated in time make several times larger
+_UNSEEN = 1e-12  # share of the largest column below which a column is rounding
 
 
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
@@ -45,7 +50,52 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
                              "give boxes under 'centres' instead")
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
-                       known=problem.base.known)
+                       heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
+                       largest=largest_losses(problem))
+
+
+def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
+    """More than the robot can weigh, kg: ten times what its own file says, what is allowed by name, and a tonne."""
+    masses = [problem.model.parameters.items[places[9]].nominal or 0.0
+              for places in problem.model.parameters.bodies.values()]
+    allowed = sum((limit.low or 0.0) if limit.high is None else limit.high for limit in limits)
+    return max(HEAVIEST, _HEAVIER * sum(max(mass, 0.0) for mass in masses), _HEAVIER * allowed)
+
+
+def largest_losses(problem: Problem) -> dict[str, float]:
+    """Sizes by name that friction and offsets stay below where the data leave them open: ten times the torque that was
+    measured, root mean square, in each joint they act on.
+
+    Of a joint that moved one way only, friction and offset may grow together without end.
+    """
+    regression, base = problem.regression, problem.base
+    solution = solve(regression, regression.stack(joint_weights(regression)))
+    reach = np.abs(solution.beta) + _UNSURE * np.sqrt(np.maximum(np.diag(solution.inverse), 0.0))
+    found, hidden = {}, unseen(problem)
+    for c, item in enumerate(problem.model.parameters):
+        column = base.matrix[:, c]
+        own = column != 0
+        if item.kind.group not in ("friction", "offset") or not own.any() or item.name in hidden:
+            continue
+        pairs = [(float(np.linalg.norm(factor.r[:, :-1] @ column[factor.columns])), float(np.sqrt(factor.power)))
+                 for factor in regression.factors]
+        high = min((_LARGEST_LOSS * size / norm for norm, size in pairs if norm > 0 and size > 0), default=np.inf)
+        if np.isfinite(high) and not np.all(solution.identified[own] & (reach[own] < high)):
+            found[item.name] = high
+    return found
+
+
+def unseen(problem: Problem) -> dict[str, float]:
+    """Values by name of the parameters beside the bodies' that no torque in the data depends on: nominal ones, or zero.
+
+    Friction of a joint that stood still has no best value, and the most central one would be infinite.
+    """
+    size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
+    prior = problem.regression.prior
+    told = {*problem.base.known, *(prior.known if prior is not None else ())}
+    return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
+            for item, norm in zip(problem.model.parameters, size, strict=True)
+            if item.body is None and item.name not in told and norm <= _UNSEEN * size.max()}
 
 
 def prior_rows(problem: Problem, weights: Array | None) -> tuple[Array, Array] | None:

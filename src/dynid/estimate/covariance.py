@@ -97,7 +97,7 @@ def _move(factors: Sequence[Factor], solution: Solution, weights: Array) -> Arra
         own = weight * factor.r[:, :-1]
         share[np.ix_(factor.columns, factor.columns)] += own.T @ own
         score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
-    known = solution.identified
+    known = solution.excited
     inverse = solution.inverse[np.ix_(known, known)]
     # Symmetric form: with H^-1 = L L', (H - H_b)^-1 = L (I - L' H_b L)^-1 L', whose eigenvalues are what is left.
     values, vectors = np.linalg.eigh(inverse)

@@ -239,7 +239,7 @@ def _noise(problem: Problem, equations: Equations, solution: Solution) -> Noise:
 
 def _covariance(solution: Solution, found: Noise, slopes: Array) -> Array:
     """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion."""
-    kept = np.flatnonzero(solution.identified)
+    kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
     return back @ found.covariance(solution) @ back.T

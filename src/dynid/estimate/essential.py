@@ -71,12 +71,12 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     if found is not None and rows == "effective":
         share = found.effective / np.maximum(found.rows, 1.0)
         count = float(np.sum(share * np.array(regression.rows)))
-    first = np.flatnonzero(full.identified).astype(np.int64)
+    first = np.flatnonzero(full.excited).astype(np.int64)
     free = count - len(first)
     if criterion == "f-test" and free < 1:
         raise NotPossibleError(f"{count:.0f} {rows} rows are too few for an F-test of {len(first)} base parameters; "
                                "record a longer motion")
-    removed = [Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.identified)]
+    removed = [Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)]
     kept, rest = first, stacked.select(first).rest
     for fewer, c, deviation, misfit in _one_at_a_time(stacked, noisy.middle, first):
         gone = len(first) - len(fewer)

@@ -18,6 +18,7 @@ from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.residuals import Residuals, residuals, torque_sums
 
+HARDLY_KNOWN = 100.0  # percent: a parameter with a larger deviation is identified, but hardly known
 # How deviations were found: from residuals correlated in time, by leaving blocks of time out, as if rows were
 # independent, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 Uncertainty = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
@@ -65,6 +66,11 @@ class Estimate:
         """Deviation in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for zero."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
+
+    @property
+    def hardly_known(self) -> Bools:
+        """Which base parameters (base,) are identified, but with a deviation above 100 % of their value."""
+        return np.asarray(self.identified & (self.relative_std > HARDLY_KNOWN), dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""

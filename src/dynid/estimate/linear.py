@@ -13,22 +13,27 @@ from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
 _NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which it counts as not excited
+_ALIKE = 1e-7  # share of a column that another one has to make up to be like it
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not
-    identified."""
+    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not excited.
+
+    excited (base,): the columns that were solved for, all others set to zero. identified (base,): those whose value
+    does not depend on that choice, since no column that was left out is like theirs.
+    """
 
     beta: Array
     inverse: Array
+    excited: Bools
     identified: Bools
     confounded: dict[str, tuple[str, ...]]
     condition: float
 
     @property
     def rank(self) -> int:
-        return int(self.identified.sum())
+        return int(self.excited.sum())
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
@@ -38,30 +43,35 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     norms = np.linalg.norm(stacked.r, axis=0)
     if not np.any(norms > 0):
         raise NotPossibleError("the motion excites no parameter at all: nothing moves")
-    kept, confounded = _excited(regression, stacked, norms)
-    identified = np.zeros(b, dtype=bool)
-    identified[kept] = True
+    kept, alike = _excited(regression, stacked, norms)
+    solved = np.zeros(b, dtype=bool)
+    solved[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
     q, r = np.linalg.qr(matrix / scale)
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
     half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
     inverse[np.ix_(kept, kept)] = half @ half.T
+    names = regression.base.names
+    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(alike[:, c] | alike[c]))
+                  for c in range(b) if not solved[c] or alike[c].any()}
+    identified = solved & ~alike.any(axis=1)
     singular = np.linalg.svd(r, compute_uv=False)
-    return Solution(beta, inverse, identified, confounded, float(singular[0] / singular[-1]))
+    return Solution(beta, inverse, solved, identified, confounded, float(singular[0] / singular[-1]))
 
 
-def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, dict[str, tuple[str, ...]]]:
-    """Columns that the data tell from those before them, ascending, and for each of the others, by name, what it cannot
-    be told from. norms (base,): of the columns."""
-    b, names = len(norms), regression.base.names
+def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
+    """Columns that the data tell from those before them, ascending, and alike (base, base): [k, c] where column c was
+    left out and column k is part of what imitates it, by more than rounding. norms (base,): of the columns."""
+    b = len(norms)
+    alike = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # the diagonal of R is what each column adds
-        return np.arange(b), {}
+        return np.arange(b), alike
     excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
-    kept = np.sort(excited.independent)
-    confounded = {names[c]: tuple(names[excited.independent[k]] for k in np.flatnonzero(excited.matrix[:, c]))
-                  for c in range(b) if c not in kept}
-    return kept, confounded
+    share = np.abs(excited.matrix[:, :b]) * norms[excited.independent, None] / np.where(norms > 0, norms, 1.0)
+    alike[excited.independent] = share > _ALIKE
+    alike[:, excited.independent] = False
+    return np.sort(excited.independent), alike
 
 
 def joint_weights(regression: Regression) -> Array:

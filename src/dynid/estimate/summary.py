@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.estimate.estimate import Estimate, Uncertainty
+from dynid.estimate.estimate import HARDLY_KNOWN, Estimate, Uncertainty
 from dynid.recording.frames import pandas
 
 # How deviations were found, as the end of "deviations ...".
@@ -25,8 +25,15 @@ def headline(estimate: Estimate) -> str:
     """The fit's numbers in one line."""
     facts = estimate.diagnostics
     known = f", {len(estimate.known)} known" if estimate.known else ""
-    return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, rank {facts.rank}, relative error "
+    return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, {counted(estimate)}, relative error "
             f"{facts.relative_error:.2f} %; deviations {UNCERTAINTY[estimate.uncertainty]}")
+
+
+def counted(estimate: Estimate) -> str:
+    """How many base parameters are identified, and how many of these hardly known, as the end of a sentence."""
+    hardly = int(estimate.hardly_known.sum())
+    more = f" ({hardly} hardly known, their deviations above {HARDLY_KNOWN:g} %)" if hardly else ""
+    return f"{int(estimate.identified.sum())} identified{more}"
 
 
 def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
@@ -37,7 +44,7 @@ def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
             estimate.base.expressions, strict=True):
         share = f"{relative:.1f} %" if np.isfinite(relative) and relative < 1e4 else "-"
         found.append((name, f"{value:.5g}", f"{std:.3g}", share, expression) if known
-                     else (name, "not excited", "", "", expression))
+                     else (name, "not identified", "", "", expression))
     return found + [(name, f"{value:.5g}", "known", "", name) for name, value in estimate.known.items()]
 
 

@@ -39,7 +39,7 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     plain = solve(problem.regression, stacked)
-    known = _exact_columns(problem, exact) & plain.identified
+    known = _exact_columns(problem, exact) & plain.excited
     solution, smallest = _solve(stacked, plain, known, ratio)
     return complete(problem, "tls", solution, weights, ratio=ratio, smallest_singular_value=smallest,
                     exact=[problem.base.names[c] for c in np.flatnonzero(known)])
@@ -59,7 +59,7 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
 def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tuple[Solution, float]:
     """Total least squares on the columns that the data excite, and the smallest singular value over the torque."""
     b = len(stacked.r)
-    order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.identified & ~known)])
+    order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.excited & ~known)])
     first = int(known.sum())
     whole = np.zeros((b + 1, len(order) + 1))
     whole[:b, :-1], whole[:b, -1], whole[b, -1] = stacked.r[:, order], stacked.rho, np.sqrt(stacked.rest)

@@ -101,7 +101,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     some = robot is not None and bool(robot.source_joints) and mapping.joints is None
     count = len(joints) if joints is not None and not some else None
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
-    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot.source_joints if robot else ())
+    others = robot.source_joints if robot is not None else ()
+    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, others)
     for signal, place in places.items():
         index = files.get(place)
         columns = place.columns if place.width is None else "values"

@@ -45,6 +45,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 
     velocity, noise, chosen, velocity_steps = _velocity(recording, grid, segments, moving, plan, chosen)
     q, dq, ddq, motion_step = _motion(grid.q, velocity, noise, segments, plan)
+    q, dq, ddq = selection.held_still(q, dq, ddq, moving)
     tau, torque_step = _torque(grid.tau, segments, plan)
     steps += [*velocity_steps, motion_step, torque_step]
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
@@ -87,7 +88,8 @@ def _usable(recording: Recording) -> tuple[Mask, list[str]]:
     remarks = []
     for j, name in enumerate(recording.joints):
         if not moving[j]:
-            remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it")
+            remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it; "
+                           f"it is taken as at rest")
         if top[j] == 0.0:
             remarks.append(f"the torque of {name} is zero throughout")
         elif low[j] == high[j]:

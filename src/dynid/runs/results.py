@@ -30,10 +30,12 @@ def facts(run: Run) -> dict[str, Any]:
     return {
         "method": estimate.method, "robot": run.robot.name,
         "parameters": {name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(relative),
-                              "unit": unit, "expression": expression, "identified": bool(known)}
-                       for name, value, std, relative, unit, expression, known in zip(
+                              "unit": unit, "expression": expression, "identified": bool(known),
+                              "hardly_known": bool(hardly)}
+                       for name, value, std, relative, unit, expression, known, hardly in zip(
                            estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
-                           estimate.base.expressions, estimate.identified, strict=True)},
+                           estimate.base.expressions, estimate.identified, estimate.hardly_known, strict=True)},
+        "identified": int(estimate.identified.sum()), "hardly_known": int(estimate.hardly_known.sum()),
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
         "known": estimate.known,
@@ -127,7 +129,8 @@ def parameters_text(run: Run) -> str:
             for name, one in said["parameters"].items()}
     values: dict[str, Any] = {
         "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
-                   "relative_error": said["relative_error"] or 0.0, "rank": said["rank"] or 0},
+                   "relative_error": said["relative_error"] or 0.0, "rank": said["rank"] or 0,
+                   "identified": said["identified"], "hardly_known": said["hardly_known"]},
         "base": base}
     if said["known"]:
         values["known"] = said["known"]

@@ -25,7 +25,7 @@ from dynid.threads import side_by_side
 from dynid.validate.joint_motion import JointMotion, joint_motions
 from dynid.validate.words import bare_joint, finite, listed, plain, sentence
 
-Status = Literal["identified", "weak", "not-excited"]
+Status = Literal["identified", "weak", "hardly-known", "not-excited"]
 Kind = Literal["wider", "faster", "harder", "more"]
 
 LONGER_LOG = "a longer log would help more than a larger motion"
@@ -59,7 +59,9 @@ class ExcitedParameter:
     sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
     its value. signal: value's size over the deviation it would have if all others were known. apart: share of its
     column that the others cannot imitate, 0 to 1. doubt: what one deviation is worth, in percent of the torque of the
-    joint whose torque it changes most. confounded: the parameters it cannot be told from.
+    joint it changes most. confounded: the parameters it cannot be told from. status: "hardly-known" where the
+    deviation is above 100 % of the value, "weak" where it is large against what is usual of its kind. lacking: whether
+    a better motion is worth asking for; a small parameter that is known to be small lacks nothing.
     """
 
     name: str
@@ -73,6 +75,7 @@ class ExcitedParameter:
     apart: float
     doubt: float | None
     confounded: tuple[str, ...]
+    lacking: bool
     remedy: Remedy | None
     sentence: str
 
@@ -89,8 +92,8 @@ class DataExcitation:
 
     @property
     def missing(self) -> tuple[ExcitedParameter, ...]:
-        """Parameters that are weakly excited or not at all."""
-        return tuple(p for p in self.parameters if p.status != "identified")
+        """Those a better motion would help: not excited, hardly known or weak."""
+        return tuple(p for p in self.parameters if p.lacking)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -125,13 +128,15 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
     weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE)
+    hardly = estimate.hardly_known if same else np.zeros(len(names), dtype=np.bool_)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
     remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
     confounded = estimate.diagnostics.get("confounded", {})
     found = []
     for i, name in enumerate(names):
-        status: Status = "not-excited" if not known[i] else "weak" if weak[i] else "identified"
+        status: Status = ("not-excited" if not known[i] else "hardly-known" if hardly[i] else "weak" if weak[i]
+                          else "identified")
         alike = tuple(confounded.get(name, ())) if not known[i] else ()
         remedy = remedies.get(i)
         value = float(values[i]) if known[i] else None
@@ -139,7 +144,7 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
             name, problem.base.expressions[i], status, value, finite(std[i]), float(sensitivity[i]),
             None if value is None else abs(value) * float(sensitivity[i]),
             None if value is None else finite(abs(value) * float(norms[i])), float(np.clip(apart[i], 0.0, 1.0)),
-            finite(doubt[i]), alike, remedy,
+            finite(doubt[i]), alike, bool(weak[i] or not known[i]), remedy,
             _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
     return DataExcitation(tuple(found), motions)
 
@@ -249,10 +254,12 @@ def _sentence(name: str, status: Status, value: float | None, std: float, seen: 
               remedy: Remedy | None) -> str:
     if status == "identified":
         return ""
-    help_ = remedy.advice.text if remedy else LONGER_LOG if status == "weak" else ""
+    seldom = status in ("weak", "hardly-known")
+    help_ = remedy.advice.text if remedy else LONGER_LOG if seldom else ""
     before = ": "
-    if status == "weak":
-        why = f"is known only to {value:.3g} +- {std:.2g}" if value is not None else "is hardly known"
+    if seldom:
+        why = (f"is {'hardly known' if status == 'hardly-known' else 'weakly excited'}, "
+               f"{0.0 if value is None else value:.3g} +- {std:.2g}")
     elif alike:
         why = f"cannot be told from {listed(alike, 3)}"
     elif seen:

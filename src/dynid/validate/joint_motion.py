@@ -12,9 +12,9 @@ from dynid.arrays import Array
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
+from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, plain
 
-STILL = 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
 _ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed only
 
@@ -49,7 +49,9 @@ class JointMotion:
 
     @property
     def moves(self) -> bool:
-        return self.range > STILL
+        """As preparation has it: a joint whose range is below a milliradian, or that has no velocity in any
+        log, is at rest."""
+        return self.range > AT_REST and self.speed > 0.0
 
     @property
     def possible_positions(self) -> tuple[float, float]:

@@ -15,11 +15,11 @@ from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
 from dynid.recording import Recording, Samples
+from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
 from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
-from dynid.validate.joint_motion import STILL
 from dynid.validate.words import finite, joint_label, plain
 
 Mode = Literal["torque-driven", "closed-loop"]
@@ -68,7 +68,7 @@ class ResimulatedLog:
     @property
     def position_error(self) -> Array:
         """The deviation in percent of the motion (dof,); not a number for a joint that stands still."""
-        moves = np.ptp(self.q, axis=0) > STILL
+        moves = np.ptp(self.q, axis=0) > AT_REST
         return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
 
     @property

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dynid.estimate import Estimate, Problem
+from dynid.estimate.estimate import HARDLY_KNOWN
 from dynid.findings import Finding
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, data_excitation
+from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
@@ -19,6 +22,9 @@ from dynid.validate.words import joint_label, joints_listed, listed, number, pla
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact
 _SHARP = 0.1  # deviation over value of a parameter that is known well
+_LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
+                                         "hardly-known": ("hardly-known", "hardly known"),
+                                         "weak": ("weakly-excited", "weakly excited")}
 _INFLATED = 1.2  # times that deviations have to widen to be worth a word
 
 
@@ -80,18 +86,18 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
         groups.setdefault((parameter.status, key), []).append(parameter)
     for members in groups.values():
         first, names = members[0], [member.name for member in members]
-        remedy, weak = first.remedy, first.status == "weak"
+        remedy, weak = first.remedy, first.status != "not-excited"
+        code, title = _LACKS[first.status]
         text = first.sentence
         if len(members) > 1:
-            what = "are hardly known" if weak else "are not excited"
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
-            text = sentence(f"{listed(names, 8)} {what}: {help_}" if help_ else f"{listed(names, 8)} {what}")
+            apart = "are not told apart by the data" if all(member.confounded for member in members) else f"are {title}"
+            text = sentence(f"{listed(names, 8)} {apart}: {help_}" if help_ else f"{listed(names, 8)} {apart}")
         joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint
                                                                         for k in remedy.joints)
         evidence = {"std": _all_known(member.std for member in members),
                     "remedy_share": _all_known(member.remedy.share if member.remedy else None for member in members)}
-        yield Finding("hardly-known" if weak else "not-excited", "not-excited", "warning", text,
-                      "hardly known" if weak else "not excited", joints, tuple(names),
+        yield Finding(code, "not-excited", "warning", text, title, joints, tuple(names),
                       evidence={name: values for name, values in evidence.items() if values})
 
 
@@ -102,22 +108,29 @@ def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
 
 
 def _identified(case: Case) -> Iterator[Finding]:
-    parameters = case.excitation.parameters
-    total = len(parameters)
-    good = total - len(case.excitation.missing)
-    sharp = sum(p.status == "identified" and p.std is not None and p.value is not None
-                and p.std < _SHARP * abs(p.value) for p in parameters)
-    count = f"All {total}" if good == total else f"{good} of the {total}" if good else f"None of the {total}"
-    more = f", {sharp} of them to better than 10 %" if good else ""
-    yield Finding("identified", "identified", "info", sentence(f"{count} base parameters are identified{more}"),
-                  "base parameters", parameters=tuple(p.name for p in parameters if p.status == "identified"),
-                  evidence={"identified": float(good), "sharp": float(sharp), "base_parameters": float(total)})
+    estimate = case.estimate
+    total, good, hardly = len(estimate.values), int(estimate.identified.sum()), int(estimate.hardly_known.sum())
+    sharp = int(np.sum(estimate.identified & (estimate.relative_std < 100.0 * _SHARP)))
+    more = [f"{sharp} of them to better than 10 %"] if good else []
+    more += [f"{hardly} hardly known, their deviations above {HARDLY_KNOWN:g} %"] if hardly else []
+    yield Finding("identified", "identified", "info", sentence(", ".join([_count(case), *more])),
+                  "base parameters", parameters=tuple(np.array(estimate.names)[estimate.identified].tolist()),
+                  evidence={"identified": float(good), "sharp": float(sharp), "hardly_known": float(hardly),
+                            "base_parameters": float(total)})
     diagnostics = case.estimate.diagnostics
     factor = float(diagnostics.get("deviation_inflation", 1.0))
     if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: deviations that ignore this would be {factor:.1f} times too small"),
             "deviations", evidence={"deviation_inflation": factor})
+
+
+def _count(case: Case) -> str:
+    """How many base parameters are identified; never all of them beside a joint at rest."""
+    total, good = len(case.estimate.values), int(case.estimate.identified.sum())
+    moved = all(motion.moves for motion in case.motions)
+    count = f"All {total}" if good == total and moved else f"{good} of {total}"
+    return f"{count} base parameters are identified"
 
 
 def _errors(case: Case) -> Iterator[Finding]:
@@ -148,9 +161,10 @@ def _to(error: float) -> str:
 
 def _headline(case: Case, wrong: Sequence[Finding]) -> str:
     excited, own = case.excitation, case.reconstruction
-    total = len(excited.parameters)
-    good = total - len(excited.missing)
-    text = f"{'All' if good == total else f'{good} of'} {total} base parameters are identified"
+    text = _count(case)
+    hardly = int(case.estimate.hardly_known.sum())
+    if hardly:
+        text += f", {hardly} hardly known,"
     if own.total.relative_error is not None:
         text += f" and torques are met {_to(own.relative_error)}"
         errors = [other.relative_error for other in case.validations if other.total.relative_error is not None]

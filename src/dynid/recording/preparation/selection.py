@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array
+from dynid.arrays import Array, like
 from dynid.recording.preparation.filters import Segments
 
 Mask = NDArray[np.bool_]
 
-_AT_REST = 1e-4  # rad or m: a joint whose whole range is below this stands still
+AT_REST = 1e-3  # rad or m: a joint whose whole range is below this stands still, what moves is its gear that bends
 _AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as being at it
 _SLOW_SHARE = 0.01  # of a joint's top speed
 _PILE = 10  # samples at the very extreme value, at least, to call it a limit
 
 
 def moving_joints(q: Array) -> Mask:
-    """(joints,) whether the joint's range is well above its noise, its encoder step and 0.1 mrad (or 0.1 mm)."""
+    """(joints,) whether the joint's range is well above its noise, its encoder step and 1 mrad (or 1 mm)."""
     out = np.zeros(q.shape[1], dtype=bool)
     for j in range(q.shape[1]):
         column = np.ascontiguousarray(q[:, j])
@@ -27,8 +27,20 @@ def moving_joints(q: Array) -> Mask:
         steps = np.abs(np.diff(column))
         steps = steps[steps > 0.0]
         count = float(np.percentile(steps, 10)) if len(steps) else 0.0
-        out[j] = np.ptp(column) > max(20.0 * noise, 5.0 * count, _AT_REST)
+        out[j] = np.ptp(column) > max(20.0 * noise, 5.0 * count, AT_REST)
     return out
+
+
+def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
+    """The same motion (samples, joints) with every joint that does not move at its mean position, without velocity and
+    acceleration: what is left of these is flicker of its encoder, which excites nothing and has no sign."""
+    if np.all(moving):
+        return q, dq, ddq
+    out = tuple(like(x) for x in (q, dq, ddq))
+    for j in range(q.shape[1]):
+        for x, quiet in zip((q, dq, ddq), out, strict=True):
+            quiet[:, j] = x[:, j] if moving[j] else np.mean(q[:, j]) if x is q else 0.0
+    return out[0], out[1], out[2]
 
 
 def inside_borders(segments: Segments, samples: int, border: int) -> Mask:

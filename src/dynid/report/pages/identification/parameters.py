@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate, methods
+from dynid.estimate.estimate import HARDLY_KNOWN
 from dynid.estimate.summary import UNCERTAINTY
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grade import GOOD, POOR, grade
@@ -45,9 +46,9 @@ def gather(data: ReportData) -> Mapping[str, Any]:
             "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
-            "shape": shape_rows(estimate), "good": GOOD, "poor": POOR,
+            "shape": shape_rows(estimate), "good": GOOD, "poor": HARDLY_KNOWN,
             "well": int(np.sum(known & (estimate.relative_std < GOOD))),
-            "ill": int(np.sum(known & (estimate.relative_std > POOR)))}
+            "hardly": int(estimate.hardly_known.sum())}
 
 
 def nominal_values(estimate: Estimate) -> Array | None:

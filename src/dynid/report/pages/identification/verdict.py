@@ -61,9 +61,10 @@ def cards(data: ReportData) -> list[Card]:
         found.append(Card("validation error", percent(data.cross_validation.mean),
                           "on blocks of time left out, on average"))
     count = len(estimate.values)
-    known = sum(parameter.status == "identified" for parameter in data.verdict.excitation.parameters)
+    known, hardly = int(estimate.identified.sum()), int(estimate.hardly_known.sum())
     sharp = int(np.sum(estimate.identified & (estimate.relative_std < 10.0)))
-    found.append(Card("base parameters", f"{known} of {count}", f"identified, {sharp} to better than 10 %"))
+    found.append(Card("base parameters", f"{known} of {count}", f"identified, {sharp} to better than 10 %"
+                      + (f", {hardly} hardly known" if hardly else "")))
     inflation = estimate.diagnostics.get("deviation_inflation")
     if inflation is not None:
         words = ("wider than naive ones: rows are not independent" if float(inflation) > 1.05
