@@ -122,8 +122,9 @@ def test_wrong_calls_end_with_one_sentence(dynid, logs, arguments, message):
 def test_methods_are_listed(dynid):
     said = json.loads(dynid("methods", "--json").out)["methods"]
     assert {"ols", "wls", "irls", "tls", "ml", "ridge", "sls"} <= set(said)
-    assert said == {name: one.title for name, one in methods().items()}
-    assert said["wls"] in dynid("methods").out
+    assert {name: one["title"] for name, one in said.items()} == {name: one.title for name, one in methods().items()}
+    assert said["sls"]["needs"] == ["data", "shape"] and said["pc-wls"]["gives"] == ["theta"]
+    assert "span" in said["sls"]["options"] and "wls" in dynid("methods").out
 
 
 def test_the_demonstration_does_the_whole_job(dynid, tmp_path, monkeypatch):
