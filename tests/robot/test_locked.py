@@ -13,6 +13,7 @@ from robots import exact_text, random_inertia, random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.errors import RobotError
+from dynid.model import Model, Payload, RigidBodies
 from dynid.robot import BASE, Robot
 from dynid.robot.pose import from_xyz_rpy, to_rpy
 from dynid.robot.write_urdf import urdf_with_inertias
@@ -116,3 +117,16 @@ def test_refusals() -> None:
         robot.lock(dict.fromkeys(robot.joint_names, 0.0))
     with pytest.raises(RobotError, match="drive several joints at once"):
         Robot.builtin("barrett-wam").lock({Robot.builtin("barrett-wam").joint_names[0]: 0.0})
+
+
+def test_a_payload_on_what_a_locked_joint_moved_stays_there() -> None:
+    whole = Robot.builtin("kuka-iiwa14")
+    name, rng = whole.joint_names[6], np.random.default_rng(4)
+    part, load = whole.lock({name: 0.7}), random_inertia(rng)
+    payload = Payload(whole.body_names[6], nominal=load)
+    q, dq, ddq = rng.normal(size=(3, 6, 7))
+    q[:, 6], dq[:, 6], ddq[:, 6] = 0.7, 0.0, 0.0
+    expected, found = (Model(robot, (RigidBodies(), payload)) for robot in (whole, part))
+    ours = found.inverse_dynamics(found.parameters.nominal, q[:, :6], dq[:, :6], ddq[:, :6])
+    theirs = expected.inverse_dynamics(expected.parameters.nominal, q, dq, ddq)[:, :6]
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)

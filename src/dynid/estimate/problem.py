@@ -16,6 +16,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.equations import unmeasured_joints
 from dynid.regression.fold import Progress
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
@@ -68,7 +69,7 @@ class Problem:
         robot's source gives, where it gives all. blocks: stretches of time kept apart.
         """
         logs = (data,) if isinstance(data, Samples) else tuple(data)
-        base = base_parameters(model) if base is None else base
+        base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
         facts = check_known(base, known or {})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         regression = fold(TorqueEquations.of(model, logs, base), blocks=blocks, threads=threads, progress=progress)

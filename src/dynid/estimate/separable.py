@@ -11,6 +11,7 @@ so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ from dynid.model import LinearModel, Model, Parameter, Parameters, complete
 from dynid.model.term import Shaped
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.equations import unmeasured_joints
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
@@ -74,7 +76,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
     log_shape = _search(problem, dependence, center, np.log(span))
-    base = _base(problem.base, dependence, np.exp(log_shape))
+    base = _base(problem.base, dependence, np.exp(log_shape), unmeasured_joints(problem.data))
     best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
@@ -217,7 +219,8 @@ class Slopes:
         return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
 
 
-def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array) -> BaseParameters:
+def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
+          unmeasured: Sequence[int]) -> BaseParameters:
     """Base parameters that hold for every shape: those given, unless they group columns that the shape changes."""
     varying = dependence.varying
     kept = np.isin(varying, base.independent)
@@ -225,7 +228,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array) -> Ba
     rows = np.flatnonzero(np.isin(base.independent, varying))
     if kept.all() and alone.all() and np.all(np.count_nonzero(base.matrix[rows], axis=1) == 1):
         return base
-    return base_parameters(dependence.model.with_shape(shape))
+    return base_parameters(dependence.model.with_shape(shape), unmeasured=unmeasured)
 
 
 # -- the grid, joint by joint ----------------------------------------------------------------------

@@ -64,8 +64,8 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     return notes
 
 
-def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
-    """Notes on joints that stand still and torques that are zero or constant."""
+def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequence[str] = ()) -> list[str]:
+    """Notes on joints that stand still and torques that are zero or constant, those apart that are not measured."""
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
     def those(mask: Bools) -> str:
@@ -77,8 +77,9 @@ def content_notes(extremes: Extremes, joints: Sequence[str]) -> list[str]:
     if np.any(still):
         notes.append(f"{those(still)} never moved (range below 0.001), so the log says nothing of "
                      f"{'its' if np.sum(still) == 1 else 'their'} inertia and friction")
-    zero = (extremes.torque_low == 0) & (extremes.torque_high == 0)
-    constant = (extremes.torque_low == extremes.torque_high) & ~zero
+    said = np.array([name not in unmeasured for name in names])
+    zero = (extremes.torque_low == 0) & (extremes.torque_high == 0) & said
+    constant = (extremes.torque_low == extremes.torque_high) & ~zero & said
     if np.any(zero):
         notes.append(f"the torque of {those(zero)} is zero in every row")
     if np.any(constant):

@@ -105,6 +105,7 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
                                      f"no {signal}; name the columns in the mapping")
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
+    raw["torque"][:, list(current.unmeasured)] = 0.0
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
         notes += [f"{signal} is not a number in any row and counts as not logged" for signal in sorted(clock.absent)]

@@ -14,7 +14,7 @@ from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
 from dynid.recording.columns import Match, listed, match
 from dynid.recording.convert import Conversion, conversion
-from dynid.recording.guess import guess
+from dynid.recording.guess import Guess, guess
 from dynid.recording.mapping import SIGNALS, Mapping, Names, Place
 from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
@@ -38,7 +38,7 @@ class Layout:
     given.
 
     samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
-    given, by the mapping or by the columns' names, and not assumed.
+    given, by the mapping or by the columns' names, and not assumed. unmeasured: which columns of torques say nothing.
     """
 
     path: Path
@@ -50,6 +50,7 @@ class Layout:
     mapping: Mapping
     unit_said: bool
     notes: tuple[str, ...]
+    unmeasured: tuple[int, ...] = ()
 
     def close(self) -> None:
         for source in self.sources:
@@ -100,6 +101,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
     some = robot is not None and bool(robot.source_joints) and mapping.joints is None
     count = len(joints) if joints is not None and not some else None
+    unknown = [name for name in mapping.unmeasured
+               if joints is not None and name not in (*joints, *(robot.source_joints if robot else ()))]
+    if unknown:
+        raise RecordingError(f"{path}: unmeasured names joint '{unknown[0]}', there are {listed(list(joints or ()))}")
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
     others = robot.source_joints if robot is not None else ()
     matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, others)
@@ -107,7 +112,14 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         index = files.get(place)
         columns = place.columns if place.width is None else "values"
         whose = joints if signal not in ("time", "wrench") else None
-        matches[signal] = (index, match(files.sources[index], columns, signal, whose, count))
+        source = files.sources[index]
+        try:
+            matches[signal] = (index, match(source, columns, signal, whose, count))
+        except RecordingError:
+            if signal not in ("torque", "current") or not mapping.unmeasured:
+                raise
+            few = _measured(joints, mapping)
+            matches[signal] = (index, match(source, columns, signal, few, None if few is None else len(few)))
     if "current" in matches:
         matches["torque"] = matches.pop("current")
     for index, source in enumerate(files.sources):
@@ -115,8 +127,12 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     samples = _samples(files.sources, matches, path)
     spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
               for signal, (index, found) in matches.items()}
-    _check_counts(path, spread)
     names = _column_joints(files.sources, mapping, matches, robot, path, notes)
+    absent = _unmeasured(path, mapping, spread, names, robot)
+    if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
+        rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
+        spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
+    _check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
     if extra:
         notes.append(f"in the log, but of no joint asked for, and not used: {listed(extra)}")
@@ -127,7 +143,26 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     if mapping.rate is not None:
         notes.append(f"time is counted at {mapping.rate:g} Hz, as the mapping says")
     return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
-                  mapping.unit is not None or "position" in units, tuple(notes))
+                  mapping.unit is not None or "position" in units, tuple(notes), absent)
+
+
+def _measured(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | None:
+    """The joints whose torques are known, if names are."""
+    return None if joints is None else [name for name in joints if name not in mapping.unmeasured]
+
+
+def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],
+                names: Sequence[str] | None, robot: Robot | None) -> tuple[int, ...]:
+    """Which of the log's joints have no torque, counted from 0 in the order of its position columns."""
+    if names is None and robot is not None:
+        names = robot.joint_names if len(columns["position"]) == robot.dof else robot.source_joints
+    known = list(names or ())
+    wrong = [name for name in mapping.unmeasured if name not in known]
+    if wrong:
+        raise RecordingError(f"{path}: unmeasured names joint '{wrong[0]}', the log has {listed(known)}")
+    if known and len(mapping.unmeasured) == len(known):
+        raise RecordingError(f"{path}: no joint's torque is measured, so nothing can be identified from this log")
+    return tuple(known.index(name) for name in mapping.unmeasured)
 
 
 def _place(value: Names | Place) -> Place:
@@ -147,7 +182,17 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)
-        found = guess(main, wanted, optional, whose, count, notes, others)
+        said_before = len(notes)
+        try:
+            found = guess(main, wanted, optional, whose, count, notes, others)
+        except RecordingError:
+            if not mapping.unmeasured or "torque" not in wanted:
+                raise
+            del notes[said_before:]
+            few, aside = _measured(whose, mapping), [signal for signal in wanted if signal != "torque"]
+            found = guess(main, aside, optional, whose, count, notes, others)
+            torque = guess(main, ["torque"], [], few, None if few is None else len(few), notes, others)
+            found = Guess({**found.signals, **torque.signals}, {**torque.units, **found.units})
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
@@ -221,7 +266,8 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
         return mapping.joints
     named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}
     for signal, names in named.items():
-        if "position" in named and names != named["position"]:
+        whose = named.get("position", names)
+        if names != whose and not (signal == "torque" and list(names) == _measured(whose, mapping)):
             raise RecordingError(f"{path}: position is of joints {listed(named['position'])}, "
                                  f"{signal} of {listed(names)}")
     if "position" in named:

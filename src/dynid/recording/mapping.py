@@ -65,6 +65,8 @@ class Mapping(BaseModel):
     for torques alone; offset: added to joint positions after the sign, in `unit`.
     joints: names of the columns' joints, in the order of the columns. Lists that go joint by joint are
     in this order, or in the robot's when it is left out; a table {name = value} needs no order.
+    unmeasured: joints, by name, whose torque is not known: their torque columns may be absent, zero or not
+    numbers. They move and carry load, but have no equation.
     topic: of a bag. delimiter, decimal, header, skip (lines): of a text file.
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
     """
@@ -92,6 +94,7 @@ class Mapping(BaseModel):
     torque_sign: PerJoint | None = None
     offset: PerJoint | None = None
     joints: list[str] | None = None
+    unmeasured: list[str] = Field(default_factory=list)
     topic: str | None = None
     delimiter: str | None = None
     decimal: Literal[".", ","] | None = None
@@ -123,6 +126,8 @@ class Mapping(BaseModel):
                 raise ValueError(f"{name} must be 1 or -1 for each joint")
         if self.joints is not None and len(set(self.joints)) < len(self.joints):
             raise ValueError("joints names a joint twice")
+        if self.unmeasured and self.coupling is not None:
+            raise ValueError("unmeasured does not go with coupling, where one motor's torque acts on several joints")
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ValueError('delimiter must be one character, or left out; " " stands for any white space')
         return self

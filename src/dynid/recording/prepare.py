@@ -51,7 +51,8 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
     steps += dropped
 
-    samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source)
+    samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
+                      unmeasured=recording.unmeasured)
     if chosen.thin > 1:
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -90,7 +91,9 @@ def _usable(recording: Recording) -> tuple[Mask, list[str]]:
         if not moving[j]:
             remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it; "
                            f"it is taken as at rest")
-        if top[j] == 0.0:
+        if name in recording.unmeasured:
+            remarks.append(f"the torque of {name} is not measured: it moves and carries load, but has no equation")
+        elif top[j] == 0.0:
             remarks.append(f"the torque of {name} is zero throughout")
         elif low[j] == high[j]:
             remarks.append(f"the torque of {name} never changes")
@@ -208,11 +211,13 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
             else _per_joint(chosen.slow, dof, "slow", source))
     steps += selection.drop_slow(keep, dq, slow, recording.joints)
 
+    silent = np.array([name in recording.unmeasured for name in recording.joints], dtype=bool)
+    keep[:, silent] = False
     counts = keep.sum(axis=0)
     if not np.any(counts):
         raise NotPossibleError(f"{source}: no row is left after dropping borders, slow and saturated samples; "
                                f"record longer, or lower 'slow' and 'border'")
-    steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero(counts == 0)]
+    steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps
 

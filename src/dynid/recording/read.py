@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         raise RecordingError(f"{paths[0]}: holds no row that can be used")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     notes += timing_notes(t, arrays["position"])
-    notes += content_notes(extremes, part.joints)
+    notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    return recording_of(t, arrays, part.joints, paths, notes)
+    return replace(recording_of(t, arrays, part.joints, paths, notes),
+                   unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
 
 
 class _Collected:

@@ -20,6 +20,7 @@ class Recording:
     t: time stamps (samples,), s, strictly increasing. q: positions, rad or m. tau: torques or forces
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
+    unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
     source: the file. notes: what reading it did and found, one sentence each.
     """
 
@@ -33,6 +34,7 @@ class Recording:
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
+    unmeasured: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.t)

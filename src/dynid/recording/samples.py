@@ -46,6 +46,7 @@ class Samples:
     filters and decimation never cross their borders. keep: equations to use (samples, joints) bool,
     after filtering: keep[k, j] says whether row k counts for joint j; with decimation a decimated row
     is used when the row it stands on (`decimated_rows`) is kept.
+    unmeasured: joints whose torque is not known; no row of theirs is kept.
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
     """
@@ -64,6 +65,7 @@ class Samples:
     steps: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     spectrum: Mapping[str, Any] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = self.q.shape

@@ -123,12 +123,13 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 
 
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
-                    seed: int = 0) -> BaseParameters:
+                    seed: int = 0, unmeasured: Sequence[int] = ()) -> BaseParameters:
     """The base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
     Columns of the regressor over random motions are taken in order; one that depends on those before it is
     grouped onto them. In the model's own order that groups later links onto earlier ones. priority: another
-    order, as groups of kinds (see `Parameters.order`) or as a list of all columns.
+    order, as groups of kinds (see `Parameters.order`) or as a list of all columns. unmeasured: joints, counted from 0,
+    whose torques nobody knows; only what the others show counts.
     """
     parameters = model.parameters
     if model.dof > _MOST_JOINTS:
@@ -142,11 +143,12 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
         order = [int(item) for item in priority]
         if sorted(order) != list(range(len(parameters))):
             raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
-    return reduce_columns(random_factor(model, seed), parameters, order)
+    return reduce_columns(random_factor(model, seed, unmeasured), parameters, order)
 
 
-def random_factor(model: LinearModel, seed: int = 0) -> Array:
-    """Triangular factor (parameters, parameters) of the regressor over random motions, fast and slow."""
+def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
+    """Triangular factor (parameters, parameters) of the regressor over random motions, fast and slow; without the rows
+    of joints whose torques are not measured."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
     q = rng.uniform(-np.pi, np.pi, (samples, model.dof))
@@ -159,6 +161,7 @@ def random_factor(model: LinearModel, seed: int = 0) -> Array:
     if not np.isfinite(y).all():
         name = model.parameters.names[int(np.argwhere(~np.isfinite(y))[0, 2])]
         raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'")
+    y[:, list(unmeasured)] = 0.0
     y = y.reshape(-1, y.shape[2])
     # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.
     size = np.sqrt(np.einsum("sc,sc->s", y, y).reshape(samples, model.dof).mean(axis=0))

@@ -129,6 +129,12 @@ class Equations(Protocol):
     def rows(self, piece: Piece) -> Rows: ...
 
 
+def unmeasured_joints(logs: Sequence[Samples]) -> list[int]:
+    """Joints, counted from 0, whose torque no log has: they have no equation, and what only they show is no base
+    parameter."""
+    return [j for j, name in enumerate(logs[0].joints) if all(name in log.unmeasured for log in logs)] if logs else []
+
+
 @dataclass(frozen=True, eq=False)
 class TorqueEquations:
     """tau = Y(q, dq, ddq) beta, an equation a joint, decimated where the samples say so."""
@@ -140,12 +146,14 @@ class TorqueEquations:
     @staticmethod
     def of(model: LinearModel, samples: Samples | Sequence[Samples],
            base: BaseParameters | None = None) -> TorqueEquations:
-        """Of one log or several; base: `base_parameters(model)` unless given."""
+        """Of one log or several; base: that of the joints whose torques are measured unless given."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
                 raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}")
-        return TorqueEquations(model, logs, base_parameters(model) if base is None else base)
+        if base is None:
+            base = base_parameters(model, unmeasured=unmeasured_joints(logs))
+        return TorqueEquations(model, logs, base)
 
     @cached_property
     def layout(self) -> Layout:

@@ -40,7 +40,8 @@ def facts(run: Run) -> dict[str, Any]:
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
         "known": estimate.known,
         "relative_error": _finite(fit.relative_error),
-        "relative_error_per_joint": [_finite(x) for x in fit.relative_error_per_joint],
+        "relative_error_per_joint": [_finite(x) if rows else None for x, rows in
+                                     zip(fit.relative_error_per_joint, run.problem.regression.rows, strict=True)],
         "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
         "deviation_inflation": _finite(fit.deviation_inflation),
         "shape": estimate.diagnostics.get("shape"),

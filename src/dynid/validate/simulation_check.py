@@ -205,6 +205,10 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
     if not spans:
         raise NotPossibleError("there is not a single sample to simulate from", code="no-samples")
+    silent = sorted({name for part in parts for name in part.unmeasured})
+    if silent:
+        raise NotPossibleError(f"the torque of {', '.join(silent)} is not measured, so the log's torques cannot drive "
+                               "a simulation", code="torque-unmeasured")
     if not np.isfinite(horizon) or horizon <= 0:
         raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s",
                          code="horizon-not-positive")

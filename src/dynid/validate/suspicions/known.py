@@ -11,7 +11,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.linear import joint_weights, solve
 from dynid.findings import Finding
-from dynid.regression import Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.known import Known, known_of
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed
@@ -32,8 +32,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
         return
     from scipy.special import chdtri
 
-    free = fold(TorqueEquations.of(problem.model, problem.data, base_parameters(problem.model)), blocks=1,
-                threads=problem.threads)
+    free = fold(TorqueEquations.of(problem.model, problem.data), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
     # Rows are worth fewer independent ones: sums of squares shrink by how much deviations grow.
     worth = max(1.0, case.estimate.diagnostics.deviation_inflation or 1.0) ** 2

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import complete, least_inertia, split_regressor
+from dynid.regression.equations import unmeasured_joints
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
@@ -66,6 +67,8 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
     estimate, model, samples = case.estimate, complete(case.estimate.model), case.problem.data
     if not samples or not estimate.identified.all() or _NEGATIVE["body"] in _negative(case):
         return
+    if unmeasured_joints(samples) and estimate.theta is None:
+        return  # base parameters of the other joints leave these joints' own rows open
     q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(_POSTURES, len(part))).astype(int)]
                         for part in samples])
     matrices = model.inertia_matrix(estimate.full, q)
