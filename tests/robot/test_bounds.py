@@ -22,8 +22,8 @@ def chain(count: int, name: str = "chain", mass: str = "1") -> str:
 
 def test_a_name_of_millions_of_characters(tmp_path):
     (tmp_path / "arm.urdf").write_text(chain(1, "x" * 20_000_000))
-    row = "[[joint]]\nalpha = 0\na = 0\nd = 0\n"
-    (tmp_path / "arm.toml").write_text(f'name = "{"x" * 20_000_000}"\nconvention = "dh"\n{row}')
+    (tmp_path / "arm.toml").write_text(f'name = "{"x" * 20_000_000}"\nconvention = "dh"\n'
+                                       "[[joint]]\nalpha = 0\na = 0\nd = 0\n")
     for file in ("arm.urdf", "arm.toml"):
         with pytest.raises(RobotError, match="20000000 characters long") as problem:
             Robot.load(tmp_path / file)

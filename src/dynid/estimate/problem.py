@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.option_types import check_options
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
@@ -181,6 +182,7 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
         if option not in chosen.options:
             raise ModelError(f"method '{method}' has no option '{option}'; it has "
                              f"{', '.join(chosen.options) or 'none'}")
+    check_options(method, chosen.function, options)
     if not isinstance(problem, Problem):
         if data is None:
             raise ModelError("identify needs data beside a model: identify(model, samples)")

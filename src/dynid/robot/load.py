@@ -156,7 +156,8 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
         names.append(_text(joint.get("name", f"joint{i}"), f"'name' in {where}"))
         rounded[names[-1]] = [abs(angle - row[key]) for key, angle in printed.items()]
         links.append(_text(joint.get("link", f"link{i}"), f"'link' in {where}"))
-        inertias.append(_inertia(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused with the robot
+            inertias.append(_inertia(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
         for which in LIMITS:
             value = joint.get(which, -math.inf if which == "lower" else math.inf)
             angular = revolute and which in _ANGULAR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,14 +54,20 @@ class Check:
         proof = None if found is None or found.certificate is None else found.certificate
         return {
             "source": self.source, "robot": self.name, "consistent": self.consistent,
-            "problems": [{"link": one.link, "kind": one.kind, "message": one.message, "violation": one.violation}
-                         for one in self.reasons],
+            "problems": [{"link": one.link, "kind": one.kind, "message": one.message,
+                          "violation": _finite(one.violation)} for one in self.reasons],
             "remarks": list(self.remarks),
             "base_possible": None if found is None else found.possible,
-            "base_distance": None if found is None else found.distance,
-            "certificate": None if proof is None else {"verified": proof.verify(), "gap": proof.gap,
-                                                       "error": proof.error(), "conditions": list(proof.reasons)},
+            "base_distance": None if found is None else _finite(found.distance),
+            "certificate": None if proof is None else {"verified": proof.verify(), "gap": _finite(proof.gap),
+                                                       "error": _finite(proof.error()),
+                                                       "conditions": list(proof.reasons)},
         }
+
+
+def _finite(x: float) -> float | None:
+    """The number, or None where JSON has none for it."""
+    return float(x) if math.isfinite(x) else None
 
 
 def check(source: str | Path, *, shapes: bool | None = None) -> Check:

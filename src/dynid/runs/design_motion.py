@@ -151,8 +151,6 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
     """
     estimate, settings = load(folder)
     path = Path(folder) / REGRESSION
-    if not path.is_file():
-        raise DynidError(f"{folder} holds no {REGRESSION}, which has what its logs told; identify it again with -o")
     fold = Regression.load(path, estimate.model)
     if fold.base.names != estimate.names:
         raise DynidError(f"{path} does not fit the parameters beside it; identify it again with -o")

@@ -89,8 +89,8 @@ def check(folder: Path) -> None:
         try:
             found = _facts(folder / name)
         except OSError as problem:
-            raise DynidError(f"{folder} holds no whole result: {name} cannot be read ({problem.strerror})",
-                             "identify again") from None
+            raise DynidError(f"{folder} holds no {name} that can be read ({problem.strerror}), which is a part of its "
+                             "result", "identify again with -o") from None
         if found != wanted:
             raise DynidError(f"{folder} holds no whole result: {name} is not the file that was written with it, but "
                              "edited, damaged or of another result", "identify again")

@@ -27,6 +27,7 @@ _UNMEASURED = 2.5  # a grid point between measurements further apart than this, 
 _GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # the longest gap bridged when the user names none: the larger of both
 _FEW_REPEATS = 1e-3  # share of the rows below which repeats are let be
 _STANDS_STILL = 20  # equal rows that are a rest, not a slow source
+_FINEST = 20  # a grid so many times finer than the log holds nothing more than it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,9 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
                              f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to have fewer rows")
-
+    if rate is not None and rate > _FINEST / typical:
+        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_FINEST} times as fine as the "
+                             f"log's own {1 / typical:.4g} Hz and would hold nothing new; give a lower 'rate'")
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
         for name in fresh:

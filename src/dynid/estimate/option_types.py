@@ -1,0 +1,45 @@
+"""Whether the options of a method are of the types that its signature names."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from dynid.errors import ModelError
+
+_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "true or false", type(None): "nothing"}
+
+
+def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise where an option is not of its type: a word for a number would end deep inside the method."""
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError):  # a method of the user's own, with types that are not there at run time
+        return
+    for name, value in options.items():
+        kinds = _kinds(hints.get(name, Any))
+        if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
+            words = " or ".join(dict.fromkeys(_WORDS[kind] for kind in kinds if kind is not type(None)))
+            raise ModelError(f"option '{name}' of method '{method}' takes {words}, got {value!r}")
+
+
+def _kinds(hint: Any) -> set[type] | None:
+    """The plain types that a hint allows; None where it allows others too."""
+    if get_origin(hint) in (Union, types.UnionType):
+        found = [_kinds(part) for part in get_args(hint)]
+        return None if None in found else {kind for part in found if part is not None for kind in part}
+    if get_origin(hint) is Literal:
+        return {type(value) for value in get_args(hint)}
+    return {hint} if hint in _WORDS else None
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    if isinstance(value, bool | np.bool_):
+        return False
+    return isinstance(value, Real if kind is float else Integral if kind is int else kind)
