@@ -106,6 +106,8 @@ def print_comparison(facts: Mapping[str, Any]) -> None:
              "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
             for name, one in facts["methods"].items()]
     console().print(table(head, rows, numbers=["fit, %", "s"]))
+    for name, reason in facts["failed"].items():
+        console().print(f"{name} gave no estimate: {reason}", markup=False)
     console().print(table(["base parameter", *names], [(name, *(_with_deviation(values[method]) for method in names))
                                                        for name, values in facts["parameters"].items()], numbers=names))
 

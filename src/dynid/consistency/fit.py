@@ -83,7 +83,8 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
         interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "
-                               "lengths that are not in newton metres and metres, or for a drive gain that is off")
+                               "lengths that are not in newton metres and metres, for torques or positions of the "
+                               "wrong sign, or for a drive gain that is off")
 
 
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> ProgramSolution:

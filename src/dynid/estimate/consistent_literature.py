@@ -48,6 +48,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
     facts = diagnostics(problem, replace(solution, beta=beta), weights, covariance, found, consistent=not wrong,
                         violations=[violation.message for violation in wrong],
                         smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
+                        unconstrained_relative_error=problem.regression.relative_error(solution.beta),
                         deviation="of the unconstrained estimate")
     return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, diagnostics=facts,
                     uncertainty=found.uncertainty, freedom=found.freedom)

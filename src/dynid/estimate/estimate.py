@@ -29,7 +29,8 @@ class Estimate:
     """Values of the base parameters, their covariance, and how they were found.
 
     values (base,), covariance (base, base): one-sigma deviations are `std`. identified (base,): False where the data
-    say nothing of a parameter; its value is then whatever the method fell back to and its deviation is infinite.
+    say nothing of a parameter, or cannot tell it from others; its value is then whatever the method fell back to and
+    its deviation is infinite.
     theta (parameters,): all standard parameters, where the method gives them; the values are then their combinations.
     diagnostics: numbers of the fit. uncertainty: how the covariance was found, see `dynid.estimate.covariance`;
     freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it.

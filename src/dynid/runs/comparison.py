@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from dynid.errors import DynidError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
+from dynid.estimate.problem import find_method
 from dynid.report import ReportData
 from dynid.runs.models import make_robot
 from dynid.runs.run import Run, Tell, judge, load_problem, own_logs, simulated
@@ -21,7 +22,8 @@ from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 class ComparedMethods:
     """One run, judged in full for the first method, and the others beside it.
 
-    simulations: of every method under the logs' own torques; empty tuples where the settings leave them out.
+    simulations: of every method under the logs' own torques; empty tuples where the settings leave them out. failures:
+    methods that gave nothing, each with its reason.
     """
 
     run: Run
@@ -29,27 +31,49 @@ class ComparedMethods:
     validations: tuple[tuple[Reconstruction, ...], ...]
     seconds: tuple[float, ...]
     simulations: tuple[tuple[SimulationCheck, ...], ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
-    """Read and fold once, then run every method."""
+    """Read and fold once, then run every method with its own options; one that fails is listed with its reason."""
     if not names:
         raise DynidError("name at least one method to compare")
+    options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
     problem, _ = load_problem(settings, robot, tell)
-    estimates, seconds = [], []
+    estimates, seconds, failures = [], [], {}
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
-        estimates.append(identify(problem, method=name, **(settings.options if name == settings.method else {})))
+        try:
+            estimates.append(identify(problem, method=name, **options[name]))
+        except DynidError as problem_found:
+            failures[name] = str(problem_found)
+            continue
         seconds.append(time.perf_counter() - start)
-    run = judge(problem, estimates[0], settings.model_copy(update={"method": names[0]}), robot, tell)
+    if not estimates:
+        raise NotPossibleError("no method gave an estimate: " + "; ".join(
+            f"{name}: {reason}" for name, reason in failures.items()))
+    first = estimates[0].method
+    run = judge(problem, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
+                tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # No controller: side by side, what tells methods apart is the motion without feedback.
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(problem)
     simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
-    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations)
+    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations, failures)
+
+
+def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
+    """Options of one of several methods: the run's own for its own method, for others those that they know by name;
+    and before these the method's table under [compare.options]."""
+    for other in settings.compare.options:
+        find_method(other)
+    known = find_method(name).options
+    shared = {option: value for option, value in settings.options.items()
+              if name == settings.method or option in known}
+    return {**shared, **settings.compare.options.get(name, {})}
 
 
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
@@ -66,7 +90,8 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
-    return {"robot": result.run.robot.name, "methods": methods, "parameters": parameters}
+    return {"robot": result.run.robot.name, "methods": methods, "failed": dict(result.failures),
+            "parameters": parameters}
 
 
 def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
@@ -82,5 +107,6 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
                       cross_validation=run.cross, physics=run.physics,
-                      verdict=run.verdict, notes=run.notes, command=command,
+                      verdict=run.verdict, command=command,
+                      notes=(*run.notes, *(f"{name} gave no estimate: {why}" for name, why in result.failures.items())),
                       settings=run.settings.as_toml(), seconds=sum(result.seconds))

@@ -106,6 +106,15 @@ class SimulationSettings(BaseModel):
     horizon: float = Field(default=0.5, gt=0.0, allow_inf_nan=False)
 
 
+class CompareSettings(BaseModel):
+    """The [compare] table, for `dynid compare`. options: of each method by its name, [compare.options.METHOD]; they go
+    before those of [options]."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
 class RunSettings(SettingsFile):
     """A run. Paths are relative to the file that names them.
 
@@ -113,11 +122,12 @@ class RunSettings(SettingsFile):
     other may stand in a list of their own. validate_on: logs to try the result on. method and its [options].
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
-    simulation: the [simulation] table, validation by simulation. gravity: in the base frame, m/s^2, instead of the
-    robot's own. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made
-    fixed and where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose
-    values are known, by name: a value, or a value and its deviation. blocks: stretches of time for cross-validation.
-    stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs larger than memory.
+    simulation: the [simulation] table, validation by simulation. compare: the [compare] table. gravity: in the base
+    frame, m/s^2, instead of the robot's own. only: the joints that take part; the others are locked at zero. lock: the
+    [lock] table, joints made fixed and where, rad or m; logs may have their columns too. known: the [known] table,
+    standard parameters whose values are known, by name: a value, or a value and its deviation. blocks: stretches of
+    time for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for
+    logs larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -132,6 +142,7 @@ class RunSettings(SettingsFile):
     prepare: dict[str, Any] = Field(default_factory=dict)
     controller: dict[str, Any] | None = None
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
+    compare: CompareSettings = Field(default_factory=CompareSettings)
     gravity: tuple[float, float, float] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ from dynid.findings import Finding
 from dynid.validate.suspicions import amount, body, gains, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion
 from dynid.validate.suspicions.gains import Refit, with_gains_set_right
+from dynid.validate.suspicions.price import without_conditions
 
 __all__ = ["SUSPICIONS", "Case", "Refit", "Suspicion", "suspicious"]
 
@@ -22,13 +23,15 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *gains.SUSPICIONS, *re
 def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:
     """Findings of all suspicions, and the second fit where a drive gain had to be set right.
 
-    Where the data make the fit worthless, only what is wrong with the data is said.
+    Where the data make the fit worthless, only what is wrong with the data is said. Where consistency has a large price
+    that is said first, and the fit that is looked at is the one without it.
     """
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, None
-    wrong, refitted, refit = with_gains_set_right(case)
-    return [*found, *wrong, *_look("fit", refitted), *_look("transfer", case)], refit
+    priced, free = without_conditions(case)
+    wrong, refitted, refit = with_gains_set_right(free)
+    return [*priced, *found, *wrong, *_look("fit", refitted), *_look("transfer", case)], refit
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

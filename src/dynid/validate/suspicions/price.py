@@ -1,0 +1,71 @@
+"""The price of consistency: how much worse the best robot that can exist explains the torques than any numbers do.
+
+Where that is much, the data contradict physics, and the constrained fit hides what they say: the suspicions of the fit
+are then asked of the unconstrained one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.estimate import identify
+from dynid.findings import Finding
+from dynid.validate.gains import drive_gains
+from dynid.validate.reconstruct import reconstruct
+from dynid.validate.residual_tests import residual_tests
+from dynid.validate.suspicions.case import Case, suspect
+from dynid.validate.words import joints_listed
+
+_TIMES = 1.5  # the unconstrained relative error, and
+_MORE = 2.0  # percent of the torques on top of it, above which the price is large
+_SURE = 3.0  # deviations that a value has to stand from zero for its sign to count
+_METHOD = "wls"  # of the unconstrained fit
+
+
+def without_conditions(case: Case) -> tuple[list[Finding], Case]:
+    """The finding of a large price and what explains it, and the case with the unconstrained fit in place of the
+    constrained one; nothing, and the case itself, where the price is small or the method asks for no consistency."""
+    facts = case.estimate.diagnostics
+    least, error = facts.get("unconstrained_relative_error"), facts.relative_error
+    if least is None or error < max(_TIMES * least, least + _MORE):
+        return [], case
+    estimate = identify(case.problem, method=_METHOD)
+    reconstruction = reconstruct(estimate, case.reconstruction.samples)
+    free = replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
+                   gains=drive_gains(case.problem, estimate))
+    signs = list(_inverted(free))
+    joints = signs[0].joints if signs else _impossible_joints(free)
+    where = f" of {joints_listed(joints)}" if joints else ""
+    return [suspect("consistency-price", "price of consistency", "all torques",
+                    f"No robot that can exist explains these torques: its relative error is {error:.3g} %, that of "
+                    f"{_METHOD}, which may be any numbers, {least:.3g} %; check signs, units and gains{where}, and the "
+                    "direction of gravity", joints=joints,
+                    evidence={"relative_error": error, "unconstrained_relative_error": least}), *signs], free
+
+
+def _inverted(free: Case) -> Iterator[Finding]:
+    """Are all values that physics wants above zero below it? Then all torques have the wrong sign."""
+    values = free.estimate.values[_sure(free)]
+    if len(values) > 1 and np.all(values < 0):
+        yield suspect("torque-sign", "torque sign", "all joints",
+                      f"all torques have the wrong sign: all {len(values)} inertias and friction parameters that are "
+                      "known come out below zero", joints=free.problem.regression.joints,
+                      evidence={"negative": float(len(values))})
+
+
+def _impossible_joints(free: Case) -> tuple[str, ...]:
+    """The joints that own values below zero which no robot has."""
+    base = free.estimate.base
+    owners = [base.parameters.items[base.independent[i]].owner for i in _sure(free) if free.estimate.values[i] < 0]
+    return tuple(free.problem.regression.joints[j] for j in sorted(set(owners)))
+
+
+def _sure(free: Case) -> list[int]:
+    """Base parameters of known sign that are sums of what is never negative."""
+    estimate, items = free.estimate, free.estimate.base.parameters.items
+    return [i for i, row in enumerate(estimate.base.matrix)
+            if estimate.identified[i] and np.all(row >= 0) and abs(estimate.values[i]) > _SURE * estimate.std[i]
+            and all(items[c].never_negative for c in np.flatnonzero(row))]
