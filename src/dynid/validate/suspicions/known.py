@@ -77,4 +77,4 @@ def _misfit(regression: Regression, weights: np.ndarray) -> float:
     return stacked.misfit(solve(regression, stacked).beta)
 
 
-SUSPICIONS = (Suspicion("fit", known_contradicted),)
+SUSPICIONS = (Suspicion("transfer", known_contradicted),)
