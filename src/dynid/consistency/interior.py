@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,8 +13,11 @@ from dynid.consistency.blocks import Block
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.program import ProgramSolution, solve_program
 from dynid.errors import NotPossibleError
+from dynid.model import Parameters
 from dynid.robot import inertia as ten
 
+# Interior points found, by the parameters and what else makes the set.
+_FOUND: WeakKeyDictionary[Parameters, dict[Any, Array]] = WeakKeyDictionary()
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
 _CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
 
@@ -33,7 +38,21 @@ def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
 
 
 def interior_point(consistency: Consistency) -> Array:
-    """A full vector (parameters,) well inside the set; if there is none, a refusal that names the conditions."""
+    """A full vector (parameters,) well inside the set; if there is none, a refusal that names the conditions.
+
+    Sets that differ in nothing share it: cross-validation makes the same one for every block it leaves out.
+    """
+    if consistency.centres:  # these have no order and no equality
+        return _interior_point(consistency)
+    found = _FOUND.setdefault(consistency.parameters, {})
+    key = (consistency.form, consistency.margin, consistency.masses, consistency.positive, consistency.heaviest,
+           tuple(consistency.known.items()), tuple(consistency.largest.items()))
+    if key not in found:
+        found[key] = _interior_point(consistency)
+    return found[key].copy()
+
+
+def _interior_point(consistency: Consistency) -> Array:
     width = len(consistency.parameters)
     blocks = [_widened(block, width) for block in consistency.blocks]
     # F theta + g - t unit in K with t as near to one as can be: t > 0 is room, t < 0 a contradiction.
