@@ -135,7 +135,9 @@ def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
 def _cross_validate(regression: Regression, weights: Array, nominal: Array, scale: Array, strengths: Array,
                     rule: str) -> tuple[float, dict[str, Any]]:
     """The strength that predicts blocks of time left out, and the errors behind that choice."""
-    whole = [k for k in range(len(regression.blocks)) if min(regression.only(k).rows) > 0]
+    seen = np.array(regression.rows) > 0  # a joint whose torque is not measured has no equation anywhere
+    whole = [k for k, block in enumerate(regression.blocks)
+             if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]
     if len(whole) < 3:
         raise NotPossibleError(f"the data have only {len(whole)} stretches of time to leave out in turn, too few to "
                                "choose the strength of method 'ridge'; give one, or record a longer motion")
