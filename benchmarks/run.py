@@ -15,7 +15,7 @@ from dynid.errors import NotPossibleError
 SOURCE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("DYNID_DATA", SOURCE.parent / "shared" / "data")) / "kuka_lwr4"
 METHODS = {"cpu_s_wls": "wls", "cpu_s_pc_wls": "pc-wls", "cpu_s_pc_ridge": "pc-ridge"}
-REPEATS = 3
+REPEATS = 6
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
