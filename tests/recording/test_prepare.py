@@ -107,6 +107,29 @@ def test_torques_are_filtered_with_the_positions_unless_decimation_does_it() -> 
     np.testing.assert_allclose(own.tau[own.keep], recording.tau[own.keep], atol=1e-3)
 
 
+@pytest.mark.parametrize("method", ["butterworth", "savitzky-golay", "kalman", "none"])
+def test_the_measured_velocity_is_taken_joint_by_joint(method: str) -> None:
+    recording = log(noise=1e-4, velocity=True)
+    assert recording.dq is not None
+    broken = replace(recording, dq=recording.dq * np.where(np.arange(recording.dof) == 1, 57.3, 1.0))
+    options = {"method": method, "cutoff": 8.0, "velocity_delay": 0.0}
+    mixed = prepare(broken, **options)
+    good = prepare(recording, velocity="measured", **options)
+    none = prepare(recording, velocity="differentiate", **options)
+    others = np.arange(recording.dof) != 1
+    for signal in ("q", "dq", "ddq"):  # joint 2 as without its velocity, the others as with it
+        np.testing.assert_array_equal(getattr(mixed, signal)[:, 1], getattr(none, signal)[:, 1])
+        np.testing.assert_allclose(getattr(mixed, signal)[:, others], getattr(good, signal)[:, others], atol=1e-12)
+    ways = ["measured"] * recording.dof
+    ways[1] = "differentiate"
+    assert list(mixed.settings["velocity"]) == ways
+    again = prepare(broken, Preparation.of(mixed.settings))
+    np.testing.assert_array_equal(again.dq, mixed.dq)
+    assert any(f"that of {mixed.joints[1] if mixed.joints else 'joint2'} is 57.3 times" in step for step in mixed.steps)
+    with pytest.raises(RecordingError, match="'velocity' has 9 values, expected one or one for each of the"):
+        prepare(recording, velocity=("auto",) * 9)
+
+
 def test_the_measured_velocity_is_judged_and_said() -> None:
     recording = log(noise=1e-4, velocity=True)
     used = prepare(recording)

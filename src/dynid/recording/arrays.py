@@ -17,6 +17,7 @@ from dynid.recording.source import Block, Values, check_fields, check_size, need
 _CHUNK = 65_536  # rows read at once when the caller asks for smaller pieces
 _COMPRESSED = 15  # the type of a compressed variable in a MATLAB v5 file
 _ENOUGH = 1 << 33  # bytes, where counting them stops
+_MOST_COLUMNS = 10_000  # of one array
 _MOST_WORDS = 1 << 20  # bytes of a field of words, such as joint names
 
 
@@ -24,7 +25,8 @@ class Arrays:
     """Named arrays, whole in memory or sliced from disk: anything with shape, dtype and slicing.
 
     The axis of the samples is the one with as many entries as there are samples; `rows_last` says which
-    to try first when both have (MATLAB 7.3 stores arrays transposed).
+    to try first when both have (MATLAB 7.3 stores arrays transposed). axis: along which they lie, where that is said:
+    0 for a row a sample, 1 for a column a sample.
     """
 
     row = "sample"
@@ -38,6 +40,7 @@ class Arrays:
         self.arrays = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "fiubM"}
         self.words = {name: array for name, array in arrays.items() if np.dtype(array.dtype).kind in "USO"}
         self.rows_last = rows_last
+        self.axis: int | None = None
         self._close = close
 
     @property
@@ -83,10 +86,46 @@ class Arrays:
     def transposed(self, name: str, samples: int) -> bool:
         """Whether a two-dimensional array holds its samples along the second axis."""
         shape = self.fields[name]
-        return len(shape) == 2 and min(shape) > 1 and shape[0] != samples and shape[1] == samples
+        if len(shape) != 2 or min(shape) == 1:
+            return False
+        return shape[0] != samples and shape[1] == samples if self.axis is None else self.axis == 1
+
+    def length(self, name: str) -> int:
+        """How many samples an array seems to hold: along the axis that is said, or along its longer one."""
+        shape = self.fields[name]
+        if self.axis is None or len(shape) != 2 or min(shape) == 1:
+            return max(shape, default=0)
+        return shape[self.axis]
+
+    def one_array(self, name: str | None, axis: int | None) -> Arrays:
+        """The same file with the columns of one array as its fields, called by their numbers from 1; with all arrays
+        where none is named. axis: along which samples lie, or None to find it by shape."""
+        if name is None:
+            self.axis = axis
+            return self
+        shape = self.fields.get(name, ())
+        if len(shape) != 2:
+            have = ", ".join(other for other, size in self.fields.items() if len(size) == 2 and other)
+            raise RecordingError(f"{self.path}: has no array '{name}' of rows and columns"
+                                 + (f"; it has {have}" if have else ""))
+        along = axis if axis is not None else int(shape[0] < shape[1])
+        if shape[1 - along] > _MOST_COLUMNS:
+            raise RecordingError(f"{self.path}: '{name or 'the array'}' is {shape[0]} x {shape[1]}, and no log has "
+                                 f"{shape[1 - along]} columns; check axis")
+        found = Arrays(self.path, {str(i + 1): _Line(self.arrays[name], i, 1 - along if self.rows_last else along)
+                                   for i in range(shape[1 - along])}, close=self._close)
+        if along == 1:
+            found.notes.append(f"'{name or 'the array'}' is {shape[0]} x {shape[1]}, a column a sample")
+        return found
 
     def _axis(self, name: str, samples: int) -> int:
         shape = tuple(self.arrays[name].shape)
+        if self.axis is not None and len(shape) == 2 and min(shape) > 1:
+            along = 1 - self.axis if self.rows_last else self.axis
+            if shape[along] != samples:
+                raise RecordingError(f"{self.path}: '{name}' has {shape[along]} samples along axis {self.axis}, the "
+                                     f"log has {samples}; check axis")
+            return along
         axes = [axis for axis, size in enumerate(shape) if size == samples]
         if not axes:
             raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, "
@@ -99,6 +138,18 @@ def _take(array: Any, axis: int, start: int, stop: int) -> Values:
     index = tuple(slice(start, stop) if i == axis else slice(None) for i in range(len(array.shape)))
     part = np.moveaxis(np.asarray(array[index]), axis, 0)
     return part if part.ndim == 1 else part.reshape(stop - start, -1)
+
+
+class _Line:
+    """One column of a two-dimensional array, or one row, read by slices. axis: along which it goes."""
+
+    def __init__(self, array: Any, index: int, axis: int) -> None:
+        self.array, self.index, self.axis = array, index, axis
+        self.dtype, self.shape = array.dtype, (array.shape[axis],)
+
+    def __getitem__(self, index: Any) -> Any:
+        rows = index[0] if isinstance(index, tuple) and index else slice(None) if index == () else index
+        return self.array[(rows, self.index) if self.axis == 0 else (self.index, rows)]
 
 
 def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +200,8 @@ def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
     return member.header_offset + 30 + int(name) + int(extra)
 
 
-def open_npy(path: Path) -> Arrays:
-    """One array: its columns are called by their numbers, or by its own field names."""
+def open_npy(path: Path, axis: int | None = None) -> Arrays:
+    """One array: its columns are called by their numbers, or by its own field names. axis: along which samples lie."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
@@ -159,7 +210,7 @@ def open_npy(path: Path) -> Arrays:
         return Arrays(path, _expanded({"": array}))
     if array.ndim != 2:
         raise RecordingError(f"{path}: holds an array of {array.ndim} dimensions, expected rows and columns")
-    return Arrays(path, {str(i + 1): array[:, i] for i in range(array.shape[1])})
+    return Arrays(path, {"": array}).one_array("", axis)
 
 
 def open_mat(path: Path) -> Arrays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dictionary
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.recording.layout import Column, Layout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
+from dynid.recording.order import strays_by_order, strays_by_time, strays_by_value
+from dynid.recording.recording import DroppedRow
 from dynid.recording.source import Block, Fault, Values, rechunk, rows_of
 from dynid.robot import Robot
 
@@ -24,13 +27,17 @@ ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "re
 _ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench")
 _SHOWN = 3  # bad rows named in a note
+LISTED = 100  # bad rows listed in a recording
+_TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
 
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
     """Rows that can be used: t (n,) s from the start of the log, signals (n, dof), the notes about them.
 
-    joints: names of the columns, if known. unit_said: whether the unit of positions was given, not assumed.
+    joints: names of the columns, if known. unit_said: whether the unit of positions was given, not assumed. dropped:
+    how many rows could not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was
+    read, rows outside the window too.
     """
 
     t: Array
@@ -38,14 +45,19 @@ class Cleaned:
     notes: tuple[str, ...]
     joints: tuple[str, ...] = ()
     unit_said: bool = False
+    dropped: int = 0
+    dropped_rows: tuple[DroppedRow, ...] = ()
+    until: float = 0.0
 
 
 @dataclass
 class _Clock:
     """State kept over the parts of a log: where time began, the last stamp and row, how many rows there were."""
 
+    begun: bool = False
     origin: list[Any] | None = None
-    scale: float = 1.0
+    scale: float | None = None
+    until: float = 0.0
     last: float = -np.inf
     last_row: dict[str, Array] = field(default_factory=dict)
     rows: int = 0
@@ -114,22 +126,87 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     with np.errstate(invalid="ignore", over="ignore"):  # bad rows are found below
         signals = {signal: _convert(current, signal, array) for signal, array in raw.items()}
     faults = _faults(current, blocks, raw, signals, times)
-    good = np.ones(len(blocks[0]), dtype=bool)
-    if faults:
-        where = sorted(faults)
-        if current.mapping.bad_rows == "error":
-            raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or set "
-                                 f"bad_rows = \"drop\" to leave such rows out")
-        good[where] = False
-        shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:_SHOWN])
-        more = f"; and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
-        notes.append(f"{len(where)} of {len(good)} rows left out: {shown}{more}")
-    counted = np.arange(clock.rows, clock.rows + len(good))
-    clock.rows += len(good)
-    t = _seconds(current, [time[good] for time in times], counted[good], clock, notes)
-    signals = {signal: array[good] for signal, array in signals.items()}
-    fresh = _increasing(current, blocks, t, np.flatnonzero(good), signals, clock, notes)
-    return Cleaned(t[fresh], {signal: array[fresh] for signal, array in signals.items()}, tuple(notes))
+    first, clock.rows = clock.rows, clock.rows + len(blocks[0])
+    if current.mapping.bad_rows == "drop":
+        _add_strays(signals, faults, clock)
+    good = _without(faults, len(blocks[0]))
+    t = _seconds(current, times, good, first, clock)
+    if current.mapping.bad_rows == "drop" and _add_disorder(current, t, good, faults, clock):
+        good = _without(faults, len(good))
+        t = _seconds(current, times, good, first, clock)
+    _begin(current, times, good, clock, notes)
+    clock.until = max(clock.until, float(np.max(t[good], initial=0.0)))
+    inside = _inside(current.mapping, t)
+    faults = {row: fault for row, fault in faults.items() if inside[row]}
+    dropped = _dropped(current, blocks, faults, int(np.sum(inside)), notes)
+    kept = np.flatnonzero(good & inside)
+    signals = {signal: array[kept] for signal, array in signals.items()}
+    fresh = _increasing(current, blocks, t[kept], kept, signals, clock, notes)
+    return Cleaned(t[kept][fresh], {signal: array[fresh] for signal, array in signals.items()}, tuple(notes),
+                   dropped=len(faults), dropped_rows=dropped, until=clock.until)
+
+
+def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
+    """Rows (count,) that have no fault."""
+    good = np.ones(count, dtype=bool)
+    good[list(faults)] = False
+    return good
+
+
+def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, tuple[int, Fault]], count: int,
+             notes: list[str]) -> tuple[DroppedRow, ...]:
+    """The first rows that are left out, with a note; an error where they may not be left out."""
+    where = sorted(faults)
+    if not where:
+        return ()
+    if current.mapping.bad_rows == "error":
+        raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or set "
+                             f"bad_rows = \"drop\" to leave such rows out")
+    shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:_SHOWN])
+    more = f"; and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
+    notes.append(f"{len(where)} of {count} rows left out: {shown}{more}")
+    found = []
+    for row in where[:LISTED]:
+        file, number, why = _place(current, blocks, row, faults[row])
+        found.append(DroppedRow(str(file), number, why))
+    return tuple(found)
+
+
+def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fault]], clock: _Clock) -> None:
+    """Faults for the first rows of a log whose values lie far from all that follow."""
+    if clock.begun:
+        return
+    good = np.flatnonzero(_without(faults, len(signals["position"])))
+    values = np.hstack([array[good] for signal, array in signals.items() if signal != "wrench"])
+    for row in good[:strays_by_value(values)].tolist():
+        faults[row] = (0, (None, 0, "its values lie far outside the range of all rows after it, in several columns"))
+
+
+def _add_disorder(current: Layout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock) -> bool:
+    """Faults for the first rows of a log whose stamps are at odds with all that follow. Whether there are any."""
+    if clock.begun:
+        return False
+    rows = np.flatnonzero(good)
+    count = strays_by_order(t[rows])
+    count += strays_by_time(t[rows[count:]])
+    source = current.columns["time"][0].source if "time" in current.columns else 0
+    for row in rows[:count].tolist():
+        faults[row] = (source, (None, 0, "its time stamp is at odds with those of all rows after it"))
+    return count > 0
+
+
+def _inside(mapping: Mapping, t: Array) -> Bools:
+    """Rows (n,) inside the window of time that is asked for; one without a stamp is where the row before it is."""
+    if mapping.start is None and mapping.stop is None:
+        return np.ones(len(t), dtype=bool)
+    known = np.isfinite(t)
+    if not np.any(known):
+        return np.ones(len(t), dtype=bool)
+    places = np.where(known, np.arange(len(t)), -1)
+    last = np.maximum.accumulate(places)
+    filled = t[np.where(last >= 0, last, int(np.argmax(known)))]
+    low, high = mapping.start or 0.0, np.inf if mapping.stop is None else mapping.stop
+    return (filled >= low - _TICK) & (filled < high - _TICK)
 
 
 def _values(blocks: Sequence[Block], column: Column) -> Values:
@@ -178,14 +255,20 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
 
 def _sentence(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int, Fault]) -> str:
     """A sentence on one fault: file, row and column."""
+    file, number, what = _place(current, blocks, row, found)
+    return f"{file} {current.sources[found[0]].row} {number}: {what}"
+
+
+def _place(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int, Fault]) -> tuple[Path, int, str]:
+    """File and row of one fault, and what is wrong there."""
     index, (name, part, what) = found
     source = current.sources[index]
-    place = f"{source.path} {source.row} {int(blocks[index].rows[row]) + source.lines * part}"
+    number = int(blocks[index].rows[row]) + source.lines * part
     if name is None:
-        return f"{place}: {what}"
+        return source.path, number, what
     shape = source.fields.get(name, ())
     label = f"{name}[{part + 1}]" if len(shape) == 2 and min(shape) != 1 else name
-    return f"{place}: column '{label}' {what}"
+    return source.path, number, f"column '{label}' {what}"
 
 
 def _epoch_unit(time: Values) -> str | None:
@@ -195,29 +278,53 @@ def _epoch_unit(time: Values) -> str | None:
     return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
 
 
-def _seconds(current: Layout, times: Sequence[Values], counted: Ints, clock: _Clock,
-             notes: list[str]) -> Array:
-    """Time from the first row of the log (n,), s. Integers are subtracted before they become doubles."""
+def _whole(times: Sequence[Values]) -> list[Values]:
+    """Stamps as whole numbers where they are such: a double cannot hold nanoseconds since 1970."""
+    return [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
+            else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
+
+
+def _time_unit(current: Layout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
+    """The unit of stamps, and whether their size says it."""
+    if times[0].dtype.kind == "M":
+        return "ns", False
+    by_size = _epoch_unit(times[0][good]) if current.time_unit is None and len(times) == 1 else None
+    return current.time_unit or by_size or "s", by_size is not None
+
+
+def _seconds(current: Layout, times: Sequence[Values], good: Bools, first: int, clock: _Clock) -> Array:
+    """Time from the first good row of the log (n,), s; nan in rows that are not good. first: rows of earlier parts.
+    Integers are subtracted before they become doubles."""
     if current.mapping.rate is not None:
-        return np.asarray(counted / current.mapping.rate, dtype=float)
-    if not len(times[0]):
-        return np.zeros(0)
-    whole = [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
-             else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
-    if clock.origin is None:
-        clock.origin = [time[0] for time in whole]
-        unit = "ns" if times[0].dtype.kind == "M" else current.time_unit
-        if unit is None and len(times) == 1:
-            unit = _epoch_unit(times[0])
-            if unit:
-                notes.append(f"time is taken to be in {unit} since 1970, by its size")
-        clock.scale = SECONDS[unit or "s"]
-        start = float(whole[0][0]) * clock.scale
-        if start:
-            date = datetime.fromtimestamp(start, UTC).strftime(" (%Y-%m-%d %H:%M:%S UTC)") if 1e8 < start < 1e10 else ""
-            notes.append(f"time starts at {start:.6f} s{date} in the file and at 0 here")
-    elapsed = (whole[0] - clock.origin[0]).astype(float) * clock.scale
-    return elapsed + (whole[1] - clock.origin[1]).astype(float) * 1e-9 if len(whole) == 2 else elapsed
+        return np.asarray((first + np.arange(len(good))) / current.mapping.rate, dtype=float)
+    t = np.full(len(good), np.nan)
+    if not np.any(good):
+        return t
+    whole = [time[good] for time in _whole(times)]
+    origin = clock.origin or [time[0] for time in whole]
+    scale = clock.scale or SECONDS[_time_unit(current, times, good)[0]]
+    t[good] = (whole[0] - origin[0]).astype(float) * scale
+    if len(whole) == 2:
+        t[good] += (whole[1] - origin[1]).astype(float) * 1e-9
+    return t
+
+
+def _begin(current: Layout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
+    """Let time begin at the first good row, and say what the file calls it."""
+    if clock.begun or not np.any(good):
+        return
+    clock.begun = True
+    if current.mapping.rate is not None:
+        return
+    unit, by_size = _time_unit(current, times, good)
+    if by_size:
+        notes.append(f"time is taken to be in {unit} since 1970, by its size")
+    clock.scale = SECONDS[unit]
+    clock.origin = [time[good][0] for time in _whole(times)]
+    start = float(clock.origin[0]) * clock.scale
+    if start:
+        date = datetime.fromtimestamp(start, UTC).strftime(" (%Y-%m-%d %H:%M:%S UTC)") if 1e8 < start < 1e10 else ""
+        notes.append(f"time starts at {start:.6f} s{date} in the file and at 0 here")
 
 
 def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, signals: dict[str, Array],

@@ -18,12 +18,14 @@ _PLACE = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 class Match:
     """Fields of a source for one signal, in order.
 
-    joints: whose they are, where the columns say it. extra: joints that have such a field and are not wanted.
+    joints: whose they are, where the columns say it. extra: joints that have such a field and are not wanted. note:
+    what is to be known about the names, if anything.
     """
 
     fields: tuple[str, ...]
     joints: tuple[str, ...] | None = None
     extra: tuple[str, ...] = ()
+    note: str | None = None
 
 
 def listed(names: Sequence[str], most: int = 24) -> str:
@@ -88,11 +90,39 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
     """Fields of the wanted joints, or of all when none are named. found: joint -> field."""
     if joints is None:
         return Match(tuple(found.values()), tuple(found))
-    missing = [joint for joint in joints if joint not in found]
+    named, note = by_prefix(list(found), joints, f"{source.path}: {signal}")
+    missing = [joint for joint in joints if named.get(joint, joint) not in found]
     if missing:
         raise RecordingError(f"{source.path}: has no {signal} of joint '{missing[0]}'; it has {listed(list(found))}")
-    return Match(tuple(found[joint] for joint in joints), tuple(joints),
-                 tuple(joint for joint in found if joint not in joints))
+    own = [named.get(joint, joint) for joint in joints]
+    return Match(tuple(found[joint] for joint in own), tuple(joints),
+                 tuple(joint for joint in found if joint not in own), note)
+
+
+def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
+    """Names in the log of the wanted joints, where one prefix on either side is all that tells them apart, and a note
+    that says so; nothing where a name fits as it is, or no prefix fits all.
+
+    Drivers put a robot's name before its joints (robot1/joint_1), descriptions do so too (panda_joint1), and only the
+    order in a file would be left to go by."""
+    if not joints or any(joint in logged for joint in joints):
+        return {}, None
+    first, known = joints[0], set(logged)
+    longer = [name.removesuffix(first) for name in logged if name.endswith(first)]
+    prefixes = [prefix for prefix in dict.fromkeys(longer) if all(prefix + joint in known for joint in joints)]
+    if len(prefixes) > 1:
+        raise RecordingError(f"{source} is there of several robots, {' and '.join(map(repr, prefixes))} stand before "
+                             f"joint '{first}'; say which with position = \"...{{joint}}\" and so on")
+    if prefixes:
+        return ({joint: prefixes[0] + joint for joint in joints},
+                f"the log's joints are the robot's with '{prefixes[0]}' before their names")
+    shorter = [first.removesuffix(name) for name in logged if name and first.endswith(name)]
+    prefixes = [prefix for prefix in dict.fromkeys(shorter) if prefix and all(
+        joint.startswith(prefix) and joint.removeprefix(prefix) in known for joint in joints)]
+    if len(prefixes) == 1:
+        return ({joint: joint.removeprefix(prefixes[0]) for joint in joints},
+                f"the log's joints are the robot's without '{prefixes[0]}' before their names")
+    return {}, None
 
 
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,

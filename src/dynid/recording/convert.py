@@ -51,8 +51,10 @@ class Conversion:
 
 
 def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,
-               gain: Array | None, guessed: Dictionary[str, str], source: str, notes: list[str]) -> Conversion:
-    """The conversion of `count` logged columns. names: their joints, if known. gain: from the file, if it is there.
+               constants: Dictionary[str, Array], guessed: Dictionary[str, str], source: str,
+               notes: list[str]) -> Conversion:
+    """The conversion of `count` logged columns. names: their joints, if known. constants: drive_gain and ratio from the
+    file, where the mapping names their keys.
 
     guessed: units read from column names, used where the mapping says none.
     """
@@ -68,13 +70,14 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     scale = np.array([SI[unit] for unit in units])
     numbers = {what: np.array(per_joint(getattr(mapping, what), names, count, what, source, default), dtype=float)
                for what, default in (("sign", 1.0), ("torque_sign", 1.0), ("offset", 0.0))}
+    gain = constants.get("drive_gain")
     if gain is None:
         gain = np.array(per_joint(None if isinstance(mapping.drive_gain, str) else mapping.drive_gain,
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
         raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints")
     motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor"}
-    matrix = gears(mapping, names, count, source) if any(motor.values()) else None
+    matrix = gears(mapping, names, count, source, constants.get("ratio")) if any(motor.values()) else None
     return Conversion(
         position_scale=scale,
         velocity_scale=np.array([SI[speed or unit] for speed, unit in zip(speeds, units, strict=True)]),

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
-from dynid.recording.columns import Match, listed, match
+from dynid.recording.columns import Match, by_prefix, listed, match
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.guess import Guess, guess
 from dynid.recording.mapping import SIGNALS, Mapping, Names, Place
@@ -67,11 +68,13 @@ class _Files:
 
     def get(self, place: Place) -> int:
         folder = self.path if os.path.isdir(self.path) else self.path.parent
-        key = (self.path if place.file is None else folder / place.file, place.width)
+        name = None if place.file is None else place.file.replace("{stem}", stem_of(self.path))
+        key = (self.path if name is None else folder / name, place.width)
         if key not in self.opened:
             said = self.mapping
             self.opened[key] = open_source(key[0], topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
-                                           header=said.header, skip=said.skip, width=place.width)
+                                           header=said.header, skip=said.skip, width=place.width, array=said.array,
+                                           axis=said.axis)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
             if long is not None:
                 raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; it "
@@ -81,6 +84,11 @@ class _Files:
     @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(self.opened.values())
+
+
+def stem_of(path: Path) -> str:
+    """The name of a log's file without its ending, of .csv.gz without both."""
+    return Path(path.name.removesuffix(".gz")).stem
 
 
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
@@ -128,6 +136,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
               for signal, (index, found) in matches.items()}
     names = _column_joints(files.sources, mapping, matches, robot, path, notes)
+    notes += dict.fromkeys(found.note for _, found in matches.values() if found.note)
     absent = _unmeasured(path, mapping, spread, names, robot)
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
@@ -136,8 +145,9 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
     if extra:
         notes.append(f"in the log, but of no joint asked for, and not used: {listed(extra)}")
-    gain = _gain(files.sources[matches["torque"][0]], mapping)
-    turned = conversion(mapping, len(spread["position"]), names, robot, gain, units, str(path), notes)
+    constants = {name: found for name in ("drive_gain", "ratio")
+                 if (found := _constant(files, mapping, name)) is not None}
+    turned = conversion(mapping, len(spread["position"]), names, robot, constants, units, str(path), notes)
     if "position" in units and "velocity" in matches and "velocity" not in units and mapping.velocity_unit is None:
         notes.append(f"velocity is taken in {units['position']}/s, as the positions are in {units['position']}")
     if mapping.rate is not None:
@@ -219,9 +229,9 @@ def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Matc
     array."""
     counts: list[int | None] = []
     for index, source in enumerate(sources):
-        shapes = [source.fields[found.fields[0]] for signal in ("time", *SIGNALS) if signal in matches
-                  for place, found in [matches[signal]] if place == index and found.fields]
-        counts.append(max(shapes[0], default=0) if isinstance(source, Arrays) and shapes else None)
+        first = [found.fields[0] for signal in ("time", *SIGNALS) if signal in matches
+                 for place, found in [matches[signal]] if place == index and found.fields]
+        counts.append(source.length(first[0]) if isinstance(source, Arrays) and first else None)
         if counts[-1] == 0:
             raise RecordingError(f"{path}: holds no samples")
     return tuple(counts)
@@ -277,17 +287,29 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
     if written is None or len(found.fields) > 1:
         return None
     if robot is not None and not set(robot.joint_names) <= set(written):
+        as_logged, note = by_prefix(written, robot.joint_names, f"{path}: position")
+        if note:
+            notes.append(note)
+            own = {log_name: joint for joint, log_name in as_logged.items()}
+            return tuple(own.get(log_name, log_name) for log_name in written)
         notes.append(f"the file calls its joints {listed(written)}, the robot has {listed(robot.joint_names)}; "
                      f"columns are taken in order")
         return None
     return written
 
 
-def _gain(source: Source, mapping: Mapping) -> np.ndarray | None:
-    if not isinstance(mapping.drive_gain, str):
+def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
+    """Numbers of a setting that names their key in one of the log's files; None where it names none."""
+    key = getattr(mapping, name)
+    if not isinstance(key, str):
         return None
-    if mapping.drive_gain not in source.fields:
-        raise RecordingError(f"{source.path}: has no value '{mapping.drive_gain}' for drive_gain; "
-                             f"it has {listed(list(source.fields))}")
+    source = next((source for source in files.sources if key in source.fields), None)
+    if source is None:
+        raise RecordingError(f"{files.sources[0].path}: has no value '{key}' for {name}; "
+                             f"it has {listed(list(files.sources[0].fields))}")
     with reading(source.path):
-        return np.asarray(source.value(mapping.drive_gain), dtype=float)
+        numbers = np.asarray(source.value(key), dtype=float)
+    if not np.all(np.isfinite(numbers)):
+        raise RecordingError(f"{source.path}: '{key}', given for {name}, is not a finite number for joint "
+                             f"{int(np.argmin(np.isfinite(numbers))) + 1}")
+    return numbers

@@ -32,7 +32,8 @@ SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_
 class Place(BaseModel):
     """Where a signal is, when a list of columns does not say it: another file, or a flat one.
 
-    columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder.
+    columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
+    stands for the log's own file name without its ending: every log then has a file of its own.
     width: the file holds one number a line and this many consecutive lines make one sample.
     """
 
@@ -59,15 +60,18 @@ class Mapping(BaseModel):
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
-    ratio: motor turns for one joint turn, one a joint; or coupling, the square matrix R with
-    q_motor = R q_joint, and so tau_joint = R^T tau_motor.
+    ratio: motor turns for one joint turn, a number, one a joint, or the key of a value in the file; or coupling, the
+    square matrix R with q_motor = R q_joint, and so tau_joint = R^T tau_motor.
     sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
     for torques alone; offset: added to joint positions after the sign, in `unit`.
     joints: names of the columns' joints, in the order of the columns. Lists that go joint by joint are
     in this order, or in the robot's when it is left out; a table {name = value} needs no order.
     unmeasured: joints, by name, whose torque is not known: their torque columns may be absent, zero or not
     numbers. They move and carry load, but have no equation.
-    topic: of a bag. delimiter, decimal, header, skip (lines): of a text file.
+    topic: of a bag. delimiter, decimal, header, skip (lines): of a text file. array: of a file of arrays, the one whose
+    columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
+    sample; found by their shapes when left out.
+    start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
     """
 
@@ -88,7 +92,7 @@ class Mapping(BaseModel):
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
     torque_side: Side | None = None
-    ratio: PerJoint | None = None
+    ratio: str | PerJoint | None = None
     coupling: list[list[float]] | None = None
     sign: PerJoint | None = None
     torque_sign: PerJoint | None = None
@@ -100,6 +104,10 @@ class Mapping(BaseModel):
     decimal: Literal[".", ","] | None = None
     header: bool | None = None
     skip: Annotated[int, Field(ge=0)] = 0
+    array: str | None = None
+    axis: Literal[0, 1] | None = None
+    start: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    stop: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     bad_rows: Literal["error", "drop"] = "error"
 
     @model_validator(mode="after")
@@ -128,6 +136,8 @@ class Mapping(BaseModel):
             raise ValueError("joints names a joint twice")
         if self.unmeasured and self.coupling is not None:
             raise ValueError("unmeasured does not go with coupling, where one motor's torque acts on several joints")
+        if self.start is not None and self.stop is not None and self.start >= self.stop:
+            raise ValueError(f"the window is empty: start = {self.start:g} s is not before stop = {self.stop:g} s")
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ValueError('delimiter must be one character, or left out; " " stands for any white space')
         return self
@@ -182,7 +192,8 @@ def sentence(problem: ValidationError) -> str:
     if first["type"] == "value_error":
         return f"'{name}': {text}" if name else text
     wanted = {name: "column names, a pattern, an array key or {file, columns, width}" for name in ("time", *SIGNALS)}
-    wanted["drive_gain"] = "a number, one a joint, or a key of the file"
+    wanted |= {name: "a number, one a joint, or a key of the file" for name in ("drive_gain", "ratio")}
+    wanted["axis"] = "0 (a row a sample) or 1 (a column a sample)"
     if name in wanted:
         return f"'{name}' must be {wanted[name]}, got {first['input']!r}"
     return f"'{name}': {text}, got {first['input']!r}"
@@ -211,9 +222,13 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
     return [value] * count
 
 
-def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str) -> Array:
-    """The matrix R (count, count) with q_motor = R q_joint."""
-    if mapping.coupling is None:
+def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str, ratio: Array | None = None) -> Array:
+    """The matrix R (count, count) with q_motor = R q_joint. ratio: from the file, where the mapping names its key."""
+    if ratio is not None and ratio.size not in (1, count):
+        raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints")
+    if ratio is not None:
+        matrix = np.diag(np.broadcast_to(ratio.ravel(), (count,)))
+    elif mapping.coupling is None:
         matrix = np.diag(np.array(per_joint(mapping.ratio, names, count, "ratio", source), dtype=float))
     else:
         rows = mapping.coupling

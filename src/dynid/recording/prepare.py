@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
@@ -43,8 +43,8 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     segments, short = _long_enough(grid, plan, source)
     steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]
 
-    velocity, noise, chosen, velocity_steps = _velocity(recording, grid, segments, moving, plan, chosen)
-    q, dq, ddq, motion_step = _motion(grid.q, velocity, noise, segments, plan)
+    velocity, used, noise, chosen, velocity_steps = _velocity(recording, grid, segments, moving, plan, chosen)
+    q, dq, ddq, motion_step = _motion(grid.q, velocity, used, noise, segments, plan)
     q, dq, ddq = selection.held_still(q, dq, ddq, moving)
     tau, torque_step = _torque(grid.tau, segments, plan)
     steps += [*velocity_steps, motion_step, torque_step]
@@ -127,31 +127,57 @@ def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list
 
 
 def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan, chosen: Preparation
-              ) -> tuple[Array | None, Array | None, Preparation, list[str]]:
-    """The measured velocity without its delay if it is used, its noise for the smoother, the options as decided, and
-    the steps in words."""
+              ) -> tuple[Array | None, Mask, Array | None, Preparation, list[str]]:
+    """The measured velocity without its delay if it is used, of which joints (joints,), its noise for the smoother, the
+    options as decided, and the steps in words."""
+    names = recording.joints
+    asked = [chosen.velocity] * len(names) if isinstance(chosen.velocity, str) else list(chosen.velocity)
+    if len(asked) != len(names):
+        raise RecordingError(f"{recording.source}: option 'velocity' has {len(asked)} values, expected one or one for "
+                             f"each of the {len(names)} joints")
+    nothing = np.zeros(len(names), dtype=bool)
     if grid.dq is None:
-        if chosen.velocity == "measured":
+        if "measured" in asked:
             raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; "
                                  f"name its columns in the mapping or let the positions be differentiated")
-        return None, None, chosen.with_changes(velocity="differentiate"), []
-    if chosen.velocity == "differentiate":
-        return None, None, chosen, ["the measured velocity is not used, as asked"]
-    found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, recording.joints)
-    if chosen.velocity == "auto" and not found.good:
-        return (None, None, chosen.with_changes(velocity="differentiate"),
+        return None, nothing, None, chosen.with_changes(velocity="differentiate"), []
+    if set(asked) == {"differentiate"}:
+        return None, nothing, None, chosen, ["the measured velocity is not used, as asked"]
+    found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, names)
+    use = np.array([way == "measured" or (way == "auto" and good) for way, good in zip(asked, found.good, strict=True)])
+    if not np.any(use):
+        return (None, use, None, chosen.with_changes(velocity="differentiate"),
                 [f"the measured velocity is not used: {found.reason}"])
     delay = chosen.velocity_delay
     if delay is None:
-        delay = float(f"{found.delay:.6g}") if found.good else 0.0
-    words = "is used" if found.good else "is used as asked, although"
-    decided = chosen.with_changes(velocity="measured", velocity_delay=delay)
-    return (advance(grid.dq, delay, grid.rate, segments), found.noise_ratio, decided,
-            [f"the measured velocity {words}: {found.reason}; it was advanced by {1e3 * delay:.3g} ms"])
+        delay = float(f"{found.delay:.6g}") if np.any(found.good & moving) else 0.0
+    whose = "" if np.all(use) else f" of {', '.join(name for name, yes in zip(names, use, strict=True) if yes)}"
+    words = "is used" if np.all(found.good[use]) else "is used as asked, although"
+    ways = "measured" if np.all(use) else tuple("measured" if yes else "differentiate" for yes in use)
+    decided = chosen.with_changes(velocity=ways, velocity_delay=delay)
+    return (advance(grid.dq, delay, grid.rate, segments), use, found.noise_ratio, decided,
+            [f"the measured velocity{whose} {words}: {found.reason}; it was advanced by {1e3 * delay:.3g} ms"])
 
 
-def _motion(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
+def _motion(q: Array, dq: Array | None, use: Mask, noise: Array | None, segments: Segments, plan: Plan
             ) -> tuple[Array, Array, Array, str]:
+    """Filtered position, velocity and acceleration, and the step in words; use: joints (dof,) whose measured velocity
+    dq counts."""
+    if dq is None or noise is None or np.all(use):
+        return _filtered(q, dq, noise, segments, plan)
+    out, steps = (like(q), like(q), like(q)), list[str]()
+    for j in range(q.shape[1]):
+        one = slice(j, j + 1)
+        *found, step = _filtered(q[:, one], dq[:, one] if use[j] else None, noise[one] if use[j] else None, segments,
+                                 plan)
+        for signal, values in zip(out, found, strict=True):
+            signal[:, one] = values
+        steps.append(step)
+    return *out, "; ".join(dict.fromkeys(steps))
+
+
+def _filtered(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
+              ) -> tuple[Array, Array, Array, str]:
     """Filtered position, velocity and acceleration, and the step in words; dq: measured velocity or None."""
     rate, what = plan.rate, "position" if dq is None else "position and measured velocity"
     if plan.method == "kalman":

@@ -13,9 +13,9 @@ import numpy as np
 from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
-from dynid.recording.clean import cleaned
+from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.mapping import Mapping
-from dynid.recording.recording import Recording
+from dynid.recording.recording import DroppedRow, Recording
 from dynid.robot import Robot
 
 Paths = str | Path | Sequence[str | Path]
@@ -43,25 +43,40 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
     extremes: Extremes | None = None
+    dropped, listed, until = 0, list[DroppedRow](), 0.0
     for part in cleaned(paths, rules, robot, at_once):
         time.append(part.t)
+        until = max(until, part.until)
         for name, array in part.signals.items():
             signals.setdefault(name, collect()).append(array)
         notes += part.notes
+        dropped, listed = dropped + part.dropped, listed + list(part.dropped_rows)[:LISTED - len(listed)]
         if len(part.t):
             new = Extremes.of(part.signals["position"], part.signals["torque"])
             extremes = new if extremes is None else extremes | new
             if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
+    if extremes is None and window_of(rules):
+        raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; it ends at {until:.6g} s")
     if extremes is None:
         raise RecordingError(f"{paths[0]}: holds no row that can be used")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
+    if window_of(rules):
+        notes.append(f"only rows {window_of(rules)} are taken, {len(t)} of them; the log ends at {until:.6g} s")
     notes += timing_notes(t, arrays["position"])
     notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    return replace(recording_of(t, arrays, part.joints, paths, notes),
+    return replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+
+
+def window_of(rules: Mapping) -> str:
+    """The window of time that a mapping asks for, in words; nothing where it asks for all."""
+    if rules.start is None and rules.stop is None:
+        return ""
+    end = "on" if rules.stop is None else f"to {rules.stop:g} s"
+    return f"from {rules.start or 0.0:g} s {end}"
 
 
 class _Collected:

@@ -13,6 +13,15 @@ from dynid.errors import RecordingError
 _SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
 
 
+@dataclass(frozen=True)
+class DroppedRow:
+    """A row of a file that was left out, counted from 1 with the header, and why."""
+
+    file: str
+    row: int
+    why: str
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """One log. Rows are samples, columns are the robot's joints.
@@ -21,7 +30,8 @@ class Recording:
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
-    source: the file. notes: what reading it did and found, one sentence each.
+    source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
+    because they could not be used, and dropped_rows: the first of them.
     """
 
     t: Array
@@ -35,6 +45,8 @@ class Recording:
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
+    dropped: int = 0
+    dropped_rows: tuple[DroppedRow, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.t)

@@ -164,8 +164,9 @@ def rechunk(blocks: Iterable[Block], rows: int | None) -> Iterator[Block]:
 
 
 def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
-                header: bool | None = None, skip: int = 0, width: int | None = None) -> Source:
-    """Open a log by what its first bytes say it is; text when they say nothing."""
+                header: bool | None = None, skip: int = 0, width: int | None = None, array: str | None = None,
+                axis: int | None = None) -> Source:
+    """Open a log by what its first bytes say it is; text when they say nothing. array, axis: of a file of arrays."""
     from dynid.recording import rosbag
     if not os.path.exists(path):  # false, too, for names that no file can have
         raise RecordingError(f"{path}: there is no such file")
@@ -181,23 +182,37 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from None
     with reading(path):
+        found = None if width is not None else _opened_arrays(path, start, array, axis)
+        if found is not None:
+            return found
+        if array is not None or axis == 1:
+            what = "array" if array is not None else "axis"
+            raise RecordingError(f"{path}: {what} is for files of arrays (NPZ, NPY, MAT, HDF5), this one is none")
         return _opened(path, start, topic, (delimiter, decimal, header, skip), width)
+
+
+def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
+    """The file of arrays that begins with `start`, None where it is none."""
+    from dynid.recording import arrays
+    if start.startswith(b"\x93NUMPY"):
+        if array is not None:
+            raise RecordingError(f"{path}: an NPY file holds one array without a name; leave out array = '{array}'")
+        return arrays.open_npy(path, axis)
+    if start.startswith(b"PK\x03\x04"):
+        return arrays.open_npz(path).one_array(array, axis)
+    if start.startswith((b"MATLAB 7.3", b"\x89HDF\r\n")):
+        return arrays.open_hdf5(path).one_array(array, axis)
+    if start.startswith(b"MATLAB") or path.suffix == ".mat":
+        return arrays.open_mat(path).one_array(array, axis)
+    return None
 
 
 def _opened(path: Path, start: bytes, topic: str | None, text: tuple[str | None, str | None, bool | None, int],
             width: int | None) -> Source:
     """The source whose files begin with `start`. text: delimiter, decimal, header and skip of a text table."""
-    from dynid.recording import arrays, parquet, rosbag, tabular
+    from dynid.recording import parquet, rosbag, tabular
     if width is not None:
         return tabular.Flat(tabular.Text(path, *text), width)
-    if start.startswith(b"PK\x03\x04"):
-        return arrays.open_npz(path)
-    if start.startswith(b"\x93NUMPY"):
-        return arrays.open_npy(path)
-    if start.startswith(b"MATLAB 7.3") or start.startswith(b"\x89HDF\r\n"):
-        return arrays.open_hdf5(path)
-    if start.startswith(b"MATLAB") or path.suffix == ".mat":
-        return arrays.open_mat(path)
     if start.startswith(b"PAR1"):
         return parquet.Parquet(path)
     if start.startswith((b"#ROSBAG", b"\x89MCAP", b"SQLite format 3")):

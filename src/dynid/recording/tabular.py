@@ -20,6 +20,8 @@ _COMMENT = ("#", "%")
 _CHUNK = 20_000  # lines parsed at once without pyarrow
 _DIGITS = 4  # text packs so many times tighter than numbers of eight bytes
 _MOST_CELLS = 1_000_000  # characters of a row
+_LOOK = 20  # rows looked at to learn what columns hold
+_INTEGER = re.compile(r"\d{16,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -60,7 +62,8 @@ class Text:
             names = [cell.strip() for cell in cells]
             content = content[1:]
         else:
-            names = self._title_in_comment(head, first, len(cells)) or [str(i + 1) for i in range(len(cells))]
+            width = _usual([len(self._split(line)) for _, line in content])  # the first row may be cut off
+            names = self._title_in_comment(head, first, width) or [str(i + 1) for i in range(width)]
         while len(names) > 1 and names[-1] == "":  # a trailing delimiter, not a column
             names.pop()
         if self._titled and len(content) > 1 and not any(map(self._is_number, self._split(content[0][1]))) \
@@ -71,10 +74,11 @@ class Text:
         if not content:
             raise RecordingError(f"{path}: has a header but no rows")
         self._start = content[0][0]  # lines before the first row
-        sample = self._split(content[0][1])
-        self._dates = self._dates_in(content[0][1])
+        rows = [line for _, line in content[:_LOOK]]  # what most of them have: the first ones may be damaged
+        self._dates = _most([self._dates_in(line) for line in rows])
         # Integers of 16 digits and more (time in ns since 1970) do not fit a double
-        self._integers = {i for i, cell in enumerate(sample) if re.fullmatch(r"\d{16,19}", cell.strip())}
+        self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
+                                for line in rows])
         if path.suffix != ".gz" and not _ends_with_newline(path):
             self.notes.append("the last line has no line end; if the log was cut off there, its last number is short")
 
@@ -328,12 +332,24 @@ def _holds_data(line: str) -> bool:
     return bool(text) and not text.startswith(_COMMENT)
 
 
+def _usual(counts: Sequence[int]) -> int:
+    """The number that is there most often, the first of those that are."""
+    return Counter(counts).most_common(1)[0][0]
+
+
+def _most(found: Sequence[set[int]]) -> set[int]:
+    """What stands in more than half of some sets."""
+    counts = Counter(item for one in found for item in one)
+    return {item for item, count in counts.items() if count > len(found) / 2}
+
+
 def _delimiter(lines: Iterator[str]) -> str:
     """The character that stands in most of the first lines equally often; white space otherwise."""
-    sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(20), lines, strict=False)]
+    sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(_LOOK), lines, strict=False)]
     for candidate in ("\t", ";", ","):
         counts = [line.strip("\r\n").count(candidate) for line in sample]
-        if counts[0] and sum(count == counts[0] for count in counts) > len(counts) / 2:
+        usual = _usual(counts)
+        if usual and sum(count == usual for count in counts) > len(counts) / 2:
             return candidate
     return " "
 

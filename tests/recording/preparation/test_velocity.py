@@ -29,24 +29,31 @@ def judge(dq: np.ndarray, noise: float = 1e-4):
 
 def test_a_good_velocity_with_its_delay() -> None:
     found = judge(velocity(T - 0.005) + 1e-3 * np.random.default_rng(1).standard_normal((len(T), 2)))
-    assert found.good, found.reason
+    assert found.good.all(), found.reason
     assert found.delay == pytest.approx(0.005, abs=2e-4)
     np.testing.assert_allclose(found.scale, 1.0, atol=2e-3)
     np.testing.assert_allclose(found.noise_ratio, (1e-3 / 1e-4) ** 2, rtol=0.1)
     assert "5 ms late" in found.reason or "5.0" in found.reason
 
 
-@pytest.mark.parametrize(("dq", "word"), [
-    (np.degrees(velocity(T)), "57.3 times the derivative"),
-    (velocity(T) * [1.0, 0.9], "that of elbow is 0.9 times"),
-    (velocity(T) + 0.5 * np.random.default_rng(2).standard_normal((len(T), 2)), "its noise is"),
-    (velocity(T) + np.sin(2 * np.pi * 3.0 * T)[:, None], "differs from the derivative"),
-    (velocity(T - 0.03), "lags the position by 30"),
+@pytest.mark.parametrize(("dq", "word", "good"), [
+    (np.degrees(velocity(T)), "57.3 times the derivative", (False, False)),
+    (velocity(T) * [1.0, 0.9], "that of elbow is 0.9 times", (True, False)),
+    (velocity(T) + 0.5 * np.random.default_rng(2).standard_normal((len(T), 2)), "its noise is", (False, False)),
+    (velocity(T) + np.sin(2 * np.pi * 3.0 * T)[:, None], "differs from the derivative", (False, False)),
+    (velocity(T - 0.03), "lags the position by 30", (False, False)),
+    (np.column_stack([velocity(T - 0.03)[:, 0], velocity(T - 0.004)[:, 1]]), "that of shoulder lags", (False, True)),
 ])
-def test_a_bad_velocity_and_why(dq: np.ndarray, word: str) -> None:
+def test_a_bad_velocity_and_why_joint_by_joint(dq: np.ndarray, word: str, good: tuple[bool, bool]) -> None:
     found = judge(dq)
-    assert not found.good
+    assert tuple(found.good) == good
     assert word in found.reason
+
+
+def test_the_delay_is_that_of_the_good_joints() -> None:
+    found = judge(np.column_stack([3.0 * velocity(T - 0.02)[:, 0], velocity(T - 0.004)[:, 1]]))
+    assert tuple(found.good) == (False, True)
+    assert found.delay == pytest.approx(0.004, abs=2e-4)
 
 
 def test_a_joint_at_rest_has_no_say() -> None:
@@ -54,7 +61,7 @@ def test_a_joint_at_rest_has_no_say() -> None:
     q[:, 1], dq[:, 1] = 0.3, 0.0
     q = q + 1e-5 * np.random.default_rng(3).standard_normal(q.shape)
     found = compare(q, dq, RATE, 10.0, WHOLE, np.array([True, False]), NAMES)
-    assert found.good and np.isnan(found.scale[1])
+    assert found.good.all() and np.isnan(found.scale[1])
     assert np.all(np.isfinite(found.noise_ratio)) and np.all(found.noise_ratio > 0)
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dynid.errors import RecordingError
 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
+Velocity = Literal["auto", "measured", "differentiate"]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -25,7 +26,8 @@ class Preparation(BaseModel):
     torque_cutoff: Hz; "same": the filter of the positions; "none": torques as measured. None: the same filter,
     but none with decimation, which filters torques and regressor together.
     rate: Hz of the uniform grid. gap: s, the longest interval bridged; longer ones split the log.
-    velocity: "auto" uses a measured velocity if it is good, "measured" always, "differentiate" never.
+    velocity: "auto" uses a measured velocity if it is good, "measured" always, "differentiate" never; one for
+    all joints or one for each.
     velocity_delay: s by which the measured velocity lags the position; it is advanced by as much.
     border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
     slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
@@ -50,7 +52,7 @@ class Preparation(BaseModel):
     torque_cutoff: Positive | Literal["same", "none"] | None = None
     rate: Positive | None = None
     gap: Positive | None = None
-    velocity: Literal["auto", "measured", "differentiate"] = "auto"
+    velocity: Velocity | tuple[Velocity, ...] = "auto"
     velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
     border: NotNegative | None = None
     slow: NotNegative | tuple[NotNegative, ...] | None = None
@@ -84,8 +86,12 @@ class Preparation(BaseModel):
     def elsewhere(self) -> Preparation:
         """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its
         velocity is good and how late) is chosen anew there."""
+        def anew(velocity: Velocity) -> Velocity:
+            return "differentiate" if velocity == "differentiate" else "auto"
+
+        own = self.velocity
         return self.with_changes(rate=None, gap=None, velocity_delay=None,
-                                 velocity="differentiate" if self.velocity == "differentiate" else "auto")
+                                 velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
 
     def as_table(self) -> dict[str, Any]:
         """Plain values for a TOML table, without the options that are None."""

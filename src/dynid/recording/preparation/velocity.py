@@ -22,7 +22,8 @@ class Comparison:
 
     scale, rest, noise, own_noise: (joints,), nan for joints that do not move. rest: relative to the velocity.
     noise: variance of the measured velocity above the cut-off; own_noise: of the differentiated position;
-    position_noise: (joints,) variance of the position above the cut-off. delay: median over joints, s.
+    position_noise: (joints,) variance of the position above the cut-off. delay: median over the good joints, s. good:
+    (joints,) whose velocity to use.
     """
 
     scale: Array
@@ -31,7 +32,7 @@ class Comparison:
     own_noise: Array
     position_noise: Array
     delay: float
-    good: bool
+    good: Bools
     reason: str
 
     @property
@@ -60,8 +61,7 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
         noise[j] = np.var((raw_v - smooth_v)[inside])
         own[j] = np.var(differentiate(raw_q, rate, whole)[inside, 0] - v)
         position[j] = np.var((raw_q - smooth_q)[inside])
-    late = float(np.nanmedian(delay))
-    good, reason = _verdict(scale, rest, noise, own, late, cutoff, names)
+    good, late, reason = _verdict(scale, rest, noise, own, delay, cutoff, moving, names)
     return Comparison(scale, rest, noise, own, position, late, good, reason)
 
 
@@ -81,23 +81,33 @@ def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple
     return scale, delay, rest
 
 
-def _verdict(scale: Array, rest: Array, noise: Array, own: Array, late: float, cutoff: float,
-             names: tuple[str, ...]) -> tuple[bool, str]:
-    off = np.abs(scale - 1.0)
-    if np.nanmax(off) > _SCALE_OFF:
-        j = int(np.nanargmax(off))
-        return False, (f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position "
+def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
+             names: tuple[str, ...]) -> tuple[Bools, float, str]:
+    """Which joints' velocity is good (joints,), how late it is, s, and why in words; joint by joint, since one sensor
+    may fail alone. A joint at rest goes with the others."""
+    good, why = np.zeros(len(names), dtype=bool), list[str]()
+    louder = np.sqrt(noise / np.maximum(own, 1e-300))
+    for j in np.flatnonzero(moving):
+        if not abs(scale[j] - 1.0) <= _SCALE_OFF:
+            why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position "
                        f"(check its unit and gear)")
-    if np.nanmax(rest) > _REST:
-        j = int(np.nanargmax(rest))
-        return False, f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %"
-    if abs(late) > 0.25 / cutoff:
-        return False, f"it lags the position by {1e3 * late:.3g} ms, more than a filter at {cutoff:.3g} Hz can mend"
-    quieter = np.nanmedian(np.sqrt(noise / np.maximum(own, 1e-300)))
-    if quieter >= 1.0:
-        return False, f"its noise is {quieter:.2g} times that of the differentiated position"
-    return True, (f"scale within {100 * np.nanmax(off):.2g} %, {1e3 * late:.3g} ms late, "
-                  f"{1 / max(quieter, 1e-12):.2g} times less noise than the differentiated position")
+        elif not rest[j] <= _REST:
+            why.append(f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %")
+        elif not abs(delay[j]) <= 0.25 / cutoff:
+            why.append(f"that of {names[j]} lags the position by {1e3 * delay[j]:.3g} ms, more than a filter at "
+                       f"{cutoff:.3g} Hz can mend")
+        elif not louder[j] < 1.0:
+            why.append(f"that of {names[j]} is too loud, its noise is {louder[j]:.2g} times that of the "
+                       f"differentiated position")
+        else:
+            good[j] = True
+    if not np.any(good):
+        return good, float(np.median(delay[moving])), "; ".join(why)
+    late = float(np.median(delay[good]))
+    quieter = 1 / max(float(np.median(louder[good])), 1e-12)
+    said = (f"scale within {100 * np.max(np.abs(scale[good] - 1.0)):.2g} %, {1e3 * late:.3g} ms late, {quieter:.2g} "
+            f"times less noise than the differentiated position")
+    return good | ~moving, late, "; ".join([said, *why])
 
 
 def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:

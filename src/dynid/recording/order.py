@@ -1,0 +1,57 @@
+"""Rows at odds with the rest of a log: a head that was never measured, or not in this run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+
+SHARE = 0.05  # of the rows: more than this at odds is another run in the same file, not damage
+_FEW = 10  # rows that may be at odds in the shortest of logs
+_REST = 20  # rows that have to follow for something to be at odds with them
+_APART = 10.0  # times the duration of all that follows: a gap that long says that the rows before it are strays
+_BEYOND = 3.0  # times the range of all that follows
+_COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
+
+
+def most_rows(count: int) -> int:
+    """How many of so many rows may be at odds with the others."""
+    return max(_FEW, int(SHARE * count))
+
+
+def strays_by_order(t: Array) -> int:
+    """How many of the first rows have stamps t (n,) at odds with those that follow: after them time runs on."""
+    few = most_rows(len(t))
+    back = np.flatnonzero(np.diff(t) < 0)
+    if len(t) < few + _REST or not len(back) or back[-1] >= few:
+        return 0
+    return int(back[-1]) + 1
+
+
+def strays_by_time(t: Array) -> int:
+    """How many of the first rows come so long before the others that they are not of this log; t (n,) increasing."""
+    few = most_rows(len(t))
+    if len(t) < few + _REST:
+        return 0
+    gaps, left = np.diff(t[:few + 1]), t[-1] - t[1:few + 1]
+    far = np.flatnonzero((gaps > _APART * left) & (left > 0))
+    return int(far[-1]) + 1 if len(far) else 0
+
+
+def strays_by_value(values: Array) -> int:
+    """How many of the first rows of values (n, columns) lie far outside the range of all that follow, in several
+    columns at once, as what stood in memory before the first measurement does."""
+    few = most_rows(len(values))
+    if len(values) < few + _REST:
+        return 0
+    rest = values[few:]
+    low, high = rest.min(axis=0), rest.max(axis=0)
+    room = _BEYOND * (high - low)
+    head = values[:few]
+    off = ((head < low - room) | (head > high + room)) & (high > low)
+    found = np.flatnonzero(off.sum(axis=1) >= _COLUMNS)
+    if not len(found):
+        return 0
+    last = int(found[-1])
+    jump = np.abs(values[last + 1] - values[last]) > room  # a motion comes back in steps, damage at once
+    return last + 1 if np.sum(off[last] & jump) >= _COLUMNS else 0
