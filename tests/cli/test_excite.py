@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.excitation import read_limits, read_trajectory
+from dynid.excitation import quintics, read_limits, read_trajectory, write_trajectory
 from dynid.excitation.search import MultiStart
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
@@ -164,7 +164,7 @@ def test_people_see_deviations_and_limits(dynid):
     shown = dynid("excite", "arm3r", "-o", "m.npz", *QUICK, "--criterion", "d", "--kind", "fourier+quintic")
     assert shown.code == 0, shown.err
     assert all(part in shown.out for part in ("condition number", "Expected at 100 Hz", "Closest to their limits",
-                                              "noise of 1 N m", "motion: m.npz"))
+                                              "typical torque", "kept free", "motion: m.npz"))
 
 
 @pytest.mark.parametrize(("arguments", "text", "code", "message"), [
@@ -205,3 +205,95 @@ def test_another_robots_result_is_refused(dynid):
     assert "leave out --friction" in dynid("excite", "arm3r", "-o", "n.csv", "--improve", "out", "--rotor").err
     Path("out/regression.npz").unlink()
     assert "holds no regression.npz" in dynid("excite", "arm3r", "-o", "n.csv", *QUICK, "--improve", "out").err
+
+
+def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
+    robot = Robot.builtin("arm3r")
+    lower, upper, velocity = (robot.limit(which) for which in ("lower", "upper", "velocity"))
+    for given, margin in ((), 0.05), (("--margin", "0.2"), 0.2), (("--margin", "0"), 0.0):
+        shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--force", "--json", *given)
+        assert shown.code == 0, shown.err
+        said, motion = json.loads(shown.out), read_trajectory("m.csv", robot.joint_names)
+        room = margin * (upper - lower)
+        assert np.all(motion.q >= lower + room - 1e-9) and np.all(motion.q <= upper - room + 1e-9)
+        assert np.all(np.abs(motion.dq) <= (1 - margin) * velocity + 1e-9)
+        torques = {use["where"]: use for use in said["limits"] if use["kind"] == "torque"}
+        assert all(torques[name]["bound"] == pytest.approx((1 - margin) * limit)
+                   for name, limit in zip(robot.joint_names, robot.limit("effort"), strict=True) if np.isfinite(limit))
+        assert said["margin"] == margin
+        assert any("kept free" in note for note in said["notes"]) == (margin > 0)
+    for bad in ("0.5", "-0.1", "nan"):
+        shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--force", "--margin", bad)
+        assert shown.code == 2 and "the margin must be a share from 0 to below 0.5" in shown.err
+
+
+def test_home_may_lie_in_the_margin(dynid):
+    robot = Robot.builtin("arm3r")
+    home = robot.limit("lower") + 0.01 * (robot.limit("upper") - robot.limit("lower"))
+    shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--home=" + ",".join(map(str, home)))
+    assert shown.code == 0, shown.err
+    assert np.allclose(read_trajectory("m.csv", robot.joint_names).q[0], home, atol=1e-9)
+    beyond = robot.limit("lower") - 0.1
+    shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--force", "--home=" + ",".join(map(str, beyond)))
+    assert shown.code == 2 and "outside its limits" in shown.err
+
+
+def test_the_assumed_noise_follows_the_torques(dynid):
+    shown = dynid("excite", "kuka-lwr4", "-o", "m.csv", *QUICK, "--json")
+    assert shown.code == 0, shown.err
+    noise = np.array(json.loads(shown.out)["noise"])
+    assert noise[1] > 10 * noise[6] > 0  # a shoulder's is not a wrist's
+    shown = dynid("excite", "kuka-lwr4", "-o", "n.csv", *QUICK, "--json", "--noise", "0.3")
+    assert json.loads(shown.out)["noise"] == [0.3] * 7
+
+
+def test_a_locked_joint_does_not_move_in_the_whole_chain(dynid):
+    shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--lock", "joint1=0.3", "--json")
+    assert shown.code == 0, shown.err
+    assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--rate", "500", "--torque-noise",
+                 "0.05", "--lock", "joint1=0.3").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--lock", "joint1=0.3", "-o", "out", "--no-simulation").code == 0
+    shown = dynid("compare", "arm3r", "log.csv", "--only", "joint2,joint3", "--lock", "joint1=0.3", "--methods",
+                  "ols,wls", "--start", "1", "--json")
+    assert shown.code == 0, shown.err
+    shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--improve", "out", "--noise", "0.05", "--json")
+    assert shown.code == 0, shown.err  # locked as the result was
+    assert set(json.loads(shown.out)["speeds"]) <= {"joint2", "joint3"}
+    names = Robot.builtin("arm3r").lock({"joint1": 0.3}).joint_names
+    assert names == ("joint2", "joint3") and read_trajectory("next.csv", names).q.shape[1] == 2
+
+
+def test_improving_a_result_says_what_and_keeps_its_word(dynid):
+    """A first log in which joint 3 hardly moves and all are slow; the motion to add is for what it left unknown, and
+    identified together the logs give deviations as promised, around the truth."""
+    rng = np.random.default_rng(0)
+    robot = Robot.builtin("arm3r")
+    knots = rng.uniform(-0.4, 0.4, (6, 3)) * [1.0, 1.0, 0.05]
+    write_trajectory(quintics(knots, np.linspace(0.0, 12.0, 6)), "slow.csv", rate=100.0, joints=robot.joint_names)
+    sensors = ("--friction", FRICTION, "--torque-noise", "0.05", "--rate", "500")
+    assert dynid("simulate", "arm3r", "--trajectory", "slow.csv", "-o", "slow_log.csv", *sensors).code == 0
+    model = ("--friction", FRICTION, "--no-simulation")
+    shown = dynid("identify", "arm3r", "slow_log.csv", *model, "-o", "out", "--json")
+    assert shown.code == 0, shown.err
+    first = json.loads(shown.out)["parameters"]
+    shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--improve", "out", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    improved = {one["name"]: one for one in said["improves"]}
+    worst = sorted((name for name in first if first[name]["std"]), key=lambda name: -(first[name]["rel_std"] or 0.0))
+    assert len(improved) > 5 and set(worst[:3]) <= set(improved)
+    assert any("brings the deviation of" in note for note in said["notes"])
+    speeds = said["speeds"]
+    assert set(speeds) == set(robot.joint_names) and all(one["both_ways"] for one in speeds.values())
+    assert all(one["top"] > 0.8 for one in speeds.values())  # several times those of the first log
+    shown = dynid("simulate", "arm3r", "--trajectory", "next.csv", "-o", "next_log.csv", *sensors, "--seed", "1",
+                  "--json")
+    truth = json.loads(shown.out)["truth"]
+    shown = dynid("identify", "arm3r", "slow_log.csv", "next_log.csv", *model, "--json")
+    assert shown.code == 0, shown.err
+    both = json.loads(shown.out)["parameters"]
+    ratios = [both[name]["std"] / one["after"] for name, one in improved.items() if both[name]["std"]]
+    assert 0.3 < np.median(ratios) < 3.0
+    for name in ("Fv3", "Fc3"):
+        assert both[name]["std"] < 0.5 * first[name]["std"]
+        assert both[name]["value"] == pytest.approx(truth[name], abs=5 * both[name]["std"] + 0.03 * abs(truth[name]))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Assignments, words
+from dynid.cli.options import Assignments, Lock, Only, Start, Stop, words
 from dynid.cli.output import Json, print_json, progress
 from dynid.errors import DynidError
 from dynid.files import try_file
@@ -27,6 +27,10 @@ def command(
         metavar="NAME,...", help="The methods to compare.",
         show_default=f"{_METHODS}; with --monte-carlo those of the study, or {_STUDIED}")] = None,
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table.", show_default=False)] = None,
+    start: Start = None,
+    stop: Stop = None,
+    only: Only = "",
+    lock: Lock = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Write the comparison as one HTML report here.")] = None,
@@ -45,8 +49,9 @@ def command(
     if output is not None:
         try_file(output)
     if monte_carlo:
-        if logs or mapping is not None or assignments:
-            raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, and nothing to read")
+        if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
+            raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, and nothing to read, "
+                             "to cut or to lock")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
         _study(source, changes, workers, scheduler, output, json)
         return
@@ -54,10 +59,12 @@ def command(
         raise DynidError("--repetitions, --seed, --workers and --scheduler belong to --monte-carlo")
     from dynid.cli.tables import print_comparison, print_outputs
     from dynid.report import write_report
-    from dynid.runs.arguments import log_table, run_settings
+    from dynid.runs.arguments import lock_table, log_table, run_settings
     from dynid.runs.comparison import compare, comparison_facts, comparison_report
 
-    settings = run_settings(source, logs or [], {"log": log_table(mapping)}, assignments or [])
+    settings = run_settings(source, logs or [], {
+        "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or [])},
+        assignments or [])
     with progress("compare") as tell:
         result = compare(settings, words(methods or _METHODS), tell)
         if output is not None:

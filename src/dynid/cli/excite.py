@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.options import numbers, refuse_to_replace
+from dynid.cli.options import Lock, Only, numbers, refuse_to_replace, words
 from dynid.cli.output import Json, console, print_json, progress, table
 from dynid.errors import DynidError
 
@@ -63,6 +63,10 @@ def command(
                                        help="Deviation of the torques, N m or N: one or one a joint.")] = "",
     limits: Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
                                                 help="Limits over the robot's own: joints, space, postures.")] = None,
+    margin: Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, "
+                                                 "velocities and torques to keep free.")] = None,
+    only: Only = "",
+    lock: Lock = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Folder of an earlier `dynid identify -o`, whose largest "
                                                       "deviations to lower.")] = None,
@@ -74,14 +78,15 @@ def command(
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
     check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
-    frictions = tuple(part.strip() for part in friction.split(",") if part.strip())
 
     from dynid.excitation import Search
     from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
+    from dynid.runs.models import part_of
 
-    machine = Robot.load(robot)
+    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
     name = criterion.value if criterion else "largest deviation" if improve else "condition"
     with progress("excite") as tell:
@@ -89,7 +94,8 @@ def command(
         search = Search(seconds, rounds, seed, progress=lambda after, value: tell(
             f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"))
         data = design_motion(machine, MotionRequest(
-            friction=frictions, rotor=rotor, limits=limits, improve=improve, noise=noises, home=posture, rate=rate,
+            friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
+            home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
             family=family_named(kind.value, duration, harmonics), command=shlex.join(["dynid", *sys.argv[1:]])))
         written = write_outputs(data, output, report, tell)

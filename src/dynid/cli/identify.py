@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Assignments, Horizon, Lock, NoSimulation, Only, simulation_table, words
+from dynid.cli.options import (
+    Assignments,
+    Horizon,
+    Lock,
+    NoSimulation,
+    Only,
+    Start,
+    Stop,
+    simulation_table,
+    words,
+)
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -31,6 +41,8 @@ def command(
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
+    start: Start = None,
+    stop: Stop = None,
     only: Only = "",
     lock: Lock = None,
     no_simulation: NoSimulation = False,
@@ -50,7 +62,7 @@ def command(
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
-        "log": log_table(mapping), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
+        "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None:

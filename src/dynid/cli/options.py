@@ -20,6 +20,10 @@ Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="
                                                     "the measured motion.")]
 
 
+Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
+                                             help="Leave out what comes before, counted from a log's first row.")]
+Stop = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
+                                            help="Leave out what comes from then on.")]
 Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITION]", show_default=False,
                                                 help="A joint to make fixed, at zero or at this position, rad or m; "
                                                      "may be repeated.")]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import numbers, refuse_to_replace, words
+from dynid.cli.options import Lock, Only, numbers, refuse_to_replace, words
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -42,6 +42,8 @@ def command(
     truth: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                help="Folder of an earlier `dynid identify -o`: the machine has its "
                                                     "parameters, the controller those of the robot's file.")] = None,
+    only: Only = "",
+    lock: Lock = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes other noise.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a log that is there.")] = False,
     json: Json = False,
@@ -49,6 +51,8 @@ def command(
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
     from dynid.cli.tables import print_log
     from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
+    from dynid.runs.models import part_of
     from dynid.runs.virtual_log import LoopOptions, log_facts, log_writer, save_log, simulate_log
 
     log_writer(output)
@@ -57,7 +61,7 @@ def command(
              "torque_noise": numbers(torque_noise, "--torque-noise")}
     sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
     loop = LoopOptions(controller.value, bandwidth, damping, rate)
-    machine = Robot.load(robot)
+    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")
         found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,

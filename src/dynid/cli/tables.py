@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
+from dynid.recording.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dynid.runs import Run
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
+    from dynid.runs.logs import LogFacts
     from dynid.runs.validation import ValidatedResult
     from dynid.runs.virtual_log import VirtualLog
     from dynid.study import StudyResult
@@ -34,9 +35,11 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
     to.print()
     head = ["name", "value", "deviation", "relative", "is"]
     to.print(table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters"))
-    others = {f"validation on {Path(one.source).name}": one for one in result.validations}
+    names = [one.source for one in result.validations]
+    others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
     to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     print_simulations(result.simulations, result.robot.joint_names)
+    print_dropped(result.logs)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
     print_outputs(written)
@@ -44,8 +47,17 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
 
 def print_validation(found: ValidatedResult) -> None:
     """How well an earlier result predicts and simulates other logs."""
-    console().print(error_table({Path(fit.source).name: fit for fit in found.fits}, found.robot.joint_names))
+    names = [fit.source for fit in found.fits]
+    console().print(error_table({short_name(fit.source, names): fit for fit in found.fits}, found.robot.joint_names))
     print_simulations(found.simulations, found.robot.joint_names)
+    print_dropped(found.logs)
+
+
+def print_dropped(logs: Sequence[LogFacts]) -> None:
+    """Rows of logs that could not be used."""
+    for log in logs:
+        if log.dropped:
+            console().print(f"Note: {log.sentence}.", markup=False)
 
 
 def error_table(fits: Mapping[str, Reconstruction], joints: Sequence[str]) -> Table:
@@ -65,15 +77,16 @@ def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) 
     """How far simulated positions are off, in percent of each joint's motion, and what could not be simulated."""
     to = console()
     done = [(one, one.log) for one in checks if one.log is not None]
+    names = {one.source: short_name(one.source, [other.source for other in checks]) for one in checks}
     if done:
         columns = {}
         for one, log in done:
-            name = f"{Path(one.source).name}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop")
+            name = f"{names[one.source]}, " + (f"{one.horizon:g} s" if one.horizon else "closed loop")
             columns[name] = [*map(_short, (log.total_error, *log.position_error))]
             if one.mode == "closed-loop":
                 columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
         to.print(by_joint("simulated position, %", joints, columns))
-    said = [f"{len(log.windows)} of {log.possible} windows of {Path(one.source).name} were simulated"
+    said = [f"{len(log.windows)} of {log.possible} windows of {names[one.source]} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
     said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]
     for sentence in dict.fromkeys(said):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Horizon, NoSimulation, simulation_table
+from dynid.cli.options import Horizon, NoSimulation, Start, Stop, simulation_table
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -17,6 +17,8 @@ def command(
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
                                                       "otherwise than those identified from.")] = None,
+    start: Start = None,
+    stop: Stop = None,
     no_simulation: NoSimulation = False,
     horizon: Horizon = None,
     json: Json = False,
@@ -26,7 +28,7 @@ def command(
     from dynid.runs.arguments import log_table
     from dynid.runs.validation import validate_result
 
-    given = {"log": log_table(mapping), "simulation": simulation_table(no_simulation, horizon)}
+    given = {"log": log_table(mapping, start, stop), "simulation": simulation_table(no_simulation, horizon)}
     with progress("validate") as tell:
         found = validate_result(result, logs, given, tell)
     if json:

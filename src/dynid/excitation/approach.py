@@ -29,7 +29,7 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, got shape {posture.shape}")
-    free = replace(limits, start=None, end=None)
+    free = replace(limits, start=None, end=None).reaching(posture)
     at_rest = (posture, np.zeros(limits.dof), np.zeros(limits.dof))
     ends = trajectory.at(np.array([0.0, trajectory.duration]))
     first, last = ([x[row] for x in ends[:3]] for row in (0, 1))

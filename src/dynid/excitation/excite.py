@@ -22,7 +22,7 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
            prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH) -> ExcitingMotion:
     """The motion of a family that tells most about a model's base parameters and respects every limit.
 
-    model: or a robot, with the terms its file lists. limits: the robot's own unless given.
+    model: or a robot, with the terms its file lists. limits: the robot's own less a margin of 5 %, unless given.
     family: `Fourier`, `FourierPlusQuintic` or `Splines`, with duration and what else they take.
     criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
     measurement: rate and noise of the log to come, for the expected deviations. prior: earlier logs, nominal
@@ -35,6 +35,6 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     return ExcitingMotion(
         trajectory=best.trajectory, core=best.trajectory, model=design.model, base=design.base, limits=design.limits,
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
-        deviations=design.deviations(best.trajectory), noise=1.0 / design.information.weights, rate=design.rate,
+        deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
         history=tuple(starts.history), report=best.report, torque=design.torque, seed=search.seed,
         starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)

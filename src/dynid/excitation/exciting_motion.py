@@ -35,8 +35,8 @@ class ExcitingMotion:
     trajectory: with the way from and to home, if asked for; core: the exciting part alone. value: of the criterion, and
     condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected of every
     base parameter under torque noise `noise` (dof,), N m, independent from sample to sample, together with earlier logs
-    if any were given. history: (seconds, best value). report: every limit's use. torque: the nominal model against its
-    limits, if it is known. interrupted: by the user.
+    if any were given; a share of each joint's typical torque where no noise was. history: (seconds, best value).
+    report: every limit's use. torque: the nominal model against its limits, if it is known. interrupted: by the user.
     """
 
     trajectory: Trajectory
@@ -61,7 +61,7 @@ class ExcitingMotion:
     def from_home(self, home: ArrayLike) -> ExcitingMotion:
         """The same motion with the way from a home posture (dof,) to it and back, by quintics inside all limits."""
         whole = approach(self.core, home, self.limits, self.torque)
-        limits = replace(self.limits, start=None, end=None)
+        limits = replace(self.limits, start=None, end=None).reaching(home)
         report = check_limits(whole, limits, self.torque, points=10000, unchecked=self.report.unchecked)
         return replace(self, trajectory=whole, report=report)
 

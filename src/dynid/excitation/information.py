@@ -17,7 +17,7 @@ from dynid.regression.factor import triangular
 from dynid.robot import Robot
 
 # Of friction: its torque is the parameter times this power of the speed, as its unit says.
-_SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2, "N s^2/m^2": 2}
+SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2, "N s^2/m^2": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
     effort, speed = robot.limit("effort"), robot.limit("velocity")
     for k, column in enumerate(base.independent):
         parameter = base.parameters.items[column]
-        if parameter.unit not in _SPEED_POWER:
+        if parameter.unit not in SPEED_POWER:
             continue
-        share = 0.05 * effort[parameter.owner] / speed[parameter.owner] ** _SPEED_POWER[parameter.unit]
+        share = 0.05 * effort[parameter.owner] / speed[parameter.owner] ** SPEED_POWER[parameter.unit]
         guess[k] = share if 0 < share < np.inf else 1.0
     return guess

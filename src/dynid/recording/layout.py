@@ -91,6 +91,24 @@ def stem_of(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).stem
 
 
+def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path]]:
+    """Signals that are read from another file than the log's own, and that file; an error where several files of one
+    log would read the same one."""
+    found: dict[tuple[str, Path], Path] = {}
+    for path in paths:
+        folder = path if os.path.isdir(path) else path.parent
+        for signal in SIGNALS:
+            place = getattr(mapping, signal)
+            if not isinstance(place, Place) or place.file is None:
+                continue
+            file = folder / place.file.replace("{stem}", stem_of(path))
+            first = found.setdefault((signal, file), path)
+            if first != path:
+                raise RecordingError(f"the {signal} of {first} and of {path} would both be read from {file}; give each "
+                                     f"part its own file, with {{stem}} in its name")
+    return list(found)
+
+
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
     """Open the files and decide what is read from where; close them again if that fails."""
     files = _Files(path, mapping)

@@ -14,6 +14,7 @@ from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
+from dynid.recording.layout import shared_file
 from dynid.recording.mapping import Mapping
 from dynid.recording.recording import DroppedRow, Recording
 from dynid.robot import Robot
@@ -40,6 +41,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log is read at least one row at a time, got at_once = {at_once}")
     paths, rules = paths_of(path), mapping_of(mapping, overrides)
+    shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
     extremes: Extremes | None = None

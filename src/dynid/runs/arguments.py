@@ -14,6 +14,7 @@ from dynid.recording import mapping
 from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
+WINDOW = ("start", "stop")  # settings of [log] that are of one log, not of a format
 _ROBOTS = (".urdf", ".xml", ".toml")
 
 
@@ -82,9 +83,11 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
     return out
 
 
-def log_table(path: Path | None) -> dict[str, Any]:
-    """The [log] table of a mapping file; nothing where there is none."""
-    return {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
+def log_table(path: Path | None, start: float | None = None, stop: float | None = None) -> dict[str, Any]:
+    """The [log] table of a mapping file, nothing where there is none, and a window of time over it, s."""
+    table = {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
+    window = {name: value for name, value in zip(WINDOW, (start, stop), strict=True) if value is not None}
+    return {**table, **window}
 
 
 def known_table(texts: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.excitation import (
+    ExcitingMotion,
     Family,
     Fourier,
     Limits,
@@ -25,14 +26,24 @@ from dynid.excitation import (
     read_limits,
 )
 from dynid.excitation.exciting_motion import nominal_base_values
+from dynid.excitation.information import SPEED_POWER
 from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
+from dynid.excitation.limits.motion_limits import MARGIN
+from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import Model, Parameters, complete, make_terms
 from dynid.regression import Regression
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
-from dynid.runs.results import REGRESSION, load
+from dynid.runs.models import part_of
+from dynid.runs.results import REGRESSION, SETTINGS, load
+from dynid.runs.settings import RunSettings
 
 _ROUNDING = 1e-6  # share of a joint's torque below which residuals are rounding
+_DEAF = 1e6  # noise of a torque that is not measured, in that of the others
+_SLOW = 0.5  # of the limit of velocity
+_GRID = 2000
+_WORTH = 1.5  # a deviation that gets so many times smaller: a log of the old kind would give the square root of two
+_NAMED = 6  # parameters in a sentence
 _INTERRUPTED = ("the search was interrupted; this is the best motion so far",)
 
 
@@ -40,12 +51,13 @@ _INTERRUPTED = ("the search was interrupted; this is the best motion so far",)
 class Earlier:
     """An earlier result to improve. noise (dof,): of the torques of the log to come, N m. known: its logs, weighted so
     that with this noise they give its own deviations. scale (base,): sizes of its parameters, which deviations are
-    measured by."""
+    measured by. silent: joints whose torque was not measured, and will not be."""
 
     estimate: Estimate
     known: Regression
     noise: Array
     scale: Array
+    silent: tuple[str, ...] = ()
 
 
 def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
@@ -56,7 +68,8 @@ def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
 @dataclass(frozen=True, eq=False)
 class MotionRequest:
     """What is asked of `design_motion`. friction, rotor: terms of the model, those of the robot's file where none are
-    asked for. limits: a file over the robot's own. improve: folder of an earlier result. criterion: 'condition', or
+    asked for. limits: a file over the robot's own. margin: share of the robot's own ranges, velocities and torques kept
+    free, the limits file's or 5 % unless given. improve: folder of an earlier result. criterion: 'condition', or
     'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
     posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
     """
@@ -64,6 +77,7 @@ class MotionRequest:
     friction: tuple[str, ...] = ()
     rotor: bool = False
     limits: str | Path | None = None
+    margin: float | None = None
     improve: str | Path | None = None
     criterion: str | None = None
     noise: ArrayLike | None = None
@@ -77,13 +91,21 @@ class MotionRequest:
 def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
     """The motion that tells most about a robot, or the one that lowers the largest deviations of an earlier result
     most, with what its page shows."""
-    limits = limits_of(LimitsTable(), robot) if request.limits is None else read_limits(request.limits, robot)
+    if request.improve is not None and (request.friction or request.rotor):
+        raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
+    past = None
+    if request.improve is not None:
+        robot = _locked_as(robot, Path(request.improve))
+        past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof))
+        if past.known.joints != robot.joint_names:
+            raise DynidError(f"{request.improve} is a result of another robot, with the joints "
+                             f"{', '.join(past.known.joints)}")
+    limits, margin_note = _limits(robot, request)
     home = None if request.home is None else _posture(request.home, limits)
-    designed = _for_model if request.improve is None else _for_earlier
-    data = designed(robot, limits, request)
+    data = _for_model(robot, limits, request) if past is None else _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
     notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
-             *data.notes)
+             *speed_notes(found), *data.notes, *margin_note)
     return replace(data, excitation=found, notes=notes)
 
 
@@ -93,27 +115,102 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
     notes = () if request.noise is not None else (
-        "expected deviations are for a torque noise of 1 N m (or N), since none was given",)
+        f"expected deviations are for a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, since "
+        f"none was given",)
     return MotionData(_title(robot), robot, found, nominal_base_values(found.base), known_values(model.parameters),
                       "robot's file", None, notes, request.command)
 
 
-def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:
+def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
     """A motion that adds most to the logs of an earlier result, with its values."""
-    if request.friction or request.rotor:
-        raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
-    assert request.improve is not None
-    past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof))
-    if past.known.joints != robot.joint_names:
-        raise DynidError(f"{request.improve} is a result of another robot, with the joints "
-                         f"{', '.join(past.known.joints)}")
     theta = past.estimate.full
     prior = PriorKnowledge(past.known, nominal=theta, scale=past.scale, base=past.known.base)
     found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
                    measurement=Measurement(request.rate, past.noise), prior=prior, search=request.search)
     values = np.where(past.estimate.identified, past.estimate.values, np.nan)
-    return MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, (),
+    notes = (f"the torque of {', '.join(past.silent)} is taken as not measured, as in the earlier logs",
+             ) if past.silent else ()
+    data = MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
                       request.command)
+    return replace(data, notes=(*notes, improvement_sentence(data)))
+
+
+def _locked_as(robot: Robot, folder: Path) -> Robot:
+    """The robot with the joints locked that the run of an earlier result locked, as far as it has them."""
+    if not (folder / SETTINGS).is_file():
+        return robot
+    settings = RunSettings.load(folder / SETTINGS)
+    named = {*settings.only, *settings.lock}
+    return part_of(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
+
+
+def _limits(robot: Robot, request: MotionRequest) -> tuple[Limits, tuple[str, ...]]:
+    """What to stay inside, and a note on the margin kept of the robot's own limits."""
+    limits = limits_of(LimitsTable(), robot, request.margin, MARGIN) if request.limits is None else read_limits(
+        request.limits, robot, request.margin, MARGIN)
+    kept = (f"{100 * limits.margin:g} % of the robot's own velocities and torques, and of its ranges at both ends, are "
+            f"kept free; --margin changes it")
+    return limits, (kept,) if limits.margin > 0 else ()
+
+
+def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
+    """Joints with friction to identify that move far below their limit of velocity, or one way only, in a sentence."""
+    slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
+            if np.isfinite(limit) and top < _SLOW * limit]
+    if not slow:
+        return ()
+    return (f"friction at high speed stays unknown for {', '.join(slow)} rad/s or m/s: a shorter --duration or more "
+            f"--harmonics reach higher speeds",)
+
+
+def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
+    """Of each joint that has friction to identify: its top speed in the motion, its limit, whether it moves both ways
+    at half of that speed at least."""
+    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID)).dq
+    rubs = sorted({p.owner for p in found.model.parameters if p.body is None and p.unit in SPEED_POWER})
+    return {found.limits.names[j]: (float(np.abs(dq[:, j]).max()), float(found.limits.velocity[j]),
+                                    bool(min(dq[:, j].max(), -dq[:, j].min()) > 0.5 * np.abs(dq[:, j]).max()))
+            for j in rubs}
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """What a motion adds to one parameter: deviation before (None where it was not identified) and after."""
+
+    name: str
+    unit: str
+    before: float | None
+    after: float
+
+    @property
+    def times(self) -> float | None:
+        """How many times smaller the deviation gets; None where there was none before."""
+        return None if self.before is None else self.before / self.after
+
+
+def improvements(data: MotionData) -> list[Improvement]:
+    """Parameters that a motion should improve, those not identified before first, then by how much; of those that
+    gain less than two logs of the same kind would give, nothing is said."""
+    if data.before is None:
+        return []
+    found = data.excitation
+    known = np.isfinite(data.values) & np.isfinite(data.before)
+    each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
+            zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
+            if np.isfinite(after)]
+    return sorted((one for one in each if one.times is None or one.times > _WORTH),
+                  key=lambda one: -np.inf if one.times is None else -one.times)
+
+
+def improvement_sentence(data: MotionData) -> str:
+    """Which parameters a motion improves most, in words."""
+    found = improvements(data)
+    if not found:
+        return "the earlier logs tell as much as this motion can: no deviation would fall by more than a third"
+    words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
+             f" ({one.times:.2g} times less)") for one in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"with the earlier logs it brings the deviation of {', '.join(words)}{more}"
 
 
 def _title(robot: Robot) -> str:
@@ -125,6 +222,7 @@ def _posture(home: ArrayLike, limits: Limits) -> Array:
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, one a joint, got {posture.size}")
+    limits = limits.reaching(posture)
     outside = (posture < limits.lower) | (posture > limits.upper)
     if outside.any():
         j = int(np.argmax(outside))
@@ -168,9 +266,6 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
         prepared = settings.prepare
         own = prepared.get("rate", rate) / (prepared.get("thin", 1) * prepared.get("decimate", 1))
         noise = spread * np.sqrt(rate / own)
-    factors = tuple(replace(factor, r=factor.r * ratio)
-                    for factor, ratio in zip(fold.factors, noise / spread, strict=True))
-    known = replace(fold, factors=factors, blocks=())
     scale = magnitudes(fold.base, complete(estimate.model).robot)
     units = np.array(fold.base.units)
     for unit in set(fold.base.units):
@@ -178,7 +273,13 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
         if same.any():
             typical = float(np.sqrt(np.mean(estimate.values[same] ** 2)))
             scale[same] = np.maximum(np.abs(estimate.values[same]), max(0.1 * typical, 1e-12))
-    return Earlier(estimate, known, noise, scale)
+    silent = np.array(fold.rows) == 0
+    if silent.any():  # a joint without torque tells nothing
+        noise = np.where(silent, _DEAF * noise[~silent].max(), noise)
+    factors = tuple(replace(factor, r=factor.r * ratio)
+                    for factor, ratio in zip(fold.factors, noise / spread, strict=True))
+    names = tuple(name for name, yes in zip(fold.joints, silent, strict=True) if yes)
+    return Earlier(estimate, replace(fold, factors=factors, blocks=()), noise, scale, names)
 
 
 def known_values(parameters: Parameters) -> Array | None:
@@ -203,6 +304,12 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
                          found.base.names, found.deviations, data.relative, found.base.units, before, strict=True)},
         "limits": [{"kind": u.kind, "where": u.where, "value": _finite(u.value), "bound": _finite(u.bound),
                     "time": u.time, "used": used(u)} for u in found.report.usages],
+        "margin": found.limits.margin,
+        "speeds": {name: {"top": top, "limit": _finite(limit), "both_ways": both}
+                   for name, (top, limit, both) in top_speeds(found).items()},
+        **({} if data.before is None else {"improves": [
+            {"name": one.name, "before": one.before, "after": one.after, "times": _finite(one.times)}
+            for one in improvements(data)]}),
         "history": [list(step) for step in found.history], "notes": list(data.notes)}
 
 

@@ -51,6 +51,7 @@ def facts(run: Run) -> dict[str, Any]:
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
         "physics": None if run.physics is None else run.physics.to_dict(),
         "verdict": run.verdict.to_dict(),
+        "logs": [log.to_dict() for log in run.logs],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
     }

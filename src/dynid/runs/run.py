@@ -6,16 +6,17 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
+from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
+from dynid.runs.logs import LogEntry, LogFacts, LogSettings, check_files, labels, log_settings
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
@@ -40,7 +41,8 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
+    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
+    logs: what reading each log gave, those to validate on last."""
 
     settings: RunSettings
     robot: Robot
@@ -54,6 +56,7 @@ class Run:
     seconds: float
     simulations: tuple[SimulationCheck, ...] = ()
     physics: Physics | None = None
+    logs: tuple[LogFacts, ...] = ()
 
     @property
     def model(self) -> LinearModel:
@@ -87,7 +90,8 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
     own = reconstruct(estimate, problem.data)
-    others, recordings = [], []
+    others: list[Reconstruction] = []
+    recordings: list[Recording] = []
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
     for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell):
         recordings.append(recording)
@@ -103,8 +107,11 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
     found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
+    logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
+            *(LogFacts.of(one, "validation") for one in recordings)]
+    notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
-               simulations, body)
+               simulations, body, tuple(logs))
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
@@ -138,26 +145,24 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     return problem, recordings
 
 
-def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
+def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
              tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
     """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others."""
-    for log in logs:
-        tell(f"reading {_name(log)}")
-        recording = read_log(log, settings, robot)
-        tell(f"preparing {_name(log)}")
+    tables = [log_settings(log) for log in logs]
+    check_files(tables, settings.log)
+    names = labels(tables, settings.log)
+    for log, name in zip(tables, names, strict=True):
+        tell(f"reading {short_name(name, names)}")
+        recording = replace(read_log(log, settings, robot), source=name)
+        tell(f"preparing {short_name(name, names)}")
         samples = prepare(recording, chosen)
         chosen = Preparation.of(dict(samples.settings)).elsewhere()
         yield recording, samples
 
 
-def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:
-    """One log as the run's [log] table reads it."""
-    paths = [log] if isinstance(log, str) else list(log)
-    for path in paths:
+def read_log(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
+    """One log as its own table and the run's [log] table read it."""
+    for path in log.files:
         if not os.path.exists(path):
             raise RecordingError(f"there is no log {path}")
-    return read(paths if len(paths) > 1 else paths[0], dict(settings.log), robot, at_once=settings.stream_rows)
-
-
-def _name(log: str | Sequence[str]) -> str:
-    return Path(log if isinstance(log, str) else log[0]).name
+    return read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)

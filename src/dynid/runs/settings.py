@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dynid.errors import DynidError
+from dynid.errors import DynidError, RecordingError
 from dynid.files import read_small, toml_table
+from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -119,7 +120,8 @@ class RunSettings(SettingsFile):
     """A run. Paths are relative to the file that names them.
 
     robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
-    other may stand in a list of their own. validate_on: logs to try the result on. method and its [options].
+    other may stand in a list of their own, and a log that is read otherwise than [log] says in a table ([[logs]], see
+    `LogSettings`). validate_on: logs to try the result on, alike. method and its [options].
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
     simulation: the [simulation] table, validation by simulation. compare: the [compare] table. gravity: in the base
@@ -133,8 +135,8 @@ class RunSettings(SettingsFile):
     file_kind: ClassVar[str] = "run file"
 
     robot: str
-    logs: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
-    validate_on: tuple[str | tuple[str, ...], ...] = ()
+    logs: tuple[LogEntry, ...] = Field(min_length=1)
+    validate_on: tuple[LogEntry, ...] = ()
     method: str = "wls"
     options: dict[str, Any] = Field(default_factory=dict)
     model: ModelSettings = Field(default_factory=ModelSettings)
@@ -150,13 +152,37 @@ class RunSettings(SettingsFile):
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)
 
+    @field_validator("logs", "validate_on", mode="before")
+    @classmethod
+    def _entries(cls, logs: Any) -> Any:
+        return tuple(map(log_entry, logs, range(1, len(logs) + 1))) if isinstance(logs, list | tuple) else logs
+
+    @model_validator(mode="after")
+    def _logs_fit(self) -> Self:
+        """Names of logs told apart, their own settings checked before any of them is read."""
+        tables = [one for one in (*self.logs, *self.validate_on) if isinstance(one, LogSettings)]
+        names = [one.name for one in tables if one.name is not None]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two logs have the name '{twice}'")
+        try:
+            for one in tables:
+                one.mapping(self.log)
+        except RecordingError as problem:
+            raise ValueError(str(problem)) from None
+        return self
+
     def moved(self, origin: Path, target: Path) -> Self:
         """The same run with paths that were relative to `origin` made relative to `target`."""
         def move(name: str) -> str:
             return moved_path(name, origin, target)
 
-        def each(logs: tuple[str | tuple[str, ...], ...]) -> tuple[str | tuple[str, ...], ...]:
-            return tuple(move(log) if isinstance(log, str) else tuple(map(move, log)) for log in logs)
+        def each(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
+            return tuple(log.model_copy(update={"file": moved_files(log.file)}) if isinstance(log, LogSettings)
+                         else moved_files(log) for log in logs)
+
+        def moved_files(files: str | tuple[str, ...]) -> str | tuple[str, ...]:
+            return move(files) if isinstance(files, str) else tuple(map(move, files))
 
         is_file = os.path.exists(origin / self.robot) or os.sep in self.robot or "." in self.robot
         model = self.model if self.model.python is None else self.model.model_copy(

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dynid.estimate import Estimate
+from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.arguments import merged
+from dynid.runs.arguments import WINDOW, merged
+from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.runs.run import Tell, prepared, simulated
@@ -27,30 +29,36 @@ class ValidatedResult:
     robot: Robot
     fits: tuple[Reconstruction, ...]
     simulations: tuple[SimulationCheck, ...]
+    logs: tuple[LogFacts, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
                 "validation": [fit.to_dict() for fit in self.fits],
-                "simulation": [one.to_dict() for one in self.simulations]}
+                "simulation": [one.to_dict() for one in self.simulations],
+                "logs": [one.to_dict() for one in self.logs]}
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
                     tell: Tell = lambda sentence: None) -> ValidatedResult:
     """Try the result in a folder on logs, prepared as those it was identified from.
 
-    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's.
+    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's, but for a
+    window of time alone. The window of the run's logs is not that of others.
     """
     tell("reading the result")
     estimate, settings = load(folder)
     given = dict(given or {})
-    log = given.pop("log", None)
-    values = merged(settings.model_dump(), given) | ({"log": log} if log else {})
+    log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
+    window = {key: log.pop(key) for key in WINDOW if key in log}
+    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    values = merged(settings.model_dump(), given) | {"log": {**rules, **window}}
     settings = RunSettings.of(values, str(folder))
     robot = make_robot(settings)
-    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), [], []
+    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
     for recording, samples in prepared(logs, settings, robot, chosen, tell):
         recordings.append(recording)
         fits.append(reconstruct(estimate, samples))
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
-    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell))
+    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell),
+                           tuple(LogFacts.of(one, "validation") for one in recordings))

@@ -4,7 +4,8 @@ Everything may be left out. Lengths in m, angles in rad (m for sliding joints); 
 
     first = [0.0, 0.5, 0.0]        # first and last posture, one number a joint
     last = [0.0, 0.5, 0.0]
-    margin = 0.02                  # share of every range kept free at both ends
+    margin = 0.02                  # share of the robot's own ranges kept free at both ends, and of its velocities
+                                   # and torques; what this file gives is taken as it is
     bandwidth = 1.0                # highest frequency of a Fourier motion, Hz
 
     [all]                          # every joint
@@ -42,6 +43,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,15 +142,16 @@ class LimitsTable(_Table):
 
     first: tuple[float, ...] | None = None
     last: tuple[float, ...] | None = None
-    margin: float = Field(default=0.0, ge=0.0, lt=0.5)
+    margin: float | None = Field(default=None, ge=0.0, lt=0.5)
     bandwidth: float | None = None
     all: JointTable = Field(default_factory=JointTable)
     joint: dict[str, JointTable] = Field(default_factory=dict)
     space: SpaceTable | None = None
 
 
-def read_limits(path: str | Path, robot: Robot) -> Limits:
-    """The robot's limits with those of a file over them; errors name the file and what is wrong in it."""
+def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
+    """The robot's limits with those of a file over them; errors name the file and what is wrong in it. margin: instead
+    of the file's; usual: where nobody says one."""
     path = Path(path)
     try:
         values = toml_table(read_small(path).decode("utf-8"))
@@ -157,7 +160,7 @@ def read_limits(path: str | Path, robot: Robot) -> Limits:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DynidError(f"{path} is not a TOML file: {problem}") from None
     try:
-        return limits_of(LimitsTable.model_validate(values), robot)
+        return limits_of(LimitsTable.model_validate(values), robot, margin, usual)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -168,9 +171,13 @@ def read_limits(path: str | Path, robot: Robot) -> Limits:
         raise type(problem)(f"{path}: {problem}") from None
 
 
-def limits_of(table: LimitsTable, robot: Robot) -> Limits:
-    """The robot's limits with those of a table over them."""
-    own = Limits.of(robot, margin=table.margin)
+def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
+    """The robot's limits with those of a table over them. margin: instead of the table's; usual: where it has none."""
+    postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
+                if posture is not None and len(posture) == robot.dof}
+    chosen = next(share for share in (margin, table.margin, usual) if share is not None)
+    own = Limits.of(robot, margin=chosen, **postures)
+    outermost = None if own.outermost is None else (own.outermost[0].copy(), own.outermost[1].copy())
     arrays = {name: getattr(own, name).copy() for name in ("lower", "upper", "velocity", "acceleration", "jerk",
                                                            "torque")}
     places: list[tuple[Any, JointTable]] = [(slice(None), table.all)]
@@ -181,8 +188,12 @@ def limits_of(table: LimitsTable, robot: Robot) -> Limits:
                 arrays[name][place] = getattr(joint, name)
         if joint.position is not None:
             arrays["lower"][place], arrays["upper"][place] = joint.position
+            if outermost is not None:
+                outermost[0][place], outermost[1][place] = joint.position
     given = {} if table.bandwidth is None else {"bandwidth": table.bandwidth}
-    return Limits.of(robot, **arrays, start=table.first, end=table.last, space=space_of(table.space, robot), **given)
+    limits = Limits.of(robot, **arrays, start=table.first, end=table.last, space=space_of(table.space, robot),
+                       outermost=outermost, **given)
+    return replace(limits, margin=own.margin)
 
 
 def _place(name: str, robot: Robot) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import Robot
+
+MARGIN = 0.05  # of a robot's own limits, kept free by default: no controller follows a motion exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +21,8 @@ class Limits:
     """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
 
     start, end (dof,): first and last posture, or None. bandwidth: highest frequency of a Fourier motion, Hz.
-    space: where bodies may be, or None.
+    space: where bodies may be, or None. margin: share of the robot's own limits that was kept free. outermost: lowest
+    and highest positions (dof,) each without it; first, last and home postures may lie there.
     """
 
     lower: Array
@@ -32,6 +36,8 @@ class Limits:
     end: Array | None = None
     bandwidth: float = np.inf
     space: Workspace | None = None
+    margin: float = 0.0
+    outermost: tuple[Array, Array] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -66,13 +72,21 @@ class Limits:
 
     @staticmethod
     def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """The robot's own limits, or others by name; margin: share of the range kept free at each end."""
+        """The robot's own limits, or others by name. margin: share of the range kept free at each end, and of the
+        robot's own velocities and torques."""
+        if not 0.0 <= margin < 0.5:
+            raise DynidError(f"the margin must be a share from 0 to below 0.5 of the limits, got {margin:g}")
         lower, upper = robot.limit("lower"), robot.limit("upper")
         kept = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
         own: dict[str, Any] = {
-            "lower": lower + kept, "upper": upper - kept, "velocity": robot.limit("velocity"),
+            "lower": lower + kept, "upper": upper - kept, "velocity": (1.0 - margin) * robot.limit("velocity"),
             "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
-            "torque": robot.limit("effort"), "names": robot.joint_names}
+            "torque": (1.0 - margin) * robot.limit("effort"), "names": robot.joint_names, "margin": margin}
+        if margin > 0.0 and "lower" not in given and "upper" not in given:
+            own["outermost"] = (lower, upper)
+            for posture in (given.get("start"), given.get("end")):
+                if posture is not None and np.shape(posture) == (robot.dof,):
+                    own["lower"], own["upper"] = _reaching(own["lower"], own["upper"], (lower, upper), posture)
         unknown = [name for name in given if name not in Limits.__dataclass_fields__]
         if unknown:
             raise DynidError(f"there is no limit '{unknown[0]}'; there are {', '.join(Limits.__dataclass_fields__)}")
@@ -81,3 +95,15 @@ class Limits:
     @property
     def dof(self) -> int:
         return len(self.names)
+
+    def reaching(self, posture: ArrayLike) -> Limits:
+        """The same limits with ranges that reach to a posture (dof,), as far as that lies in the margin kept."""
+        if self.outermost is None or np.shape(posture) != (self.dof,):
+            return self
+        lower, upper = _reaching(self.lower, self.upper, self.outermost, posture)
+        return replace(self, lower=lower, upper=upper)
+
+
+def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], posture: ArrayLike) -> tuple[Array, Array]:
+    inside = np.clip(np.asarray(posture, dtype=float), *outermost)
+    return np.fmin(lower, inside), np.fmax(upper, inside)

@@ -11,8 +11,9 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits.limit_check import LimitReport, check_limits
-from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.limits.motion_limits import MARGIN, Limits
 from dynid.excitation.limits.nonlinear import NonlinearLimit, TorqueLimit, WorkspaceLimit
+from dynid.excitation.noise import assumed_noise
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.options import Measurement, PriorKnowledge
@@ -25,6 +26,7 @@ from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
 _FEWEST, _MOST = 160, 500
+_OF_DEVIATIONS = ("a", "largest")  # criteria in which the torques' noise has a say
 _SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
 
 
@@ -33,7 +35,7 @@ class ExperimentDesign:
     """problem: what the search works on, with smooth signs. information: of the model as it is.
 
     torque: the nominal model against the torque limits, if it is known; unchecked: what could not be looked at.
-    rate: of the log to come, Hz.
+    rate: of the log to come, Hz. noise (dof,): of its torques, for the expected deviations.
     """
 
     problem: MotionProblem
@@ -41,6 +43,7 @@ class ExperimentDesign:
     torque: TorqueLimit | None
     unchecked: tuple[str, ...]
     rate: float
+    noise: Array
 
     @property
     def model(self) -> LinearModel:
@@ -67,7 +70,7 @@ class ExperimentDesign:
 
     def deviations(self, trajectory: Trajectory) -> Array:
         """Expected deviation of every base parameter (base,)."""
-        return self.information.deviations(*self.samples(trajectory))
+        return replace(self.information, weights=1.0 / self.noise).deviations(*self.samples(trajectory))
 
     def condition(self, trajectory: Trajectory) -> float:
         """Condition number of the unscaled, unweighted base regressor."""
@@ -90,12 +93,26 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
     base = base_parameters(model) if prior.base is None else prior.base
     scale = prior.scale
-    if isinstance(scale, str) or (scale is None and criterion.name in ("a", "largest")):
+    if isinstance(scale, str) or (scale is None and criterion.name in _OF_DEVIATIONS):
         scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
-    information = Information.of(model, base, noise=measurement.noise, scale=scale, known=prior.regression)
+    noise = measurement.noise
+    if noise is None and prior.regression is None and criterion.name in _OF_DEVIATIONS:
+        noise = assumed_noise(model, limits, _nominal(model, prior.nominal))
+    information = Information.of(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
-    return ExperimentDesign(problem, information, torque, unchecked, measurement.rate)
+    expected = 1.0 / information.weights if noise is not None or prior.regression is not None else assumed_noise(
+        model, limits, _nominal(model, prior.nominal))
+    return ExperimentDesign(problem, information, torque, unchecked, measurement.rate, expected)
+
+
+def _nominal(model: LinearModel, given: ArrayLike | None) -> Array | None:
+    """Nominal parameters (parameters,), zero where friction is not known; None without inertias."""
+    if given is not None:
+        return model.parameters.vector(given)
+    if any(p.nominal is None for p in model.parameters if p.body is not None):
+        return None
+    return np.array([0.0 if p.nominal is None else p.nominal for p in model.parameters])
 
 
 def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
@@ -104,7 +121,7 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
         robot = complete(model).robot
         if robot is None:
             raise DynidError("a model without a robot has no limits of its own; give some, e.g. Limits(...)")
-        limits = Limits.of(robot)
+        limits = Limits.of(robot, margin=MARGIN)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
     for j, name in enumerate(limits.names):

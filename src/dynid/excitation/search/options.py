@@ -38,8 +38,8 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The log to come. rate: Hz. noise: deviation of each joint's torque, N m (or N), one number or (dof,); 1 unless
-    given."""
+    """The log to come. rate: Hz. noise: deviation of each joint's torque, N m (or N), one number or (dof,); unless
+    given, a share of each joint's typical torque for the expected deviations."""
 
     rate: float = 100.0
     noise: Array | float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from dynid.report.figure import BLUE, GREY, INK, VERMILION, Figure, axis, level, line, log_axis, significant, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.words import file_name
 from dynid.validate import CrossValidation
 
 
@@ -21,23 +20,25 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     known = [one[np.isfinite(one)] for one in cross.errors_per_joint.T]
     joints = [{"name": name, "mean": float(one.mean()), "low": float(one.min()), "high": float(one.max())}
               for name, one in zip(cross.joints, known, strict=True) if len(one)]
-    blocks = [{"number": block + 1, "where": _short(where), "error": float(error)}
+    blocks = [{"number": block + 1, "where": _short(where, data.log_name), "error": float(error)}
               for block, where, error in zip(cross.blocks, cross.where, cross.errors, strict=True)]
-    logs = [{"name": file_name(one.source), "others": one.from_others, "itself": one.from_itself} for one in cross.logs]
-    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs, "errors": errors_figure(cross),
+    logs = [{"name": data.log_name(one.source), "others": one.from_others, "itself": one.from_itself}
+            for one in cross.logs]
+    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs,
+            "errors": errors_figure(cross, data.log_name),
             "moves": moves_figure(cross), "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
             if np.isfinite(cross.fit_errors).any() else None}
 
 
-def _short(where: str) -> str:
-    """Logs and spans of a block, the logs by their file names."""
-    return "; ".join(", ".join([file_name(source), *rest]) for source, *rest in
+def _short(where: str, name: Callable[[str], str]) -> str:
+    """Logs and spans of a block, the logs by their names."""
+    return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 
 
-def errors_figure(cross: CrossValidation) -> Figure:
-    """Relative error on every block that was left out, beside that on the data fitted."""
-    x, where = [str(block + 1) for block in cross.blocks], [text(_short(one)) for one in cross.where]
+def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
+    """Relative error on every block that was left out, beside that on the data fitted. name: of a log."""
+    x, where = [str(block + 1) for block in cross.blocks], [text(_short(one, name)) for one in cross.where]
     traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "left out", "marker": {"color": BLUE},
                "text": where, "textposition": "none",
                "hovertemplate": "block %{x}, %{text}: %{y:.3~g} %<extra>left out</extra>"},

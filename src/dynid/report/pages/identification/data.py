@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.estimate import Estimate
 from dynid.recording import Samples
+from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 from dynid.validate import CrossValidation, Physics, Reconstruction, SimulationCheck, Verdict
@@ -46,6 +47,11 @@ class ReportData:
     def logs(self) -> tuple[Samples, ...]:
         """What the estimate was identified from."""
         return self.samples or self.reconstruction.samples
+
+    def log_name(self, source: str) -> str:
+        """A log as the report calls it: its file, with as many folders as tell it from the other logs."""
+        return short_name(source, [*(one.source for one in self.logs),
+                                   *(name for one in self.validations for name in one.sources)])
 
     @property
     def joints(self) -> tuple[str, ...]:

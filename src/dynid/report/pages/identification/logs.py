@@ -12,7 +12,6 @@ from dynid.report.figure import INK, SERIES, Figure, line, log_axis, significant
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.units import JointUnits
-from dynid.report.words import file_name
 
 _SIGNALS = ("q", "dq", "ddq", "tau")
 
@@ -35,7 +34,7 @@ def log_facts(data: ReportData, role: str, pieces: Sequence[Samples]) -> dict[st
     """One log, in pieces of which none is empty, in numbers; what was done is said of the first."""
     first = pieces[0]
     step = 1 if first.decimation is None else first.decimation.total
-    return {"name": file_name(first.source), "source": first.source, "role": role, "rows": sum(map(len, pieces)),
+    return {"name": data.log_name(first.source), "source": first.source, "role": role, "rows": sum(map(len, pieces)),
             "seconds": float(sum(piece.t[-1] - piece.t[0] for piece in pieces)), "rate": float(first.rate),
             "regression_rate": float(first.rate / step), "decimated": step,
             "segments": sum(len(piece.segments) for piece in pieces),

@@ -40,7 +40,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
         joints.append({"name": found.joint, "fit": fit, "unit": units.torque, "white": found.whiteness,
                        "normal": found.normality, "looks": looks(found),
                        "sentences": [note.text for note in found.notes], "figures": figures})
-    return {"joints": joints, "source": part.source, "several": len(own.series) > 1}
+    return {"joints": joints, "source": data.log_name(part.source), "several": len(own.series) > 1}
 
 
 def looks(found: JointTests) -> str:

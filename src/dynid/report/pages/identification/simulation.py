@@ -13,7 +13,6 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows, with_breaks
 from dynid.report.units import JointUnits
-from dynid.report.words import file_name
 from dynid.validate import ResimulatedLog, SimulationCheck
 
 MOST_POINTS = 3000  # of one joint in one simulation
@@ -32,8 +31,9 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     failed: dict[str, list[str]] = {}
     for one in data.simulations:
         if one.log is None and one.reason is not None:
-            failed.setdefault(one.reason.text, []).append(f"{file_name(one.source)}, {words(one)}")
-    return {"panes": [_pane(one, one.log, data.units, points) for one in done if one.log is not None],
+            failed.setdefault(one.reason.text, []).append(f"{data.log_name(one.source)}, {words(one)}")
+    return {"panes": [_pane(one, one.log, data.log_name(one.source), data.units, points) for one in done
+                      if one.log is not None],
             "failed": [{"reason": reason, "logs": logs} for reason, logs in failed.items()], "points": points}
 
 
@@ -42,14 +42,15 @@ def words(check: SimulationCheck) -> str:
     return "under its own torques" if check.mode == "torque-driven" else "in closed loop"
 
 
-def _pane(check: SimulationCheck, log: ResimulatedLog, units: tuple[JointUnits, ...], points: int) -> dict[str, Any]:
+def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[JointUnits, ...], points: int
+          ) -> dict[str, Any]:
     feedback = check.mode == "closed-loop"
     rows = [{"name": name, "unit": unit.position, "motion": float(log.motion[j]),
              "off": float(log.position_deviation[j]), "error": float(log.position_error[j]),
              "torque": float(log.torque_error_per_joint[j])}
             for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
     draw = torque_figure if feedback else position_figure
-    return {"label": file_name(check.source), "source": check.source, "kind": words(check), "feedback": feedback,
+    return {"label": label, "source": check.source, "kind": words(check), "feedback": feedback,
             "horizon": check.horizon, "windows": len(log.windows), "possible": log.possible,
             "reason": check.reason.text if check.reason else "", "notes": [note.text for note in check.notes],
             "rows": rows, "total": log.total_error,

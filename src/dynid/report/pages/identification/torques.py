@@ -14,7 +14,6 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import JointUnits
-from dynid.report.words import file_name
 
 MOST_POINTS = 3000  # of one joint in one log
 FEWEST_POINTS = 500
@@ -26,7 +25,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     logs = [("identified from", part) for part in data.reconstruction.series]
     logs += [("validation", part) for one in data.validations for part in one.series]
     points = int(np.clip(POINTS // max(len(logs), 1), FEWEST_POINTS, MOST_POINTS))
-    panes = [{"label": file_name(part.source), "source": part.source, "kind": kind, "rows": len(part.t),
+    panes = [{"label": data.log_name(part.source), "source": part.source, "kind": kind, "rows": len(part.t),
               "thinned": len(part.t) > points,
               "figures": [torque_figure(part, j, name, units, points)
                           for j, (name, units) in enumerate(zip(data.joints, data.units, strict=True))]}
@@ -37,7 +36,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     total = {"own": data.reconstruction.total, "unit": "" if mixed else data.units[0].torque,
              "others": [one.total.relative_error for one in data.validations]}
     return {"panes": panes, "fits": fits, "total": total, "points": points,
-            "others": [", ".join(map(file_name, one.sources)) for one in data.validations]}
+            "others": [", ".join(map(data.log_name, one.sources)) for one in data.validations]}
 
 
 def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points: int) -> Figure:

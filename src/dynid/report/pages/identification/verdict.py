@@ -12,7 +12,7 @@ from dynid.findings import Finding
 from dynid.report.card import Card
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.words import file_name, percent
+from dynid.report.words import percent
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def cards(data: ReportData) -> list[Card]:
     """The numbers one looks for first."""
     total, estimate = data.reconstruction.total, data.estimate
     found = [Card("relative error", percent(total.relative_error), "on the data it was identified from")]
-    errors = [(one.total.relative_error, ", ".join(map(file_name, one.sources))) for one in data.validations
+    errors = [(one.total.relative_error, ", ".join(map(data.log_name, one.sources))) for one in data.validations
               if one.total.relative_error is not None]
     if errors:
         worst, name = max(errors, key=lambda pair: pair[0])
