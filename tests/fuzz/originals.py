@@ -52,8 +52,7 @@ URDF = """<?xml version="1.0"?>
 """
 RUN = """# a run
 robot = "scara2"
-logs = ["one.csv", ["two.csv", "three.csv"]]
-validate_on = ["other.csv"]
+logs = ["one.csv", ["two.csv", "three.csv"], {file = "four.npz", name = "slow", start = 1.0, stop = 9.5, axis = 0}]
 method = "irls"
 gravity = [0.0, 0.0, -9.81]
 blocks = 8
@@ -66,12 +65,26 @@ rotor = true
 time = "t"
 position = ["q1", "q2"]
 unit = "deg"
+start = 0.5
+stop = 20.0
+bad_rows = "drop"
 [prepare]
 cutoff = 8.0
+velocity = ["auto", "differentiate"]
 [known]
 Ia1 = [0.1, 0.01]
 [simulation]
 horizon = 0.5
+[[validate_on]]
+file = ["five.mat", "six.mat"]
+inherit = false
+array = "log.data"
+side = "motor"
+ratio = "gear"
+current = {file = "{stem}_i.csv", columns = "2-3"}
+drive_gain = "k"
+rate = 500.0
+position = "1-2"
 """
 
 
@@ -186,6 +199,11 @@ def _recording(path: Path) -> None:
         found = [read(path, rules)]
     except DynidError:
         found = []
+    for more in ({"start": 0.1, "stop": 0.4}, {"axis": 1}, {"array": "q", "position": "1-2", "torque": 1}):
+        try:
+            found.append(read(path, {**rules, **more, "bad_rows": "drop"}))
+        except DynidError:
+            pass
     found.append(read(path, {**rules, "bad_rows": "drop"}))
     for one in found:
         for array in (one.t, one.q, one.tau, *([one.dq] if one.dq is not None else [])):

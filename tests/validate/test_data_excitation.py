@@ -13,7 +13,7 @@ from dynid.model import Coulomb, Model, Offset, RigidBodies, Scara, Viscous
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.validate.data_excitation import data_excitation, deviations
-from dynid.validate.joint_motion import joint_motions
+from dynid.validate.joint_motion import JointMotion, joint_motions
 
 
 def test_sensitivity_and_share_by_definition(simulate):
@@ -60,6 +60,49 @@ def test_motion_of_a_joint_in_numbers():
     wider = swing.advice("wider")
     assert wider.code == "move-wider"
     assert wider.evidence == pytest.approx({"reached": 1.0, "limit": 2 * 2.8973}, abs=1e-5)
+
+
+def joint_at(share: float, torque: float = 0.0) -> JointMotion:
+    """A joint that used so much of its range, velocity and acceleration, and of its torque."""
+    return JointMotion("joint5", -3.0 * share, 3.0 * share, 5.58 * share, 10.0 * share, 0.5, 4.0, -3.0, 3.0, 5.58, 10.0,
+                       "rad", (1.0, 1.0, 1.0), torque * 40.0, 40.0)
+
+
+def test_nobody_is_told_to_go_beyond_a_limit():
+    """Not "let joint 5 move faster, it reached 5.6 of 5.58"."""
+    full, half = joint_at(1.004), joint_at(0.5)
+    for kind, code in (("wider", "move-wider"), ("faster", "move-faster"), ("harder", "accelerate-harder")):
+        assert half.room(kind) and half.advice(kind).code == code
+        assert not full.room(kind)
+        note = full.advice(kind)
+        assert note.code == "record-longer" and "longer" in note.text and "postures" in note.text
+        assert "let joint 5" not in note.text
+    assert not full.room("more") and full.advice("more").code == "record-longer"
+    assert half.advice_for_friction().code == "move-faster" and full.advice_for_friction().code == "hold-speeds"
+    # Of several ways only those that are left are named.
+    slow = replace(full, speed=1.0)
+    note = slow.advice("more")
+    assert note.code == "move-more" and "faster" in note.text
+    assert "wider" not in note.text and "acceleration" not in note.text
+    # No torque left: no harder, whatever the acceleration was.
+    assert not joint_at(0.5, torque=0.95).room("harder") and joint_at(0.5, torque=0.5).room("harder")
+    assert replace(full, velocity_limit=None).room("faster")
+
+
+def test_remedies_stay_inside_the_limits(simulate):
+    """A slow log of a robot that reaches its limits of velocity and acceleration in it: no advice to exceed them."""
+    log = simulate("kuka-lwr4", speed=0.1, rows=3000)
+    s = log.samples
+    tight = [replace(joint, velocity=float(np.abs(s.dq[:, j]).max()), acceleration=float(np.abs(s.ddq[:, j]).max()))
+             for j, joint in enumerate(log.model.robot.joints)]
+    robot = replace(log.model.robot, joints=tuple(tight))
+    problem = Problem.of(Model(robot, log.model.terms), [s])
+    found = data_excitation(problem, identify(problem, method="wls"))
+    codes = {p.remedy.advice.code for p in found.missing if p.remedy is not None}
+    assert found.missing and not codes & {"move-faster", "accelerate-harder"}
+    for p in found.missing:
+        for k in p.remedy.joints if p.remedy is not None and p.remedy.advice.code == "move-more" else ():
+            assert found.motions[k].room("wider") and "faster" not in p.remedy.advice.text
 
 
 def test_a_frozen_joint_is_named_with_what_it_hides(simulate):

@@ -204,8 +204,10 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
         return deviations(triangular(np.vstack(rows)))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
-    tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")]
-    tried += [(tuple(range(dof)), "more")] if dof > 1 else []
+    # A joint at rest has all its limits free; one that uses them is not asked for more than it can do.
+    tried: list[tuple[tuple[int, ...], Kind]] = [((k,), kind) for k in range(dof) for kind in (*kinds, "more")
+                                                 if motions[k].room(kind)]
+    tried += [(tuple(range(dof)), "more")] if dof > 1 or not tried else []
     results = dict(zip(tried, side_by_side(after, tried, problem.threads), strict=True))
     single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
     whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
@@ -214,9 +216,11 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     found: dict[int, Remedy] = {}
     for place, i in enumerate(wanted):
         kind: Kind
-        (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1])
+        (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1],
+                              default=((0, "more"), np.inf))
         joints: tuple[int, ...] = (k,)
-        thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1])
+        thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1],
+                             default=(0, np.inf))
         if wide < best / 2.0 and best > _WEAK * size[i]:
             joints, kind, best = (thorough,), "more", wide
         if float(everything[place]) < best / 10.0 and best > _WEAK * size[i]:

@@ -13,9 +13,10 @@ from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
-from dynid.validate.words import joint_label, plain
+from dynid.validate.words import joint_label, listed, plain
 
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
+_USED = 0.9  # share of a limit above which it counts as used
 _ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed only
 
 
@@ -26,7 +27,7 @@ class JointMotion:
     low, high: of its position (rad or m). speed, acceleration: tops, 99.5 % of the rows stay below. forward: share of
     the motion in the positive direction. spread: fast over slow speed (90 % and 25 % of the moving rows). Limits are
     None where the robot gives none or there is no robot. unit: rad, m, or nothing without a robot. usual: range, speed
-    and acceleration to try where there is no limit.
+    and acceleration to try where there is no limit. torque: 99.5 % of its rows stay below, N m or N.
     """
 
     joint: str
@@ -42,6 +43,8 @@ class JointMotion:
     acceleration_limit: float | None
     unit: str
     usual: tuple[float, float, float]
+    torque: float = 0.0
+    torque_limit: float | None = None
 
     @property
     def range(self) -> float:
@@ -71,9 +74,21 @@ class JointMotion:
         top = self.acceleration_limit or self.usual[2]
         return -top, top
 
+    def room(self, kind: str) -> bool:
+        """Whether the robot's limits let the joint move wider, faster or harder than it did; for 'more', any of these.
+
+        What is used up to nine tenths counts as used: nobody can be told to use the rest."""
+        def below(used: float, limit: float | None) -> bool:
+            return limit is None or used < _USED * limit
+
+        possible = {"wider": below(self.range, self._width()), "faster": below(self.speed, self.velocity_limit),
+                    "harder": below(self.acceleration, self.acceleration_limit) and below(self.torque,
+                                                                                          self.torque_limit)}
+        return possible.get(kind, any(possible.values()))
+
     def advice(self, kind: str) -> Note:
         """Advice on what the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it
-        did."""
+        did; where its limits do not allow it, what they do allow."""
         who = joint_label(self.joint)
         if not self.moves:
             return Note("move-at-all", f"{who} did not move; let it move over its range, at several speeds and both "
@@ -81,9 +96,13 @@ class JointMotion:
         reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
                    "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
         words = {name: self._of(*numbers) for name, numbers in reached.items()}
+        if not self.room(kind):
+            return self._at_its_limit(kind)
         if kind not in reached:
-            return Note("move-more", f"let {who} move wider, faster and with more acceleration, it used "
-                                     f"{words['wider']}, {words['faster']} and {words['harder']}",
+            ways = {"wider": "wider", "faster": "faster", "harder": "with more acceleration"}
+            free = [name for name in ways if self.room(name)]
+            return Note("move-more", f"let {who} move {listed([ways[name] for name in free])}, it used "
+                                     f"{listed([words[name] for name in free])}",
                         {name: used for name, (used, _, _) in reached.items()})
         code, text = {"wider": ("move-wider", "move through a wider range, it used"),
                       "faster": ("move-faster", "move faster, it reached"),
@@ -91,6 +110,16 @@ class JointMotion:
         used, limit, _ = reached[kind]
         return Note(code, f"let {who} {text} {words[kind]}",
                     {"reached": used} if limit is None else {"reached": used, "limit": limit})
+
+    def _at_its_limit(self, kind: str) -> Note:
+        """Advice for a joint that does already what its limits allow."""
+        used, limit = {"wider": (self.range, self._width()), "faster": (self.speed, self.velocity_limit),
+                       "harder": (self.torque, self.torque_limit)}.get(kind, (0.0, None))
+        if kind == "harder" and limit is not None and used < _USED * limit:
+            used, limit = self.acceleration, self.acceleration_limit
+        evidence = {} if limit is None else {"reached": used, "limit": limit}
+        return Note("record-longer", f"{joint_label(self.joint)} already does what its limits allow; record longer, in "
+                                     "other postures and with more joints moving at once", evidence)
 
     def advice_for_friction(self) -> Note:
         """Advice on what the joint should do for its own friction and rotor."""
@@ -104,7 +133,11 @@ class JointMotion:
             return Note("move-at-several-speeds",
                         f"let {who} move at several speeds, it knew only {self._of(self.speed, None, '/s')}",
                         {"speed": self.speed})
-        return self.advice("faster")
+        if self.room("faster"):
+            return self.advice("faster")
+        return Note("hold-speeds", f"{who} is as fast as it may be; let it hold several speeds for longer, slow and "
+                                   "fast, both ways",
+                    {"reached": self.speed, "limit": self.velocity_limit or self.speed})
 
     def _width(self) -> float | None:
         return None if self.lower is None or self.upper is None else self.upper - self.lower
@@ -127,23 +160,24 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
 
     ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])
     top = [np.array([np.percentile(np.abs(column(name, j)), 99.5) for j in range(len(joints))])
-           for name in ("dq", "ddq")]
+           for name in ("dq", "ddq", "tau")]
     robot = complete(model).robot
     # Where limits are unknown: three times the most that any joint did, and not nothing.
     usual = tuple(3.0 * float(np.max(x)) if np.max(x) > 0 else 1.0
-                  for x in (0.5 * (ranges[:, 1] - ranges[:, 0]), *top))
+                  for x in (0.5 * (ranges[:, 1] - ranges[:, 0]), *top[:2]))
     found = []
     for j, name in enumerate(joints):
         dq = column("dq", j)
         moving = dq[np.abs(dq) > 0.05 * top[0][j]] if top[0][j] > 0 else np.zeros(0)
         slow, fast = np.percentile(np.abs(moving), [25, 90]) if len(moving) else (0.0, 0.0)
-        lower, upper, velocity, acceleration = (None if robot is None else _limit(robot.limit(which)[j])
-                                                for which in ("lower", "upper", "velocity", "acceleration"))
+        lower, upper, velocity, acceleration, effort = (
+            None if robot is None else _limit(robot.limit(which)[j])
+            for which in ("lower", "upper", "velocity", "acceleration", "effort"))
         unit = "" if robot is None else "m" if robot.joints[j].prismatic else "rad"
         found.append(JointMotion(
             name, float(ranges[j, 0]), float(ranges[j, 1]), float(top[0][j]), float(top[1][j]),
             float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
-            velocity, acceleration, unit, (usual[0], usual[1], usual[2])))
+            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort))
     return tuple(found)
 
 
