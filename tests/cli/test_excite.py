@@ -297,3 +297,26 @@ def test_improving_a_result_says_what_and_keeps_its_word(dynid):
     for name in ("Fv3", "Fc3"):
         assert both[name]["std"] < 0.5 * first[name]["std"]
         assert both[name]["value"] == pytest.approx(truth[name], abs=5 * both[name]["std"] + 0.03 * abs(truth[name]))
+
+
+def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
+    """Constraints and priors make deviations smaller than the logs do: a motion that is added never makes them larger,
+    and a joint whose torque nobody measures tells nothing."""
+    robot = Robot.builtin("arm3r")
+    knots = np.random.default_rng(1).uniform(-0.4, 0.4, (6, 3)) * [1.0, 1.0, 0.1]
+    write_trajectory(quintics(knots, np.linspace(0.0, 8.0, 6)), "slow.csv", rate=100.0, joints=robot.joint_names)
+    assert dynid("simulate", "arm3r", "--trajectory", "slow.csv", "-o", "log.csv", "--torque-noise", "0.1", "--rate",
+                 "200").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--method", "pc-ridge", "-o", "out", "--no-simulation").code == 0
+    shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--improve", "out", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    assert all(one["deviation"] <= 1.01 * one["before"] for one in said["expected"].values() if one["before"])
+    assert said["improves"] == sorted(said["improves"], key=lambda one: -(one["times"] or np.inf))
+    assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "-o", "deaf",
+                 "--no-simulation").code == 0
+    shown = dynid("excite", "arm3r", "-o", "next.csv", "--force", *QUICK, "--improve", "deaf", "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out)
+    assert said["noise"][0] > 1e5 * max(said["noise"][1:])
+    assert any("the torque of joint1 is taken as not measured" in note for note in said["notes"])

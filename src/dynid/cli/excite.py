@@ -134,7 +134,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     to.print(f"[bold]{data.robot.name}[/bold]: {found.trajectory.duration:g} s, {found.criterion} {found.value:.4g}, "
              f"condition number {found.condition:.4g}, {found.starts} starts in {found.elapsed:.1f} s")
     to.print()
-    worst = sorted(range(len(found.base)), key=lambda k: -data.relative[k])[:12]
+    worst = data.worst[:12]
     head = ["name", "deviation", *(["before"] if data.before is not None else []), "unit", "%"]
     rows = [(found.base.names[k], f"{found.deviations[k]:.3g}",
              *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],

@@ -81,7 +81,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                 raise RecordingError(f"{source.path}: has currents but no torques; set current = [...] and "
                                      f"drive_gain, the torque per unit of current, in the mapping")
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}; say it with "
-                                 f"{signal} = [...] in the mapping, the columns are {listed(known)}")
+                                 f"{signal} = [...] in the mapping, or {signal} = {{file = \"...\"}} where another "
+                                 f"file has them; the columns are {listed(known)}")
         elif groups:
             notes.append(f"several groups of columns could be the {signal}, so none was taken")
     if "time" in wanted:

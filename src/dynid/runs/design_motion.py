@@ -32,11 +32,13 @@ from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import Model, Parameters, complete, make_terms
 from dynid.regression import Regression
+from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import part_of
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.settings import RunSettings
+from dynid.validate.data_excitation import deviations
 
 _ROUNDING = 1e-6  # share of a joint's torque below which residuals are rounding
 _DEAF = 1e6  # noise of a torque that is not measured, in that of the others
@@ -131,7 +133,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
     notes = (f"the torque of {', '.join(past.silent)} is taken as not measured, as in the earlier logs",
              ) if past.silent else ()
     data = MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
-                      request.command)
+                      request.command, past.scale)
     return replace(data, notes=(*notes, improvement_sentence(data)))
 
 
@@ -264,7 +266,8 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
             spread = spread * max(1.0, float(np.median(estimate.std[kept] / plain)))
     if noise is None:
         prepared = settings.prepare
-        own = prepared.get("rate", rate) / (prepared.get("thin", 1) * prepared.get("decimate", 1))
+        own = prepared.get("rate", rate) / (
+            prepared.get("thin", 1) * prepared.get("decimate", 1) ** prepared.get("stages", 1))
         noise = spread * np.sqrt(rate / own)
     scale = magnitudes(fold.base, complete(estimate.model).robot)
     units = np.array(fold.base.units)
@@ -279,7 +282,26 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earl
     factors = tuple(replace(factor, r=factor.r * ratio)
                     for factor, ratio in zip(fold.factors, noise / spread, strict=True))
     names = tuple(name for name, yes in zip(fold.joints, silent, strict=True) if yes)
-    return Earlier(estimate, replace(fold, factors=factors, blocks=()), noise, scale, names)
+    known = replace(fold, factors=factors, blocks=())
+    return Earlier(estimate, _with_what_the_method_knew(known, estimate, noise), noise, scale, names)
+
+
+def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
+    """The logs, and as rows beside them what a prior or constraints told: where a deviation is below half of what the
+    logs alone give, the rest of the information came from there, and is not to be asked of a motion again."""
+    alone = deviations(known.stack(1.0 / noise).r)
+    told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
+    if not told.any():
+        return known
+    std = estimate.std[told]
+    matrix = np.zeros((len(std), len(known.base)))
+    matrix[np.arange(len(std)), np.flatnonzero(told)] = np.sqrt(1.0 / std ** 2 - 1.0 / alone[told] ** 2)
+    values = matrix @ estimate.values
+    if known.prior is None:
+        return replace(known, prior=Prior(matrix, values, {}))
+    prior = known.prior
+    return replace(known, prior=replace(prior, matrix=np.vstack([prior.matrix, matrix]),
+                                        values=np.concatenate([prior.values, values])))
 
 
 def known_values(parameters: Parameters) -> Array | None:

@@ -19,7 +19,8 @@ _SHARES = ("position", "velocity", "acceleration", "jerk", "torque")  # limits o
 class MotionData:
     """What the page shows. values (base,): what deviations are relative to, nan where not known. theta (parameters,):
     to compute torques with, or None; whose: in words, whose parameters these are. before (base,): deviations that
-    earlier logs gave, or None. notes: what to know. command: repeats it at the command line."""
+    earlier logs gave, or None. notes: what to know. command: repeats it at the command line. sizes (base,):
+    what is large of each parameter, which deviations were judged by, or None."""
 
     title: str
     robot: Robot
@@ -30,6 +31,7 @@ class MotionData:
     before: Array | None = None
     notes: tuple[str, ...] = ()
     command: str = ""
+    sizes: Array | None = None
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -47,6 +49,12 @@ class MotionData:
         size = np.abs(self.values)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0, 100.0 * self.excitation.deviations / size, np.inf)
+
+    @property
+    def worst(self) -> list[int]:
+        """Base parameters, those that will be known worst first."""
+        judged = self.relative if self.sizes is None else self.excitation.deviations / self.sizes
+        return [int(k) for k in np.argsort(-judged, kind="stable")]
 
     @property
     def core(self) -> tuple[float, float]:
