@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
+from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import Layout
@@ -97,13 +96,20 @@ class Writer:
         return [dot(numbers(self.graph, column), torques) for column in self.plan.coupling.T]
 
     def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.State]:
-        gravity = self.plan.chain.gravity if weight else np.zeros(3)
+        gravity = [float(x) for x in self.plan.chain.gravity] if weight else [0.0] * 3
         return motion.states(self.graph, self.plan.chain, self.frames, self.tree(dq), self.tree(ddq), gravity)
 
     def rigid(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> Vector:
         """Torques of the bodies alone."""
         states = self.motion(dq, ddq, weight=weight)
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
+
+    def weight(self) -> Vector:
+        """Torques of the bodies' weight, by first moments of all that a joint carries or by the recursion of torques,
+        which is shorter where axes are parallel."""
+        ways = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
+                self.rigid(self.still, self.still, weight=True))
+        return min(ways, key=lambda torques: self.graph.operations(torques).total)
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value]) -> dict[tuple[int, int], Value]:
         """(joint, column of the base): torque for one unit of each number of the terms that are no bodies."""
@@ -150,7 +156,7 @@ def inverse_dynamics(w: Writer) -> list[Output]:
 
 def gravity(w: Writer) -> list[Output]:
     """Torques that hold the robot's bodies still against gravity."""
-    return [_vector("g", w.rigid(w.still, w.still, weight=True))]
+    return [_vector("g", w.weight())]
 
 
 def coriolis(w: Writer) -> list[Output]:
@@ -186,12 +192,12 @@ def forward_dynamics(w: Writer) -> list[Output]:
     rest = [t - b for t, b in zip(tau, add(w.rigid(w.dq, w.still, weight=True), w.others(w.dq, w.still)), strict=True)]
     matrix = w.inertia()
     lower = [[w.graph.zero] * n for _ in range(n)]
-    inverse: Vector = []
+    reciprocal: Vector = []
     # From the last joint to the first: what a joint far out gives is zero for joints on other branches.
     for j in reversed(range(n)):
         pivot = matrix[j][j]
-        inverse.insert(0, w.graph.one / pivot)
-        scaled = {i: matrix[i][j] * inverse[0] for i in range(j)}
+        reciprocal.insert(0, w.graph.one / pivot)
+        scaled = {i: matrix[i][j] * reciprocal[0] for i in range(j)}
         for i in range(j):
             lower[j][i] = scaled[i]
             for k in range(i + 1):
@@ -199,7 +205,7 @@ def forward_dynamics(w: Writer) -> list[Output]:
             rest[i] = rest[i] - scaled[i] * rest[j]
     ddq: Vector = []
     for j in range(n):
-        value = rest[j] * inverse[j]
+        value = rest[j] * reciprocal[j]
         for i in range(j):
             value = value - lower[j][i] * ddq[i]
         ddq.append(value)
@@ -219,8 +225,7 @@ def momentum(w: Writer) -> list[Output]:
     """Momentum M dq, and C' dq - g: dp/dt = tau - friction + C' dq - g, what a momentum observer integrates."""
     inertial = add(w.rigid(w.still, w.dq, weight=False), w.accelerated(w.dq))
     slope = w.joints(matrices.kinetic_slope(w.graph, w.plan.chain, w.frames, w.tree(w.dq), w.bodies))
-    pull = w.rigid(w.still, w.still, weight=True)
-    return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, pull, strict=True)])]
+    return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, w.weight(), strict=True)])]
 
 
 def energy(w: Writer) -> list[Output]:
@@ -281,8 +286,8 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
     if frame.body == BASE:
         raise ModelError(f"frame '{wanted}' stands still on the base")
     links, graph = w.plan.chain.links, w.graph
-    still = Rotation(graph, np.linalg.inv(w.plan.chain.base)[:3, :3], None, None)
-    origin = numbers(graph, np.linalg.inv(w.plan.chain.base)[:3, 3])
+    still = Rotation(graph, inverse(w.plan.chain.base)[:3, :3], None, None)
+    origin = numbers(graph, inverse(w.plan.chain.base)[:3, 3])
     path = [frame.body]
     while links[path[0]].parent != BASE:
         path.insert(0, links[path[0]].parent)

@@ -176,16 +176,42 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Seque
     return slopes
 
 
+def weight(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> Vector:
+    """Torques against gravity: with h the first moments of all that a joint carries and a the upward acceleration in
+    its frame, (h x a) . z for a turning joint and m a . z for a sliding one."""
+    first, mass = _first_moments(chain, frames, bodies)
+    still = [graph.value(-float(x)) for x in chain.gravity]
+    up: list[Vector] = []
+    found = []
+    for i, link in enumerate(chain.links):
+        a = frames[i].rotation.down(still if link.parent == BASE else up[link.parent])
+        up.append(a)
+        found.append(mass[i] * a[2] if link.sliding else first[i][0] * a[1] - first[i][1] * a[0])
+    return found
+
+
+def _first_moments(chain: Chain, frames: Sequence[Place],
+                   bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], Vector]:
+    """First moments (3) and mass of each body with all that it carries, in its own frame."""
+    first, mass = [list(body[6:9]) for body in bodies], [body[9] for body in bodies]
+    for i in reversed(range(len(chain.links))):
+        parent = chain.links[i].parent
+        if parent != BASE:
+            first[parent] = add(first[parent], _moved(frames[i], first[i], mass[i]))
+            mass[parent] = mass[parent] + mass[i]
+    return first, mass
+
+
+def _moved(place: Place, first: Vector, mass: Value) -> Vector:
+    """First moments in the frame before."""
+    return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
+
+
 def potential(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> Value:
     """Potential energy of gravity, - g . (sum of first moments), in the frame that stands still."""
-    first = [list(body[6:9]) for body in bodies]
-    mass = [body[9] for body in bodies]
+    first, mass = _first_moments(chain, frames, bodies)
     total = [graph.zero] * 3
-    for i in reversed(range(len(chain.links))):
-        moved = [h + mass[i] * r for h, r in zip(frames[i].rotation.up(first[i]), frames[i].origin, strict=True)]
-        parent = chain.links[i].parent
-        if parent == BASE:
-            total = add(total, moved)
-        else:
-            first[parent], mass[parent] = add(first[parent], moved), mass[parent] + mass[i]
+    for i, link in enumerate(chain.links):
+        if link.parent == BASE:
+            total = add(total, _moved(frames[i], first[i], mass[i]))
     return -dot([graph.value(float(x)) for x in chain.gravity], total)

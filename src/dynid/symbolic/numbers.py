@@ -27,6 +27,7 @@ from dynid.symbolic.frames import Chain, chain
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _MOST_JOINTS = 60  # the text of a model grows with the square of it
+_MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +147,8 @@ def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> B
         return reduce_columns(factor, plan.numbers, [*early, *rest])
 
     best = found([])
+    if plan.bodies > _MOST_TRIED:
+        return best
     fewest = operations(best)
     early: list[int] = []
     for i, link in enumerate(plan.chain.links):
@@ -177,6 +180,6 @@ def sorted_by_place(base: BaseParameters) -> BaseParameters:
 def checked_model(model: object) -> Model:
     """The model, where it is one of a robot with terms."""
     if not isinstance(model, Model):
-        raise ModelError("code is generated from a model of a robot and its terms; a model of one's own that only gives "
-                         "numbers cannot be written down")
+        raise ModelError("code is generated from a model of a robot and its terms, and a model of one's own that only "
+                         "gives numbers cannot be written down")
     return model

@@ -28,8 +28,9 @@ class Program:
     """Functions of a model on graphs of their own.
 
     mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
-    beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms' numbers.
-    values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes from, in words.
+    beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
+    numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
+    from, in words.
     """
 
     name: str
@@ -152,6 +153,6 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     nominal = model.parameters.nominal
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
-        raise ModelError(f"parameters are to be folded in, but robot '{model.robot.name}' gives no value of '{missing}'",
+        raise ModelError(f"values are to be folded in, but robot '{model.robot.name}' gives none for '{missing}'",
                          "identify it and give the result, or generate with parameters='base'")
     return nominal

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
@@ -27,10 +28,8 @@ _PLAIN: dict[Any, Callable[..., Value]] = {
     np.square: lambda x: x * x}
 
 
-class Traced:
+class Traced(NDArrayOperatorsMixin):
     """An array of values that NumPy's functions are recorded on."""
-
-    __array_priority__ = 1000.0
 
     def __init__(self, graph: Graph, values: Any) -> None:
         self.graph = graph
@@ -45,7 +44,7 @@ class Traced:
         return self.values.ndim
 
     @property
-    def T(self) -> Traced:  # noqa: N802
+    def T(self) -> Traced:
         return Traced(self.graph, self.values.T)
 
     def __len__(self) -> int:
@@ -88,51 +87,6 @@ class Traced:
 
     def _each(self, function: Callable[..., Value], given: Sequence[Any]) -> Traced:
         return Traced(self.graph, np.frompyfunc(function, len(given), 1)(*given))
-
-    def __add__(self, other: Any) -> Traced:
-        return np.add(self, other)
-
-    def __sub__(self, other: Any) -> Traced:
-        return np.subtract(self, other)
-
-    def __mul__(self, other: Any) -> Traced:
-        return np.multiply(self, other)
-
-    def __truediv__(self, other: Any) -> Traced:
-        return np.divide(self, other)
-
-    def __pow__(self, other: Any) -> Traced:
-        return np.power(self, other)
-
-    def __matmul__(self, other: Any) -> Traced:
-        return np.matmul(self, other)
-
-    def __radd__(self, other: Any) -> Traced:
-        return np.add(other, self)
-
-    def __rsub__(self, other: Any) -> Traced:
-        return np.subtract(other, self)
-
-    def __rmul__(self, other: Any) -> Traced:
-        return np.multiply(other, self)
-
-    def __rtruediv__(self, other: Any) -> Traced:
-        return np.divide(other, self)
-
-    def __rmatmul__(self, other: Any) -> Traced:
-        return np.matmul(other, self)
-
-    def __neg__(self) -> Traced:
-        return np.negative(self)
-
-    def __abs__(self) -> Traced:
-        return np.absolute(self)
-
-    def __gt__(self, other: Any) -> Traced:
-        return np.greater(self, other)
-
-    def __lt__(self, other: Any) -> Traced:
-        return np.less(self, other)
 
 
 def traced_entries(graph: Graph, term: Term, robot: Robot, q: Sequence[Value], dq: Sequence[Value],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from math import factorial
@@ -31,7 +32,7 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]
-    kind = real
+    kind: str = real
     if batch > 1:
         kind = f"{name}_vector"
         parts.append(_vectors(program, name, real, batch))
@@ -77,7 +78,7 @@ def _tables(program: Program, name: str, real: str) -> str:
     lines = [f"/* The numbers p of the model's parameters theta: {' '.join(own)} */",
              f"static inline void {name}_prepare(const {real} theta[{len(own)}], {real} p[{len(names)}])", "{"]
     for k, row in enumerate(program.matrix):
-        terms = []
+        terms: list[str] = []
         for c in np.flatnonzero(row):
             size_text = "" if abs(row[c]) == 1.0 else f"{_number(abs(row[c]), real)}*"
             sign = "- " if row[c] < 0 else "+ "
@@ -147,7 +148,7 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
 
 
 def _is_number(text: str) -> bool:
-    return text[0].isdigit() or (text[0] in "-." and text[1:2].isdigit())
+    return re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?f?", text) is not None
 
 
 # -- several samples side by side ----------------------------------------------------------------
@@ -224,7 +225,7 @@ def _series(powers: range, f: str) -> str:
 # -- self-test -----------------------------------------------------------------------------------
 def _self_test(program: Program, name: str, kind: str, real: str, batch: int) -> str:
     """A function that returns the largest error, relative to the largest entry of each output, at stored states."""
-    lines = ["/* Largest error at stored states, relative to the largest value of each result: rounding, if all is well. */",
+    lines = ["/* Largest error at stored states, relative to the largest value of each result. */",
              f"static inline {real} {name}_self_test(void)", "{", f"  {real} worst = 0;"]
     for function, (inputs, outputs) in zip(program.functions, _stored(program), strict=True):
         lines.append("  {")
@@ -244,14 +245,14 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
         lane = f"[{batch - 1}]" if batch > 1 else ""
         f = "f" if real == "float" else ""
         for output in function.outputs:
-            size = int(np.prod(output.shape))
-            lines += [f"      {real} {output.name}_largest = 0, {output.name}_error = 0;",
-                      f"      for (int k = 0; k < {size}; ++k) {{",
-                      f"        {output.name}_largest = fmax{f}({output.name}_largest, fabs{f}({output.name}_is[i][k]));",
-                      f"        const {real} error = fabs{f}({output.name}[k]{lane} - {output.name}_is[i][k]);",
-                      f"        {output.name}_error = error <= {output.name}_error ? {output.name}_error : error;", "      }",
-                      f"      if ({output.name}_largest > 0) {output.name}_error /= {output.name}_largest;",
-                      f"      worst = {output.name}_error <= worst ? worst : {output.name}_error;"]
+            one = output.name
+            lines += [f"      {real} {one}_largest = 0, {one}_error = 0;",
+                      f"      for (int k = 0; k < {int(np.prod(output.shape))}; ++k) {{",
+                      f"        {one}_largest = fmax{f}({one}_largest, fabs{f}({one}_is[i][k]));",
+                      f"        const {real} error = fabs{f}({one}[k]{lane} - {one}_is[i][k]);",
+                      f"        {one}_error = error <= {one}_error ? {one}_error : error;", "      }",
+                      f"      if ({one}_largest > 0) {one}_error /= {one}_largest;",
+                      f"      worst = {one}_error <= worst ? worst : {one}_error;"]
         lines += ["    }", "  }"]
     return "\n".join([*lines, "  return worst;", "}"]) + "\n"
 

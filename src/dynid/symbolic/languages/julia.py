@@ -18,11 +18,12 @@ def module(program: Program) -> str:
     """The text of the module; indices count from one, as in Julia."""
     name = identifier(program.name)
     title = name[0].upper() + name[1:]
-    lines = [f"# {name}: dynamics of a robot with {program.plan.model.dof} joints, in SI units. {program.provenance}".rstrip(),
+    model = program.plan.model
+    lines = [f"# {name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip(),
              f"module {title}", ""]
     if program.mode != "fixed":
-        lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", ""]
-        lines += [f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in program.plan.model.parameters.names)}]", ""]
+        lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", "",
+                  f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in model.parameters.names)}]", ""]
     if program.mode == "full":
         lines += ['"The numbers p of the model\'s parameters."', "function prepare(theta)", "    return ["]
         for row in program.matrix:

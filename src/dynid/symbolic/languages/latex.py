@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _IN_FULL = 3  # joints
 _SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p"}
-_RESULTS = {"tau": r"\tau", "g": "g", "c": "c", "f": "f", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E"}
+_RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E"}
 _NAMED = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", "exp": r"\exp", "max": r"\max",
           "min": r"\min", "sign": r"\operatorname{sign}"}
 
@@ -67,7 +67,8 @@ def _text(node: Node, texts: dict[int, tuple[str, int]]) -> tuple[str, int]:
         case "add":
             return f"{texts[node.of[0]][0]} {'-' if node.subtract else '+'} {inside(node.of[1], 2)}", 1
         case "multiply" if node.of[0] == node.of[1]:
-            return f"{inside(node.of[0], 3)}^2" if texts[node.of[0]][0][-1] != "2" else f"\\left({inside(node.of[0], 3)}\\right)^2", 2
+            inner = inside(node.of[0], 3)
+            return (f"\\left({inner}\\right)^2" if inner.endswith("^2") else f"{inner}^2"), 2
         case "multiply":
             return " \\, ".join(inside(k, 2) for k in node.of), 2
         case "divide":

@@ -83,7 +83,7 @@ def _spelling(plain: bool) -> Spelling:
     def of_math(function: str, of: Sequence[str]) -> str:
         match function:
             case "sign":
-                return f"float(({of[0]} > 0.0) - ({of[0]} < 0.0))"
+                return f"(float({of[0]} > 0.0) - float({of[0]} < 0.0))"
             case "greater":
                 return f"float({of[0]} > {of[1]})"
             case "where":
@@ -101,6 +101,7 @@ def compiled(program: Program) -> dict[str, Callable[..., tuple[Any, ...]]]:
     """The functions of the NumPy module, made once for a program."""
     if program not in _COMPILED:
         names: dict[str, Any] = {}
-        exec(compile(module(program), f"<{identifier(program.name)}>", "exec"), names)  # text made here, of numbers alone
+        # The text is made above, of numbers and names that are identifiers.
+        exec(compile(module(program), f"<{identifier(program.name)}>", "exec"), names)
         _COMPILED[program] = {function.name: names[function.name] for function in program.functions}
     return _COMPILED[program]

@@ -116,10 +116,11 @@ def exact(number: float) -> str:
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-_TAKEN = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "end", "enum", "extern",
-          "float", "for", "function", "goto", "if", "inline", "int", "long", "main", "module", "register", "restrict",
-          "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
-          "volatile", "while", "begin", "baremodule", "quote", "let", "using", "export", "mutable", "abstract"}
+_TAKEN = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "end", "enum",
+          "extern", "float", "for", "function", "goto", "if", "inline", "int", "long", "main", "module", "register",
+          "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+          "unsigned", "void", "volatile", "while", "begin", "baremodule", "quote", "let", "using", "export", "mutable",
+          "abstract"}
 
 
 def identifier(name: str) -> str:
