@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import close, compiled_self_test, every_term, plain, some_values, stribeck
+from programs import STRICT, close, compiled_self_test, every_term, plain, some_values, stribeck
 from robots import random_robot
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.model import Model, RigidBodies
 from dynid.robot import Robot
-from dynid.symbolic import RECIPES, Program, generate
+from dynid.symbolic import RECIPES, WHAT, Program, generate
 from dynid.symbolic.languages.text import identifier
 
 EVERYTHING = list(RECIPES)
+ROOT = Path(__file__).parents[2]
 
 
 def everything(name: str, mode: str = "base", terms=plain) -> Program:
@@ -201,3 +205,17 @@ def test_a_term_of_ones_own_becomes_code():
     q, dq, ddq = rng.normal(size=(3, 40, 2))
     close(program("inverse_dynamics", q=q, dq=dq, ddq=ddq, p=np.tile(program.numbers_of(theta), (40, 1))),
           model.inverse_dynamics(theta, q, dq, ddq))
+
+
+def test_the_page_on_code_compiles(tmp_path):
+    """The main.c of docs/code.md, with the header that the page asks for."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    (text,) = re.findall(r"```c\n(.*?)```", (ROOT / "docs" / "code.md").read_text(), flags=re.DOTALL)
+    (tmp_path / "main.c").write_text(text)
+    program = generate(plain(Robot.builtin("arm3r")), WHAT, parameters="fixed",
+                       values=some_values(plain(Robot.builtin("arm3r")), np.random.default_rng(0)))
+    (tmp_path / "arm3r.h").write_text(program.c())
+    subprocess.run([compiler, "-std=c99", "-O2", *STRICT, "main.c", "-o", "main", "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([str(tmp_path / "main")], check=False).returncode == 0
