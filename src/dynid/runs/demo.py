@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation import Fourier, FourierSeries, Search, Trajectory, excite
+from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory, excite
 from dynid.excitation.trajectories import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
@@ -48,7 +48,8 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
     robot = Robot.builtin(ROBOT)
     model = Model(robot, make_terms(robot, friction=FRICTION))
     tell("designing an exciting motion inside the limits")
-    exciting = excite(model, family=Fourier(DURATION), search=Search(budget=None, rounds=1, seed=seed)).trajectory
+    exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
+                      search=Search(budget=None, rounds=1, seed=seed)).trajectory
     tell("making the logs")
     logs = {"exciting.csv": exciting, "other.csv": _other_motion(robot, np.random.default_rng(seed))}
     for k, (name, trajectory) in enumerate(logs.items()):

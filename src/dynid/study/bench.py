@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.excitation import Fourier, FourierSeries, PriorKnowledge, Search, excite
+from dynid.excitation import Fourier, FourierSeries, Limits, PriorKnowledge, Search, excite
 from dynid.model import Model, make_terms
 from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
@@ -126,8 +126,9 @@ def _each(values: float | tuple[float, ...], model: Model, what: str) -> Array:
 def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
     t = np.arange(max(3, round(study.duration * study.rate))) / study.rate
     if study.motion == "designed":
-        motion = excite(model, family=Fourier(study.duration, study.harmonics), prior=PriorKnowledge(base=base),
-                        search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
+        # A virtual robot follows exactly enough: no margin.
+        motion = excite(model, Limits.of(model.robot), family=Fourier(study.duration, study.harmonics),
+                        prior=PriorKnowledge(base=base), search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)
     # Its own stream: motions do not depend on how many repetitions follow.
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
