@@ -13,6 +13,7 @@ from rosbags.typesys import Stores, get_typestore
 from scipy.io import savemat
 
 from dynid.errors import RecordingError
+from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.robot import Body, Joint, Robot
 
@@ -165,3 +166,19 @@ def test_two_robots_in_a_bag_are_asked_about(tmp_path: Path) -> None:
 def test_names_that_differ_by_more_than_a_prefix_are_not_matched(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="has no position of joint 'a'"):
         read(bag(tmp_path / "bag", ["x/a", "y/b"]), robot=robot("a", "b"))
+
+
+def test_a_velocity_that_one_joint_lacks_is_that_joints_alone(tmp_path: Path) -> None:
+    """As the joint state broadcaster of ROS 2 writes it: not a number where there is no such interface."""
+    dq = np.column_stack([np.cos(T), np.full(len(T), np.nan)])
+    path = tmp_path / "log.npz"
+    np.savez(path, time=T, q=TABLE[:, 1:3], dq=dq, tau=TABLE[:, 3:], joints=np.array(["a", "b"]))
+    for at_once in (None, 100):
+        found = read(path, at_once=at_once)
+        assert len(found) == len(T) and found.dq is not None
+        np.testing.assert_array_equal(found.dq[:, 0], dq[:, 0])
+        assert any("counts as not logged there" in note for note in found.notes)
+    samples = prepare(found, cutoff=5.0)
+    assert samples.settings["velocity"][1] == "differentiate"
+    inside = samples.keep.all(axis=1)
+    np.testing.assert_allclose(samples.dq[inside, 1], -2 * np.sin(2 * samples.t[inside]), atol=0.02)

@@ -62,6 +62,7 @@ class _Clock:
     last_row: dict[str, Array] = field(default_factory=dict)
     rows: int = 0
     absent: set[str] | None = None
+    blank: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: int | None) -> Iterator[Cleaned]:
@@ -118,10 +119,7 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
     raw["torque"][:, list(current.unmeasured)] = 0.0
-    if clock.absent is None:
-        clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
-        notes += [f"{signal} is not a number in any row and counts as not logged" for signal in sorted(clock.absent)]
-    raw = {signal: array for signal, array in raw.items() if signal not in clock.absent}
+    raw = _logged(current, raw, clock, notes)
     times = [_values(blocks, column) for column in current.columns.get("time", ())]
     with np.errstate(invalid="ignore", over="ignore"):  # bad rows are found below
         signals = {signal: _convert(current, signal, array) for signal, array in raw.items()}
@@ -144,6 +142,22 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     fresh = _increasing(current, blocks, t[kept], kept, signals, clock, notes)
     return Cleaned(t[kept][fresh], {signal: array[fresh] for signal, array in signals.items()}, tuple(notes),
                    dropped=len(faults), dropped_rows=dropped, until=clock.until)
+
+
+def _logged(current: Layout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
+    """The signals without those that are nowhere a number; a velocity that single joints lack is zero there, and is
+    refused where it is compared with the positions."""
+    if clock.absent is None:
+        clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
+        notes += [f"{signal} is not a number in any row and counts as not logged" for signal in sorted(clock.absent)]
+        if "velocity" in raw and "velocity" not in clock.absent and current.conversion.inverse is None:
+            clock.blank = np.flatnonzero(np.all(np.isnan(raw["velocity"]), axis=0))
+            lacking = ", ".join(_label(current, current.columns["velocity"][k]) for k in clock.blank)
+            if lacking:
+                notes.append(f"velocity is not a number in any row of {lacking} and counts as not logged there")
+    if "velocity" in raw and len(clock.blank):
+        raw["velocity"][:, clock.blank] = 0.0
+    return {signal: array for signal, array in raw.items() if signal not in clock.absent}
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
@@ -266,9 +280,13 @@ def _place(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int,
     number = int(blocks[index].rows[row]) + source.lines * part
     if name is None:
         return source.path, number, what
-    shape = source.fields.get(name, ())
-    label = f"{name}[{part + 1}]" if len(shape) == 2 and min(shape) != 1 else name
-    return source.path, number, f"column '{label}' {what}"
+    return source.path, number, f"column '{_label(current, Column(index, name, part))}' {what}"
+
+
+def _label(current: Layout, column: Column) -> str:
+    """A column as messages call it: its field, and which column of it where there are several."""
+    shape = current.sources[column.source].fields.get(column.field, ())
+    return f"{column.field}[{column.part + 1}]" if len(shape) == 2 and min(shape) != 1 else column.field
 
 
 def _epoch_unit(time: Values) -> str | None:

@@ -128,7 +128,8 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
     if study.motion == "designed":
         # A virtual robot follows exactly enough: no margin.
         motion = excite(model, Limits.of(model.robot), family=Fourier(study.duration, study.harmonics),
-                        prior=PriorKnowledge(base=base), search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
+                        prior=PriorKnowledge(base=base),
+                        search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)
     # Its own stream: motions do not depend on how many repetitions follow.
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
