@@ -58,6 +58,9 @@ def test_dropped_rows_are_printed(dynid):
     assert shown.code == 0, shown.err
     assert "log.csv: left out 2 rows from 2 to 3, of 1000" in " ".join(shown.out.split())
     assert "left out" in Path("out/report.html").read_text(encoding="utf-8")
+    shown = dynid("compare", "scara2", "log.csv", "--methods", "ols", "--set", "log.bad_rows=drop", "--set",
+                  "simulation.run=false")
+    assert shown.code == 0 and "left out 2 rows" in " ".join(shown.out.split()), shown.err
     shown = dynid("validate", "out", "log.csv", "--no-simulation")
     assert "left out 2 rows" in " ".join(shown.out.split())
 

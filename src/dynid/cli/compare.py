@@ -57,7 +57,7 @@ def command(
         return
     if repetitions is not None or seed is not None or workers is not None or scheduler is not None:
         raise DynidError("--repetitions, --seed, --workers and --scheduler belong to --monte-carlo")
-    from dynid.cli.tables import print_comparison, print_outputs
+    from dynid.cli.tables import print_comparison, print_dropped, print_outputs
     from dynid.report import write_report
     from dynid.runs.arguments import lock_table, log_table, run_settings
     from dynid.runs.comparison import compare, comparison_facts, comparison_report
@@ -75,6 +75,7 @@ def command(
         print_json({**facts, "outputs": written})
     else:
         print_comparison(facts)
+        print_dropped(result.run.logs)
         print_outputs(written)
 
 

@@ -91,7 +91,7 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
     return {"robot": result.run.robot.name, "methods": methods, "failed": dict(result.failures),
-            "parameters": parameters}
+            "parameters": parameters, "logs": [log.to_dict() for log in result.run.logs]}
 
 
 def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
