@@ -70,6 +70,13 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
+def spectrum_of(recording: Recording, settings: Preparation | None = None) -> Spectrum:
+    """The positions' spectrum of a recording, with the cut-off that it alone would choose and the motion's band."""
+    chosen = settings or Preparation()
+    grid = to_uniform(recording, chosen.rate, chosen.gap, chosen.stuck)
+    return position_spectrum(grid.q, grid.rate, grid.segments, selection.moving_joints(recording.q), recording.source)
+
+
 def _usable(recording: Recording) -> tuple[Mask, list[str]]:
     """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
     source = recording.source
