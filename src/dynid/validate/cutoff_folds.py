@@ -1,0 +1,110 @@
+"""CutoffFolds: the same recordings folded at one cut-off after another, as little of them as tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.estimate.problem import KnownValues
+from dynid.model import LinearModel
+from dynid.recording import Recording
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare
+from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.known import Prior, check_known
+
+_BLOCKS = 10  # stretches of time in all logs together
+_RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
+_ROWS = 60_000  # of all logs together; of more, as many pieces as there are blocks are taken, evenly spread
+_UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
+
+
+@dataclass(frozen=True, eq=False)
+class CutoffFolds:
+    """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
+
+    recordings: what is folded; whole: whether that is all there is. settings: of the preparation, but for the cut-off.
+    """
+
+    model: LinearModel
+    base: BaseParameters
+    prior: Prior | None
+    recordings: tuple[Recording, ...]
+    settings: Preparation
+    whole: bool
+    made: dict[float, Regression | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
+           known: KnownValues | None = None, base: BaseParameters | None = None) -> CutoffFolds:
+        """Folds of these recordings, on the base parameters of a model of which some may be known."""
+        prior = None
+        if base is None:
+            silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
+                                                         for log in recordings)]
+            base = base_parameters(model, unmeasured=silent)
+            facts = check_known(base, known or {})
+            base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+            prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        less = _enough(recordings)
+        return CutoffFolds(model, base, prior, less, settings, sum(map(len, less)) == sum(map(len, recordings)))
+
+    def at(self, cutoff: float) -> Regression | None:
+        """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
+        if cutoff not in self.made:
+            try:
+                self.made[cutoff] = self._fold(cutoff)
+            except NotPossibleError:
+                self.made[cutoff] = None
+        return self.made[cutoff]
+
+    def _fold(self, cutoff: float) -> Regression:
+        # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
+        chosen, parts = self.settings.with_changes(cutoff=cutoff), []
+        for recording in self.recordings:
+            samples = prepare(recording, chosen)
+            chosen = Preparation.of(dict(samples.settings)).elsewhere()
+            parts.append(fold(TorqueEquations.of(self.model, samples, self.base),
+                              blocks=-(-_BLOCKS // len(self.recordings))))
+        return replace(reduce(add, parts), prior=self.prior)
+
+
+def _enough(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
+    """The recordings at no more than about 1 kHz, and of long ones pieces that are evenly spread."""
+    slower = [_averaged(recording) for recording in recordings]
+    rows = sum(map(len, slower))
+    if rows <= _ROWS:
+        return tuple(slower)
+    each = _ROWS // _BLOCKS
+    starts = np.linspace(0, rows - each, _BLOCKS).astype(int)
+    first, pieces = 0, []
+    for recording in slower:
+        for start in starts[(starts >= first) & (starts < first + len(recording))] - first:
+            pieces.append(_rows(recording, slice(int(start), int(start) + each)))
+        first += len(recording)
+    return tuple(pieces)
+
+
+def _averaged(recording: Recording) -> Recording:
+    """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
+    times = int(recording.rate // _RATE)
+    intervals = np.diff(recording.t)
+    if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
+        return recording
+    count = len(recording) // times
+    signals = {name: np.asarray(signal[:count * times]).reshape(count, times, -1).mean(axis=1)
+               for name in ("q", "tau", "dq") if (signal := getattr(recording, name)) is not None}
+    t = np.asarray(recording.t[:count * times]).reshape(count, times).mean(axis=1)
+    return replace(recording, t=t, **signals, reference=None, reference_velocity=None, wrench=None)
+
+
+def _rows(recording: Recording, rows: slice) -> Recording:
+    """Some rows of a recording, without what only simulation needs."""
+    signals = {name: np.array(signal[rows]) for name in ("t", "q", "tau", "dq")
+               if (signal := getattr(recording, name)) is not None}
+    return replace(recording, **signals, reference=None, reference_velocity=None, wrench=None)
