@@ -49,6 +49,8 @@ def facts(run: Run) -> dict[str, Any]:
         "validation": [one.to_dict() for one in run.validations],
         "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
+        "cutoff": {"chosen": None if run.choice is None else run.choice.to_dict(),
+                   "dependence": None if run.dependence is None else run.dependence.to_dict()},
         "physics": None if run.physics is None else run.physics.to_dict(),
         "verdict": run.verdict.to_dict(),
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),

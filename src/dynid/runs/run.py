@@ -21,11 +21,15 @@ from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
     CrossValidation,
+    CutoffChoice,
+    CutoffDependence,
     Physics,
     Reconstruction,
     SimulationCheck,
     Verdict,
+    choose_cutoff,
     cross_validate,
+    cutoff_dependence,
     physics,
     reconstruct,
     simulation_checks,
@@ -40,7 +44,8 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
+    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
+    choice: of the cut-off, None where it was given; dependence: of the parameters on it, None where there is none."""
 
     settings: RunSettings
     robot: Robot
@@ -54,6 +59,8 @@ class Run:
     seconds: float
     simulations: tuple[SimulationCheck, ...] = ()
     physics: Physics | None = None
+    choice: CutoffChoice | None = None
+    dependence: CutoffDependence | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -69,22 +76,23 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     started = time.perf_counter()
     tell("reading the robot")
     robot = make_robot(settings)
-    problem, recordings = load_problem(settings, robot, tell)
+    problem, recordings, choice = load_problem(settings, robot, tell)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
     estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
-    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
+    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun, choice=choice)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
     return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
 
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,
-          tell: Tell = lambda sentence: None, *, seconds: float = 0.0) -> Run:
+          tell: Tell = lambda sentence: None, *, seconds: float = 0.0, choice: CutoffChoice | None = None) -> Run:
     """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
     words.
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
+    choice: of the cut-off, where it was not given.
     """
     own = reconstruct(estimate, problem.data)
     others, recordings = [], []
@@ -102,9 +110,11 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
-    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
+    tell("trying half and twice the cut-off")
+    dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=choice)
+    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body, cutoff=dependence)
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
-               simulations, body)
+               simulations, body, choice, dependence)
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
@@ -127,31 +137,39 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
 
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None
-                 ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem; each is read and prepared once."""
-    model = make_model(settings, robot)
-    logs = list(prepared(settings.logs, settings, robot, Preparation.of(settings.prepare, "[prepare]"), tell))
+                 ) -> tuple[Problem, list[Recording], CutoffChoice | None]:
+    """Logs to a folded problem, and the choice of the cut-off where it is not given; each is read once."""
+    model, chosen = make_model(settings, robot), Preparation.of(settings.prepare, "[prepare]")
+    read_in = [read_log(log, settings, robot, tell) for log in settings.logs]
+    choice = None
+    if chosen.chooses_cutoff:
+        tell("choosing the cut-off by blocks of time left out")
+        choice = choose_cutoff(model, read_in, chosen, known=settings.known)
+    logs = list(prepared(read_in, settings, robot, choice.settings if choice else chosen, tell))
     recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
+    if choice is not None:
+        samples = [replace(one, steps=(choice.step, *one.steps)) for one in samples]
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=_controller(settings))
-    return problem, recordings
+    return problem, recordings, choice
 
 
-def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
+def prepared(logs: Sequence[str | Sequence[str] | Recording], settings: RunSettings, robot: Robot, chosen: Preparation,
              tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
     """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others."""
     for log in logs:
-        tell(f"reading {_name(log)}")
-        recording = read_log(log, settings, robot)
-        tell(f"preparing {_name(log)}")
+        recording = log if isinstance(log, Recording) else read_log(log, settings, robot, tell)
+        tell(f"preparing {_name(recording.source)}")
         samples = prepare(recording, chosen)
         chosen = Preparation.of(dict(samples.settings)).elsewhere()
         yield recording, samples
 
 
-def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:
+def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot,
+             tell: Tell = lambda sentence: None) -> Recording:
     """One log as the run's [log] table reads it."""
+    tell(f"reading {_name(log)}")
     paths = [log] if isinstance(log, str) else list(log)
     for path in paths:
         if not os.path.exists(path):

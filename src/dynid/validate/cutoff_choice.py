@@ -50,8 +50,8 @@ class CutoffChoice:
 
     cutoff: Hz. settings: of the preparation, with it. spectrum: Hz, what the positions' spectra alone would choose;
     band: Hz, of the motion. tried (k,): Hz, ascending; errors (k,): percent, of the torques of blocks left out, in the
-    mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best. Where nothing could be
-    tried, why not, and the cut-off is that of the spectra.
+    mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best. folds: made for it. Where
+    nothing could be tried, why not, and the cut-off is that of the spectra.
     """
 
     cutoff: float
@@ -62,6 +62,7 @@ class CutoffChoice:
     errors: Array
     alike: Bools
     yardsticks: tuple[float, ...]
+    folds: CutoffFolds
     why_not: str = ""
 
     @property
@@ -86,16 +87,15 @@ class CutoffChoice:
 
 
 def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording], settings: Preparation | None = None,
-                  *, known: KnownValues | None = None, folds: CutoffFolds | None = None) -> CutoffChoice:
+                  *, known: KnownValues | None = None) -> CutoffChoice:
     """The cut-off for identifying a model from recordings, by the torques it predicts.
 
     settings: of the preparation; a cut-off in them is not looked at. known: standard parameters whose values are known.
-    folds: of the same recordings, where they are at hand.
     """
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
-    seen = spectrum_of(logs[0], chosen)
-    folds = folds or CutoffFolds.of(model, logs, chosen, known=known)
+    folds = CutoffFolds.of(model, logs, chosen, known=known)
+    seen = spectrum_of(folds.recordings[0], chosen)
     lowest = max(2.0 ** np.ceil(np.log2(_ABOVE_MOTION * seen.band) - 1e-9), _LOWEST)
     rate = min(log.rate for log in folds.recordings)
     try:
@@ -103,7 +103,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     except NotPossibleError as problem:
         common = chosen.with_changes(cutoff=seen.common)
         return CutoffChoice(seen.common, common, seen.common, seen.band, np.zeros(0), np.zeros(0),
-                            np.zeros(0, dtype=bool), (), str(problem))
+                            np.zeros(0, dtype=bool), (), folds, str(problem))
     tried, yardsticks, losses = found
     alike = _as_good(losses)
     low, high = np.flatnonzero(alike)[[0, -1]]
@@ -111,7 +111,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     middle = [int(np.floor(0.5 * (low + high))), int(np.ceil(0.5 * (low + high)))]
     cutoff = float(tried[min(middle, key=lambda k: abs(np.log(tried[k] / seen.common)))])
     return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), seen.common, seen.band, tried,
-                        100.0 * np.exp(losses.mean(axis=1)), alike, yardsticks)
+                        100.0 * np.exp(losses.mean(axis=1)), alike, yardsticks, folds)
 
 
 def _octaves(lowest: float, rate: float) -> list[float]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.estimate import Problem
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import prepare
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.known import Prior, check_known
@@ -41,18 +45,21 @@ class CutoffFolds:
 
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
-           known: KnownValues | None = None, base: BaseParameters | None = None) -> CutoffFolds:
-        """Folds of these recordings, on the base parameters of a model of which some may be known."""
-        prior = None
-        if base is None:
-            silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
-                                                         for log in recordings)]
-            base = base_parameters(model, unmeasured=silent)
-            facts = check_known(base, known or {})
-            base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-            prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
-        less = _enough(recordings)
-        return CutoffFolds(model, base, prior, less, settings, sum(map(len, less)) == sum(map(len, recordings)))
+           known: KnownValues | None = None) -> CutoffFolds:
+        """Folds of these recordings on the base parameters of a model, of which some may be known."""
+        silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
+                                                     for log in recordings)]
+        base = base_parameters(model, unmeasured=silent)
+        facts = check_known(base, known or {})
+        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        return _folds(model, base, prior, recordings, settings)
+
+    @staticmethod
+    def like(problem: Problem) -> CutoffFolds:
+        """Folds of a problem's recordings, prepared as its data were but for the cut-off and what follows from it."""
+        settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
+        return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
     def at(self, cutoff: float) -> Regression | None:
         """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
@@ -74,9 +81,31 @@ class CutoffFolds:
         return replace(reduce(add, parts), prior=self.prior)
 
 
+def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],
+           settings: Preparation) -> CutoffFolds:
+    less = _enough(recordings)
+    return CutoffFolds(model, base, prior, less, settings, sum(map(len, less)) == sum(map(len, recordings)))
+
+
+def _following(settings: Preparation, rate: float) -> Preparation:
+    """Resolved settings of a log at `rate` Hz without those that were chosen from its cut-off."""
+    free: dict[str, Any] = {"window": None}
+    cutoff, factor = settings.cutoff or 0.0, settings.decimate or 1
+    if factor > 1 and abs(settings.decimate_share - 2.0 * cutoff * factor / rate) < 1e-9:
+        free |= {"decimate": None, "torque_cutoff": None, "decimate_share": Preparation().decimate_share}
+    elif factor == 1 and settings.torque_cutoff == "same" and settings.thin == 1:
+        free |= {"decimate": None, "torque_cutoff": None}
+    if settings.border is not None and settings.border >= 1.0 / max(cutoff, 1e-9):
+        free["border"] = None
+    return settings.with_changes(**free)
+
+
 def _enough(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
-    """The recordings at no more than about 1 kHz, and of long ones pieces that are evenly spread."""
-    slower = [_averaged(recording) for recording in recordings]
+    """The recordings in which something moves, at no more than about 1 kHz, and of long ones pieces that are evenly
+    spread."""
+    slower = [_averaged(recording) for recording in recordings if np.any(moving_joints(recording.q))]
+    if not slower:
+        prepare(recordings[0])  # says why nothing can be learnt from it
     rows = sum(map(len, slower))
     if rows <= _ROWS:
         return tuple(slower)
@@ -97,14 +126,20 @@ def _averaged(recording: Recording) -> Recording:
     if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
         return recording
     count = len(recording) // times
-    signals = {name: np.asarray(signal[:count * times]).reshape(count, times, -1).mean(axis=1)
-               for name in ("q", "tau", "dq") if (signal := getattr(recording, name)) is not None}
-    t = np.asarray(recording.t[:count * times]).reshape(count, times).mean(axis=1)
-    return replace(recording, t=t, **signals, reference=None, reference_velocity=None, wrench=None)
+
+    def mean(signal: Array) -> Array:
+        return np.asarray(signal[:count * times]).reshape(count, times, *signal.shape[1:]).mean(axis=1)
+
+    return _signals(recording, mean)
 
 
 def _rows(recording: Recording, rows: slice) -> Recording:
-    """Some rows of a recording, without what only simulation needs."""
-    signals = {name: np.array(signal[rows]) for name in ("t", "q", "tau", "dq")
-               if (signal := getattr(recording, name)) is not None}
-    return replace(recording, **signals, reference=None, reference_velocity=None, wrench=None)
+    """Some rows of a recording."""
+    return _signals(recording, lambda signal: np.array(signal[rows]))
+
+
+def _signals(recording: Recording, change: Callable[[Array], Array]) -> Recording:
+    """A recording with its signals changed alike, without what only simulation needs."""
+    return replace(recording, t=change(recording.t), q=change(recording.q), tau=change(recording.tau),
+                   dq=None if recording.dq is None else change(recording.dq), reference=None, reference_velocity=None,
+                   wrench=None)
