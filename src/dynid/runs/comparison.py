@@ -106,7 +106,7 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
-                      cross_validation=run.cross, physics=run.physics,
-                      verdict=run.verdict, command=command,
+                      cross_validation=run.cross, physics=run.physics, cutoff_choice=run.choice,
+                      cutoff_dependence=run.dependence, verdict=run.verdict, command=command,
                       notes=(*run.notes, *(f"{name} gave no estimate: {why}" for name, why in result.failures.items())),
                       settings=run.settings.as_toml(), seconds=sum(result.seconds))

@@ -28,13 +28,13 @@ from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare, spectrum_of
+from dynid.recording.prepare import prepare
 from dynid.regression import Regression
 from dynid.validate.cutoff_folds import CutoffFolds
 from dynid.validate.words import plain
 
 _ABOVE_MOTION = 2.5  # times the motion's band: the lowest cut-off and yardstick
-_LOWEST, _LOWEST_YARDSTICK = 1.0, 2.0  # Hz, however slow the motion: friction and torques change faster
+_LOWEST = 2.0  # Hz, however slow the motion: friction and torques change faster
 _YARDSTICKS = 3  # octaves
 _HIGHEST = 64.0  # Hz that are tried, more only where the motion asks for it: so many times its lowest
 _TIMES_LOWEST = 16.0
@@ -49,8 +49,8 @@ class CutoffChoice:
     """A cut-off and what speaks for it.
 
     cutoff: Hz. settings: of the preparation, with it. spectrum: Hz, what the positions' spectra alone would choose;
-    band: Hz, of the motion. tried (k,): Hz, ascending; errors (k,): percent, of the torques of blocks left out, in the
-    mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best. folds: made for it. Where
+    band: Hz, of the motion. tried (k,): Hz, ascending; errors (k,): percent, of the torques of blocks left out, each
+    joint's by its own, in the mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best. folds: made for it. Where
     nothing could be tried, why not, and the cut-off is that of the spectra.
     """
 
@@ -71,8 +71,8 @@ class CutoffChoice:
         if not len(self.tried):
             return f"cut-off {self.cutoff:g} Hz chosen from the positions' spectra, since {self.why_not}"
         errors = ", ".join(f"{error:.3g}" for error in self.errors)
-        return (f"cut-off {self.cutoff:g} Hz chosen by what it predicts: at {_hertz(self.tried)} blocks of time left "
-                f"out are met to {errors} %, judged at {_hertz(self.yardsticks)}; "
+        return (f"cut-off {self.cutoff:g} Hz chosen by what it predicts: at {_hertz(self.tried)} the joints' own "
+                f"torques are met to {errors} % in blocks of time left out, judged at {_hertz(self.yardsticks)}; "
                 f"{_hertz(self.tried[self.alike])} {'are' if self.alike.sum() > 1 else 'is'} as good as the best, "
                 f"the positions' spectra alone would say {self.spectrum:g} Hz")
 
@@ -95,9 +95,10 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
     folds = CutoffFolds.of(model, logs, chosen, known=known)
-    seen = spectrum_of(folds.recordings[0], chosen)
+    seen = folds.logs[0].spectrum
+    assert seen is not None  # a log too short for one was refused, as no cut-off is given
     lowest = max(2.0 ** np.ceil(np.log2(_ABOVE_MOTION * seen.band) - 1e-9), _LOWEST)
-    rate = min(log.rate for log in folds.recordings)
+    rate = min(log.grid.rate for log in folds.logs)
     try:
         found = _tried(folds, _octaves(float(lowest), rate))
     except NotPossibleError as problem:
@@ -124,7 +125,7 @@ def _octaves(lowest: float, rate: float) -> list[float]:
 def _tried(folds: CutoffFolds, octaves: Sequence[float]) -> tuple[Array, tuple[float, ...], Array]:
     """Cut-offs tried (k,), yardsticks, and losses (k, blocks): logarithm of the error, in the mean over yardsticks."""
     judges: list[tuple[float, Regression]] = []
-    for cutoff in (octave for octave in octaves if octave >= _LOWEST_YARDSTICK):
+    for cutoff in octaves:
         fold = folds.at(cutoff)
         if fold is not None and (not judges or len(fold.blocks) == len(judges[0][1].blocks)):
             judges.append((cutoff, fold))

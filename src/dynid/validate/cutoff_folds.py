@@ -18,11 +18,11 @@ from dynid.model import LinearModel
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.selection import moving_joints
-from dynid.recording.prepare import prepare
+from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.known import Prior, check_known
 
-_BLOCKS = 10  # stretches of time in all logs together
+_BLOCKS = 8  # stretches of time in all logs together
 _RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
 _ROWS = 60_000  # of all logs together; of more, as many pieces as there are blocks are taken, evenly spread
 _UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
@@ -32,13 +32,13 @@ _UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are avera
 class CutoffFolds:
     """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
 
-    recordings: what is folded; whole: whether that is all there is. settings: of the preparation, but for the cut-off.
+    logs: what is folded; whole: whether that is all there is. settings: of the preparation, but for the cut-off.
     """
 
     model: LinearModel
     base: BaseParameters
     prior: Prior | None
-    recordings: tuple[Recording, ...]
+    logs: tuple[Gridded, ...]
     settings: Preparation
     whole: bool
     made: dict[float, Regression | None] = field(default_factory=dict)
@@ -73,18 +73,19 @@ class CutoffFolds:
     def _fold(self, cutoff: float) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
         chosen, parts = self.settings.with_changes(cutoff=cutoff), []
-        for recording in self.recordings:
-            samples = prepare(recording, chosen)
+        for log in self.logs:
+            samples = prepare_gridded(log, chosen)
             chosen = Preparation.of(dict(samples.settings)).elsewhere()
             parts.append(fold(TorqueEquations.of(self.model, samples, self.base),
-                              blocks=-(-_BLOCKS // len(self.recordings))))
+                              blocks=-(-_BLOCKS // len(self.logs))))
         return replace(reduce(add, parts), prior=self.prior)
 
 
 def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],
            settings: Preparation) -> CutoffFolds:
     less = _enough(recordings)
-    return CutoffFolds(model, base, prior, less, settings, sum(map(len, less)) == sum(map(len, recordings)))
+    whole = sum(map(len, less)) == sum(map(len, recordings))
+    return CutoffFolds(model, base, prior, tuple(on_grid(log, settings) for log in less), settings, whole)
 
 
 def _following(settings: Preparation, rate: float) -> Preparation:
