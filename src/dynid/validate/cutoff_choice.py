@@ -16,7 +16,7 @@ the log is halved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.prepare import on_grid, prepare
 from dynid.regression import Regression
 from dynid.validate.cutoff_folds import CutoffFolds
 from dynid.validate.words import plain
@@ -50,8 +50,8 @@ class CutoffChoice:
 
     cutoff: Hz. settings: of the preparation, with it. spectrum: Hz, what the positions' spectra alone would choose;
     band: Hz, of the motion. tried (k,): Hz, ascending; errors (k,): percent, of the torques of blocks left out, each
-    joint's by its own, in the mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best. folds: made for it. Where
-    nothing could be tried, why not, and the cut-off is that of the spectra.
+    joint's by its own, in the mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best.
+    folds: made for it. Where nothing could be tried, why not, and the cut-off is that of the spectra.
     """
 
     cutoff: float
@@ -62,7 +62,7 @@ class CutoffChoice:
     errors: Array
     alike: Bools
     yardsticks: tuple[float, ...]
-    folds: CutoffFolds
+    folds: CutoffFolds = field(repr=False)
     why_not: str = ""
 
     @property
@@ -95,7 +95,8 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
     folds = CutoffFolds.of(model, logs, chosen, known=known)
-    seen = folds.logs[0].spectrum
+    first = folds.logs[0] if folds.whole else on_grid(folds.moving[0], chosen)
+    seen = first.spectrum
     assert seen is not None  # a log too short for one was refused, as no cut-off is given
     lowest = max(2.0 ** np.ceil(np.log2(_ABOVE_MOTION * seen.band) - 1e-9), _LOWEST)
     rate = min(log.grid.rate for log in folds.logs)

@@ -32,12 +32,14 @@ _UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are avera
 class CutoffFolds:
     """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
 
-    logs: what is folded; whole: whether that is all there is. settings: of the preparation, but for the cut-off.
+    moving: the recordings in which something moves; logs: what is folded of them; whole: whether that is all there is.
+    settings: of the preparation, but for the cut-off.
     """
 
     model: LinearModel
     base: BaseParameters
     prior: Prior | None
+    moving: tuple[Recording, ...]
     logs: tuple[Gridded, ...]
     settings: Preparation
     whole: bool
@@ -83,9 +85,12 @@ class CutoffFolds:
 
 def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],
            settings: Preparation) -> CutoffFolds:
-    less = _enough(recordings)
-    whole = sum(map(len, less)) == sum(map(len, recordings))
-    return CutoffFolds(model, base, prior, tuple(on_grid(log, settings) for log in less), settings, whole)
+    moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
+    if not moving:
+        prepare(recordings[0])  # says why nothing can be learnt from it
+    less = _enough(moving)
+    whole = sum(map(len, less)) == sum(map(len, moving))
+    return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
 
 
 def _following(settings: Preparation, rate: float) -> Preparation:
@@ -102,11 +107,8 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 
 def _enough(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
-    """The recordings in which something moves, at no more than about 1 kHz, and of long ones pieces that are evenly
-    spread."""
-    slower = [_averaged(recording) for recording in recordings if np.any(moving_joints(recording.q))]
-    if not slower:
-        prepare(recordings[0])  # says why nothing can be learnt from it
+    """The recordings at no more than about 1 kHz, and of long ones pieces that are evenly spread."""
+    slower = [_averaged(recording) for recording in recordings]
     rows = sum(map(len, slower))
     if rows <= _ROWS:
         return tuple(slower)
