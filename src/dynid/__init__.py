@@ -76,10 +76,12 @@ _MODULES = {
     "Search": "dynid.excitation",
     "Splines": "dynid.excitation",
     "excite": "dynid.excitation.excite",
+    "choose_cutoff": "dynid.validate",
     "compare": "dynid.validate.compare",
     "Program": "dynid.symbolic",
     "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
+    "cutoff_dependence": "dynid.validate.cutoff_dependence",
     "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruct",
     "residual_tests": "dynid.validate.residual_tests",
@@ -177,10 +179,12 @@ if TYPE_CHECKING:
     from dynid.simulation import simulate as simulate
     from dynid.symbolic import Program as Program
     from dynid.symbolic import generate as generate
+    from dynid.validate import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
     from dynid.validate.compare import compare as compare
+    from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruct import reconstruct as reconstruct
     from dynid.validate.residual_tests import residual_tests as residual_tests
     from dynid.validate.verdict import verdict as verdict

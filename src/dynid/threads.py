@@ -7,6 +7,7 @@ them wait for each other, a hundred times slower than either alone.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _WORTH_A_THREAD = 512  # samples; below that, starting one costs more than it gives
+_NAME = "dynid"  # of our threads
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -40,14 +42,19 @@ def thread_count(threads: int | None = None) -> int:
 @lru_cache(maxsize=8)
 def pool(threads: int) -> ThreadPoolExecutor:
     """Worker threads, kept for the life of the process."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="dynid")
+    return ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
+
+
+def _inside() -> bool:
+    """Whether this is one of our threads: work it hands on would wait for threads that wait for it."""
+    return threading.current_thread().name.startswith(_NAME)
 
 
 def over_samples(work: Callable[[int, int], object], samples: int, threads: int | None = None) -> list[object]:
     """work(start, stop) over all samples, cut into one piece for each thread; its results in order."""
     worth = samples // _WORTH_A_THREAD
     count = 1 if worth <= 1 and threads is None else min(thread_count(threads), max(1, worth))
-    if count == 1:
+    if count == 1 or _inside():
         return [work(0, samples)]
     cuts = [samples * k // count for k in range(count + 1)]
     return list(pool(count).map(work, cuts[:-1], cuts[1:]))
@@ -71,4 +78,4 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads:
     todo = list(items)
     count = min(thread_count(threads), len(todo))
     with one_blas_thread():
-        return list(map(work, todo) if count <= 1 else pool(count).map(work, todo))
+        return list(map(work, todo) if count <= 1 or _inside() else pool(count).map(work, todo))

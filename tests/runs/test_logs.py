@@ -15,9 +15,9 @@ from dynid.recording.names import distinct, short_name
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs import RunSettings, run
+from dynid.runs.loading import prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import facts, load, save
-from dynid.runs.run import prepared
 from dynid.runs.validation import validate_result
 
 RATE = 200.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,41 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
     chosen = settings or Preparation()
     if overrides:
         chosen = chosen.with_changes(**overrides)
-    source, joints = recording.source, recording.joints
+    return prepare_gridded(on_grid(recording, chosen), chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Gridded:
+    """A recording on a uniform grid, before anything is chosen from it: what all cut-offs have in common.
+
+    moving (joints,): whether each moves. remarks: on the recording. spectrum: of the positions, None where the log is
+    too short for one and the cut-off is given.
+    """
+
+    recording: Recording
+    grid: Uniform
+    moving: Mask
+    remarks: tuple[str, ...]
+    spectrum: Spectrum | None
+
+
+def on_grid(recording: Recording, settings: Preparation) -> Gridded:
+    """A recording on its uniform grid, as these options ask for it."""
+    moving, remarks = _usable(recording if recording.joints else _named(recording))
+    grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
+    return Gridded(recording, grid, moving, tuple(remarks), _spectrum(grid, moving, settings, recording.source))
+
+
+def _named(recording: Recording) -> Recording:
+    return replace(recording, joints=numbered_joints(recording.dof))
+
+
+def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
+    """Samples of a recording that is on its grid already, see `prepare`."""
+    recording, grid, moving, spectrum = gridded.recording, gridded.grid, gridded.moving, gridded.spectrum
+    source, joints, remarks = recording.source, recording.joints, gridded.remarks
     if not joints:
-        recording = replace(recording, joints=numbered_joints(recording.dof))
-    moving, remarks = _usable(recording)
-    grid = to_uniform(recording, chosen.rate, chosen.gap, chosen.stuck)
-    spectrum = _spectrum(grid, moving, chosen, source)
+        recording = _named(recording)
     plan = make_plan(chosen, grid.rate, len(grid.q), spectrum, source)
     segments, short = _long_enough(grid, plan, source)
     steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]

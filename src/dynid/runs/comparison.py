@@ -12,8 +12,9 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.report import ReportData
+from dynid.runs.loading import Tell, load_problem
 from dynid.runs.models import make_robot
-from dynid.runs.run import Run, Tell, judge, load_problem, own_logs, simulated
+from dynid.runs.run import Run, judge, own_logs, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 
@@ -40,13 +41,13 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         raise DynidError("name at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
-    problem, _ = load_problem(settings, robot, tell)
+    loaded = load_problem(settings, robot, tell)
     estimates, seconds, failures = [], [], {}
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
         try:
-            estimates.append(identify(problem, method=name, **options[name]))
+            estimates.append(identify(loaded.problem, method=name, **options[name]))
         except DynidError as problem_found:
             failures[name] = str(problem_found)
             continue
@@ -55,12 +56,12 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         raise NotPossibleError("no method gave an estimate: " + "; ".join(
             f"{name}: {reason}" for name, reason in failures.items()))
     first = estimates[0].method
-    run = judge(problem, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
+    run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # No controller: side by side, what tells methods apart is the motion without feedback.
     alone = settings.model_copy(update={"controller": None})
-    logs = [(one.samples, None) for one in run.validations] or own_logs(problem)
+    logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
     simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
     return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations, failures)
 
@@ -106,7 +107,7 @@ def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
-                      cross_validation=run.cross, physics=run.physics,
-                      verdict=run.verdict, command=command,
+                      cross_validation=run.cross, physics=run.physics, cutoff_choice=run.choice,
+                      cutoff_dependence=run.dependence, verdict=run.verdict, command=command,
                       notes=(*run.notes, *(f"{name} gave no estimate: {why}" for name, why in result.failures.items())),
                       settings=run.settings.as_toml(), seconds=sum(result.seconds))

@@ -19,7 +19,7 @@ from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
 from dynid.runs.comparison import ComparedMethods, compare, comparison_facts, comparison_report
-from dynid.runs.run import Tell
+from dynid.runs.loading import Tell
 from dynid.runs.settings import ModelSettings, RunSettings
 
 ROBOT = "kuka-lwr4"

@@ -49,6 +49,8 @@ def facts(run: Run) -> dict[str, Any]:
         "validation": [one.to_dict() for one in run.validations],
         "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
+        "cutoff": {"chosen": None if run.choice is None else run.choice.to_dict(),
+                   "dependence": None if run.dependence is None else run.dependence.to_dict()},
         "physics": None if run.physics is None else run.physics.to_dict(),
         "verdict": run.verdict.to_dict(),
         "logs": [log.to_dict() for log in run.logs],
@@ -148,7 +150,8 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
-                      physics=run.physics, verdict=run.verdict, notes=run.notes,
+                      physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
+                      verdict=run.verdict, notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 
 

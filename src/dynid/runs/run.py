@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynid.errors import NotPossibleError, RecordingError
+from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
-from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
 from dynid.robot import Robot
-from dynid.runs.logs import LogEntry, LogFacts, LogSettings, check_files, labels, log_settings
-from dynid.runs.models import make_model, make_robot
+from dynid.runs.loading import Loaded, Tell, control_law, load_problem, prepared
+from dynid.runs.logs import LogFacts
+from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
-from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
     CrossValidation,
+    CutoffChoice,
+    CutoffDependence,
     Physics,
     Reconstruction,
     SimulationCheck,
     Verdict,
     cross_validate,
+    cutoff_dependence,
     physics,
     reconstruct,
     simulation_checks,
@@ -35,14 +34,13 @@ from dynid.validate import (
 
 _PATIENCE = 20.0  # s, for cross-validation
 
-Tell = Callable[[str], None]  # says in a few words what is going on now
-
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
     the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
-    logs: what reading each log gave, those to validate on last."""
+    logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
+    dependence: of the parameters on it, None where there is none."""
 
     settings: RunSettings
     robot: Robot
@@ -57,6 +55,8 @@ class Run:
     simulations: tuple[SimulationCheck, ...] = ()
     physics: Physics | None = None
     logs: tuple[LogFacts, ...] = ()
+    choice: CutoffChoice | None = None
+    dependence: CutoffDependence | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -72,23 +72,23 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     started = time.perf_counter()
     tell("reading the robot")
     robot = make_robot(settings)
-    problem, recordings = load_problem(settings, robot, tell)
+    loaded = load_problem(settings, robot, tell)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
-    estimate = identify(problem, method=settings.method, **settings.options)
+    estimate = identify(loaded.problem, method=settings.method, **settings.options)
     tell("validating")
-    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
-    notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
-    return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
+    result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
+    return replace(result, seconds=time.perf_counter() - started)
 
 
-def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,
+def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robot,
           tell: Tell = lambda sentence: None, *, seconds: float = 0.0) -> Run:
     """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
     words.
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
+    problem = loaded.problem
     own = reconstruct(estimate, problem.data)
     others: list[Reconstruction] = []
     recordings: list[Recording] = []
@@ -106,12 +106,14 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
-    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
+    tell("trying half and twice the cut-off")
+    dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
+    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body, cutoff=dependence)
     logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
-    return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
-               simulations, body, tuple(logs))
+    return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, (*loaded.notes, *notes), 0.0,
+               simulations, body, tuple(logs), loaded.cutoff, dependence)
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
@@ -120,49 +122,10 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
     if not settings.simulation.run:
         return ()
     tell("simulating (the first time this is compiled, which takes a while)")
-    return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=_controller(settings))
-
-
-def _controller(settings: RunSettings) -> Controller | None:
-    return None if settings.controller is None else controller_from_table(settings.controller)
+    return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=control_law(settings))
 
 
 def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
     """The logs of a problem: the samples of each and its recording."""
     recordings = problem.recordings or (None,) * len(problem.data)
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
-
-
-def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None
-                 ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem; each is read and prepared once."""
-    model = make_model(settings, robot)
-    logs = list(prepared(settings.logs, settings, robot, Preparation.of(settings.prepare, "[prepare]"), tell))
-    recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
-    tell("folding")
-    problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
-                         controller=_controller(settings))
-    return problem, recordings
-
-
-def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
-             tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
-    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others."""
-    tables = [log_settings(log) for log in logs]
-    check_files(tables, settings.log)
-    names = labels(tables, settings.log)
-    for log, name in zip(tables, names, strict=True):
-        tell(f"reading {short_name(name, names)}")
-        recording = replace(read_log(log, settings, robot), source=name)
-        tell(f"preparing {short_name(name, names)}")
-        samples = prepare(recording, chosen)
-        chosen = Preparation.of(dict(samples.settings)).elsewhere()
-        yield recording, samples
-
-
-def read_log(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
-    """One log as its own table and the run's [log] table read it."""
-    for path in log.files:
-        if not os.path.exists(path):
-            raise RecordingError(f"there is no log {path}")
-    return read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)

@@ -12,10 +12,11 @@ from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
+from dynid.runs.loading import Tell, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
-from dynid.runs.run import Tell, prepared, simulated
+from dynid.runs.run import simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 

@@ -12,6 +12,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import HARDLY_KNOWN
 from dynid.findings import Finding
 from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.physical import Physics
@@ -63,15 +64,15 @@ class Verdict:
 
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
             validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None,
-            physics: Physics | None = None) -> Verdict:
+            physics: Physics | None = None, cutoff: CutoffDependence | None = None) -> Verdict:
     """The verdict on an estimate.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
-    physics: what its parameters are as a robot. Where a drive gain looks wrong, the data are fitted again with it set
-    right: see `Verdict.refit`.
+    physics: what its parameters are as a robot; cutoff: how they move with it. Where a drive gain looks wrong, the data
+    are fitted again with it set right: see `Verdict.refit`.
     """
     case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
-                drive_gains(problem, estimate), tuple(validations), cross, physics)
+                drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
     wrong, refit = suspicious(case)
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
     return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, refit)

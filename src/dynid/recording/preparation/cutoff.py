@@ -9,6 +9,10 @@ reaches a thousandth of the motion's own acceleration power (a share that biases
 not more than twice the frequency where motion and noise are equal, beyond which nothing is left to keep. The common
 one is the median over the joints that move, and at most a tenth of the rate, where three-point differences are 3 %
 off, unless the motion itself reaches higher.
+
+Noise that falls with frequency shows no floor. There the floor is that of the encoder's own steps, step^2 / (6 rate),
+and without steps the cut-off stays within five octaves of the motion's band: what lies beyond is not motion.
+This is all that positions can tell; what predicts torques best is told by `dynid.choose_cutoff`.
 """
 
 from __future__ import annotations
@@ -29,6 +33,11 @@ _BINS = 120  # logarithmic frequency bins kept for the choice and for the report
 _STOPS_FALLING = 6.0  # dB: a fall of less than this over two octaves is noise
 _NOISE_SHARE = 1e-3  # of the acceleration's power
 _MOST = 0.1  # of the rate
+_WHOLE = 0.999  # of the acceleration's power: what a filter must leave
+_MOTION = 0.99  # of a velocity's power lies within the motion's band
+_BAND_WINDOW = 20.0  # s, for the motion's band
+_BEYOND = 32.0  # times the motion's band: nothing of the motion is left there
+_STEPPED = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +45,8 @@ class Spectrum:
     """Power spectral densities of the positions, and noise floor and cut-off of each joint.
 
     f (bins,) Hz; psd (bins, joints) rad^2 / Hz. floor (joints,): noise density, nan where none is reached.
-    cutoff (joints,): Hz, nan for a joint that does not tell. common: the one to use, Hz.
+    cutoff (joints,): Hz, nan for a joint that does not tell. common: the one to use, Hz. band: Hz, of the motion, in
+    the median over the joints that move.
     """
 
     f: Array
@@ -44,6 +54,7 @@ class Spectrum:
     floor: Array
     cutoff: Array
     common: float
+    band: float
 
     def by_joint(self, names: tuple[str, ...]) -> dict[str, Any]:
         """{joint: {f, psd, noise_floor, cutoff}} in plain numbers, None for what is not known."""
@@ -68,12 +79,46 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
     smooth = np.array([np.median(level[np.abs(octave - x) < 0.25], axis=0) for x in octave])
     floor, cutoff, needed = np.full(dof, np.nan), np.full(dof, np.nan), np.full(dof, np.nan)
     for j in np.flatnonzero(moving):
-        floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j], smooth[:, j])
+        floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j], smooth[:, j],
+                                                       encoder_step(q[start:stop, j]) ** 2 / (6.0 * rate))
     reached = cutoff[np.isfinite(cutoff)]
+    band = float(np.median(motion_bands(q[start:stop, moving], rate)))
     high = max(_MOST * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
     high = min(high, 0.25 * rate)
-    common = min(float(np.median(reached)), high) if len(reached) else high
-    return Spectrum(f, psd, floor, cutoff, float(f"{common:.3g}"))
+    common = min(float(np.median(reached)) if len(reached) else _BEYOND * band, high)
+    return Spectrum(f, psd, floor, cutoff, float(f"{common:.3g}"), band)
+
+
+def motion_bands(q: Array, rate: float) -> Array:
+    """Frequencies (joints,), Hz, below which 99 % of the velocity's power lies that is motion and not noise.
+
+    By octaves, the power of a motion's velocity falls and that of any noise that reaches the acceleration rises: motion
+    ends where it is least. Long windows, since slow motion is to be resolved.
+    """
+    f, psd = power_density(q, rate, min(len(q), int(_BAND_WINDOW * rate)))
+    f, psd = f[1:], psd[1:]
+    half_octave = np.floor(2.0 * np.log2(f / f[0]) + 1e-9).astype(int)
+    _, first = np.unique(half_octave, return_index=True)
+    first = first[:-1] if len(first) > 1 else first  # the last is not whole
+    position, velocity = (np.add.reduceat(x, first, axis=0) for x in (psd, f[:, None] ** 2 * psd))
+    bands = []
+    for j in range(q.shape[1]):
+        top = int(np.argmax(position[:, j]))
+        end = first[top + int(np.argmin(velocity[top:, j]))] + 1
+        bands.append(_reach(f[:end], f[:end] ** 2 * psd[:end, j], _MOTION))
+    return np.array(bands)
+
+
+def encoder_step(q: Array) -> float:
+    """The step that all changes of a position (samples,) are whole numbers of, as an encoder counts; 0 where there is
+    none."""
+    changes = np.abs(np.diff(q))
+    changes = changes[changes > 0.0]
+    if not len(changes):
+        return 0.0
+    step = float(changes.min())
+    counts = changes / step
+    return step if np.mean(np.abs(counts - np.round(counts)) < 0.05) >= _STEPPED else 0.0
 
 
 def _density(q: Array, rate: float) -> tuple[Array, Array]:
@@ -89,10 +134,10 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     return centre, np.maximum(level, 1e-300)
 
 
-def _joint_cutoff(f: Array, psd: Array, smooth: Array) -> tuple[float, float, float]:
+def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[float, float, float]:
     """Noise density, cut-off (Hz), nan each if no floor is reached; and the frequency up to which 99.9 % of the
     acceleration's power lies, doubled so that a filter there leaves it whole. smooth (bins,): psd in dB, its median
-    over half an octave."""
+    over half an octave. counted: noise density of the encoder's steps, which is the floor where none is seen."""
     octave, width = np.log2(f), np.gradient(f)
     power = (2.0 * np.pi * f) ** 4 * psd * width
     top = int(np.argmax(smooth + 20.0 * np.log10(f)))  # where the velocity is strongest, the motion is
@@ -104,17 +149,21 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array) -> tuple[float, float, fl
             break
     else:
         i = len(f)
-    if i == len(f) or 4.0 * f[i] > f[-1]:
-        return np.nan, np.nan, _reach(f, power)
-    floor = float(np.median(smooth[(f >= 1.5 * f[i]) & (f <= 5.0 * f[i])]))
+    if i < len(f) and 4.0 * f[i] <= f[-1]:
+        floor = float(np.median(smooth[(f >= 1.5 * f[i]) & (f <= 5.0 * f[i])]))
+    elif counted > 0.0:
+        i, floor = len(f) - 1, 10.0 * float(np.log10(counted))
+    else:
+        return np.nan, np.nan, 2.0 * _reach(f, power, _WHOLE)
     above = np.flatnonzero(smooth[top:] < floor + 3.01)  # signal and noise equal: 3 dB above the noise alone
     equal = float(f[top + above[0]]) if len(above) else float(f[i])
     noise = 10.0 ** (floor / 10.0)
     motion = np.where(f <= equal, np.maximum((2.0 * np.pi * f) ** 4 * (psd - noise) * width, 0.0), 0.0)
     share = (5.0 * _NOISE_SHARE * float(np.sum(motion)) / (noise * (2.0 * np.pi) ** 4)) ** 0.2
-    return noise, min(share, 2.0 * equal), _reach(f, motion)
+    return noise, min(share, 2.0 * equal), 2.0 * _reach(f, motion, _WHOLE)
 
 
-def _reach(f: Array, power: Array) -> float:
+def _reach(f: Array, power: Array, share: float) -> float:
+    """The frequency (Hz) up to which that share of the power (bins,) lies."""
     total = np.cumsum(power)
-    return 2.0 * float(f[int(np.argmax(total >= 0.999 * total[-1]))])
+    return float(f[int(np.argmax(total >= share * total[-1]))])

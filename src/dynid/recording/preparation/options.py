@@ -83,6 +83,11 @@ class Preparation(BaseModel):
         """A copy with some options changed, checked again."""
         return Preparation.of({**self.model_dump(), **changes})
 
+    @property
+    def chooses_cutoff(self) -> bool:
+        """Whether there is a low-pass whose cut-off is not given."""
+        return self.method != "none" and self.cutoff is None and self.window is None
+
     def elsewhere(self) -> Preparation:
         """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its
         velocity is good and how late) is chosen anew there."""

@@ -69,7 +69,8 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
         cutoff = spectrum.common
         if method != "none":
             own = spectrum.cutoff[np.isfinite(spectrum.cutoff)]
-            asked = f"the joints ask for {own.min():.3g} to {own.max():.3g} Hz" if len(own) else "no noise in sight"
+            asked = f"the joints ask for {own.min():.3g} to {own.max():.3g} Hz" if len(own) else (
+                f"no noise in sight, the motion reaches {spectrum.band:.2g} Hz")
             steps.append(f"cut-off {cutoff:g} Hz chosen from the positions' spectra: {asked}")
     elif cutoff is None:
         cutoff = _COMPARED * rate

@@ -7,7 +7,7 @@ in the list below.
 from __future__ import annotations
 
 from dynid.findings import Finding
-from dynid.validate.suspicions import amount, body, gains, known, parameters, residuals, signals, transfer
+from dynid.validate.suspicions import amount, body, cutoff, gains, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion
 from dynid.validate.suspicions.gains import Refit, with_gains_set_right
 from dynid.validate.suspicions.price import without_conditions
@@ -17,7 +17,7 @@ __all__ = ["SUSPICIONS", "Case", "Refit", "Suspicion", "suspicious"]
 # In the order in which findings are said, stage by stage.
 SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *gains.SUSPICIONS, *residuals.SUSPICIONS,
                                      *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
-                                     *transfer.SUSPICIONS, *body.SUSPICIONS)
+                                     *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Evidence, Finding, Severity
 from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.gains import Gain
 from dynid.validate.joint_motion import JointMotion
@@ -28,7 +29,8 @@ class Case:
     """An estimate with all that was computed to judge it.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time, None
-    where that was left out; physics: what the parameters are as a robot, None where they are not all given.
+    where that was left out; physics: what the parameters are as a robot, None where they are not all given; cutoff: how
+    results move with it, None where that was left out.
     """
 
     problem: Problem
@@ -40,6 +42,7 @@ class Case:
     validations: tuple[Reconstruction, ...] = ()
     cross: CrossValidation | None = None
     physics: Physics | None = None
+    cutoff: CutoffDependence | None = None
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:

@@ -12,7 +12,15 @@ from dynid.recording import Samples
 from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
-from dynid.validate import CrossValidation, Physics, Reconstruction, SimulationCheck, Verdict
+from dynid.validate import (
+    CrossValidation,
+    CutoffChoice,
+    CutoffDependence,
+    Physics,
+    Reconstruction,
+    SimulationCheck,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +29,7 @@ class ReportData:
 
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
+    cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file. seconds: it took.
@@ -36,6 +45,8 @@ class ReportData:
     simulations: tuple[SimulationCheck, ...] = ()
     cross_validation: CrossValidation | None = None
     physics: Physics | None = None
+    cutoff_choice: CutoffChoice | None = None
+    cutoff_dependence: CutoffDependence | None = None
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

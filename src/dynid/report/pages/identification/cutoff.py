@@ -1,0 +1,58 @@
+"""Cut-off: why this one, and how far parameters move at half and at twice of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.report.figure import BLUE, GREY, LIGHT, Figure, axis, log_axis, mark, significant
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.validate import CutoffChoice, CutoffDependence
+
+_MOST = 8  # parameters in the table
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    choice, dependence = data.cutoff_choice, data.cutoff_dependence
+    if choice is None and dependence is None:
+        return None
+    cutoff = choice.cutoff if choice is not None else dependence.cutoff if dependence is not None else None
+    return {"cutoff": cutoff, "choice": choice, "tried": choice is not None and len(choice.tried) > 0,
+            "alike": [] if choice is None else choice.tried[choice.alike].tolist(),
+            "errors": None if choice is None else errors_figure(choice),
+            "dependence": dependence, "moves": [] if dependence is None else moves(dependence),
+            "others": [] if dependence is None else dependence.others.tolist(),
+            "torques": [] if dependence is None else dependence.torques.tolist()}
+
+
+def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
+    """The parameters that move most in units of their deviations, the first most."""
+    deviations, percent = dependence.deviations, dependence.percent
+    known = np.flatnonzero(np.isfinite(dependence.std))
+    order = known[np.argsort(-np.abs(deviations[:, known]).max(axis=0))][:_MOST]
+    return [{"name": dependence.names[i], "value": float(dependence.values[i]), "std": float(dependence.std[i]),
+             "sides": [(float(dependence.at[k, i]), float(deviations[k, i]), float(percent[k, i]))
+                       for k in range(len(dependence.others))]} for i in order]
+
+
+def errors_figure(choice: CutoffChoice) -> Figure | None:
+    """Error on blocks left out over the cut-off; filled where it is as good as the best."""
+    if len(choice.tried) < 2:
+        return None
+    colors = [BLUE if good else "#ffffff" for good in choice.alike]
+    traces = [{"type": "scatter", "mode": "lines+markers", "x": significant(choice.tried),
+               "y": significant(choice.errors), "name": "blocks left out", "line": {"color": BLUE, "width": 2},
+               "marker": {"size": 9, "color": colors, "line": {"color": BLUE, "width": 2}},
+               "hovertemplate": "%{x:.3~g} Hz: %{y:.3~g} %<extra></extra>"}]
+    low, high = float(choice.errors.min()), float(choice.errors.max())
+    y = axis("error on blocks left out, %", rangemode="tozero") if high < 10.0 * low else log_axis(
+        "error on blocks left out, %", low, high)
+    layout = {"xaxis": log_axis("cut-off, Hz", float(choice.tried[0]), float(choice.tried[-1])), "yaxis": y,
+              "showlegend": False, "shapes": [mark(choice.cutoff, GREY), mark(choice.spectrum, LIGHT, "dot")]}
+    return Figure(traces, layout, "Error on blocks of time left out over the cut-off", 270, widest=560)
+
+
+SECTION = Section("cutoff", "Cut-off", gather)

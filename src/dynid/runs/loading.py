@@ -1,0 +1,93 @@
+"""Logs of a run: read, prepared alike and folded into a problem, with what was chosen from them on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dynid.errors import RecordingError
+from dynid.estimate import Problem
+from dynid.recording import Recording, Samples
+from dynid.recording.names import short_name
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare
+from dynid.recording.read import read
+from dynid.robot import Robot
+from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
+from dynid.runs.models import make_model
+from dynid.runs.settings import RunSettings
+from dynid.simulation.controllers import Controller, controller_from_table
+from dynid.validate import CutoffChoice, choose_cutoff
+
+Tell = Callable[[str], None]  # says in a few words what is going on now
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A folded problem. cutoff: the choice of the cut-off, None where it was given."""
+
+    problem: Problem
+    cutoff: CutoffChoice | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What reading the logs said, each once."""
+        return tuple(dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
+
+
+def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
+    """The run's logs as a folded problem; each is read once."""
+    model, chosen = make_model(settings, robot), Preparation.of(settings.prepare, "[prepare]")
+    recordings = list(read_logs(settings.logs, settings, robot, tell))
+    cutoff = None
+    if chosen.chooses_cutoff:
+        tell("choosing the cut-off by blocks of time left out")
+        cutoff = choose_cutoff(model, recordings, chosen, known=settings.known)
+        chosen = cutoff.settings
+    samples = [one for _, one in prepare_alike(recordings, chosen, tell)]
+    if cutoff is not None:
+        samples = [replace(one, steps=(cutoff.step, *one.steps)) for one in samples]
+    tell("folding")
+    problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
+                         controller=control_law(settings))
+    return Loaded(problem, cutoff)
+
+
+def control_law(settings: RunSettings) -> Controller | None:
+    """The control law that a run names."""
+    return None if settings.controller is None else controller_from_table(settings.controller)
+
+
+def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
+             tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
+    """Recording and samples of each log, all prepared alike."""
+    return prepare_alike(read_logs(logs, settings, robot, tell), chosen, tell)
+
+
+def prepare_alike(recordings: Iterable[Recording], chosen: Preparation,
+                  tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
+    """Each recording and its samples: what the first one's data chose holds for the others."""
+    for recording in recordings:
+        tell(f"preparing {short_name(recording.source)}")
+        samples = prepare(recording, chosen)
+        chosen = Preparation.of(dict(samples.settings)).elsewhere()
+        yield recording, samples
+
+
+def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
+              tell: Tell = lambda sentence: None) -> Iterator[Recording]:
+    """The logs one by one, as their own tables and the run's [log] table read them; logs of one name are kept apart."""
+    tables = [log_settings(log) for log in logs]
+    check_files(tables, settings.log)
+    names = labels(tables, settings.log)
+    for log, name in zip(tables, names, strict=True):
+        tell(f"reading {short_name(name, names)}")
+        yield replace(_read_log(log, settings, robot), source=name)
+
+
+def _read_log(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
+    for path in log.files:
+        if not os.path.exists(path):
+            raise RecordingError(f"there is no log {path}")
+    return read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)

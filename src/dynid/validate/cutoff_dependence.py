@@ -1,0 +1,103 @@
+"""CutoffDependence: how far parameters and predicted torques move at half and at twice the cut-off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.problem import find_method
+from dynid.regression import Regression
+from dynid.validate.cutoff_choice import CutoffChoice
+from dynid.validate.cutoff_folds import CutoffFolds
+from dynid.validate.words import plain
+
+_SIDES = (0.5, 2.0)
+_FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
+
+
+@dataclass(frozen=True, eq=False)
+class CutoffDependence:
+    """An estimate at its cut-off and at others beside it.
+
+    method: that was solved at each. cutoff: Hz, of the estimate; others (k,): Hz, half and twice that, as far as the
+    log allows. values, std (base,): at the cut-off; std is infinite where not identified. at (k, base): at the others.
+    torques (k,): percent, how much predicted torques change, of the measured ones; error: percent, of the fit.
+    """
+
+    method: str
+    cutoff: float
+    others: Array
+    names: tuple[str, ...]
+    values: Array
+    std: Array
+    at: Array
+    torques: Array
+    error: float
+
+    @property
+    def deviations(self) -> Array:
+        """Moves (k, base) in units of the stated deviation; zero for what is not identified."""
+        return np.where(self.std > 0, (self.at - self.values) / np.where(self.std > 0, self.std, 1.0), 0.0)
+
+    @property
+    def percent(self) -> Array:
+        """Moves (k, base) in percent of the value."""
+        size = np.abs(self.values)
+        return np.where(size > 0, 100.0 * (self.at - self.values) / np.where(size > 0, size, 1.0), 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        moves = {name: plain({"values": self.at[:, i], "deviations": self.deviations[:, i],
+                              "percent": self.percent[:, i]})
+                 for i, name in enumerate(self.names) if np.isfinite(self.std[i])}
+        return plain({"method": self.method, "cutoff": self.cutoff, "others": self.others,
+                      "torque_change": self.torques, "relative_error": self.error}) | {"parameters": moves}
+
+
+def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[str, Any] | None = None,
+                      choice: CutoffChoice | None = None) -> CutoffDependence | None:
+    """The estimate again at half and at twice the cut-off of its data, None where there is none or no recording.
+
+    options: of its method. choice: where the cut-off comes from, whose folds serve again.
+    """
+    cutoff = problem.data[0].settings.get("cutoff") if problem.data else None
+    if not isinstance(cutoff, float | int) or not problem.recordings or estimate.base is not problem.base:
+        return None
+    known = find_method(estimate.method)
+    method, chosen = (_FALLBACK, {}) if "data" in known.needs or known.gives & {"shape"} else (
+        estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
+    folds = CutoffFolds.like(problem) if choice is None else choice.folds
+    same = folds.whole and method == estimate.method
+    here = problem.regression if folds.whole else folds.at(float(cutoff))
+    values = estimate.values if same else None if here is None else _values(problem, here, method, chosen)
+    found = [(share * cutoff, moved) for share in _SIDES if (fold := folds.at(share * cutoff)) is not None
+             and (moved := _values(problem, fold, method, chosen)) is not None]
+    if here is None or values is None or not found:
+        return None
+    others, at = np.array([f for f, _ in found]), np.array([moved for _, moved in found])
+    power = sum(factor.power for factor in here.factors)
+    torques = [100.0 * np.sqrt(_change(here, moved - values) / power) if power > 0 else 0.0 for moved in at]
+    return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
+                            here.relative_error(values))
+
+
+def _values(problem: Problem, fold: Regression, method: str, options: Mapping[str, Any]) -> Array | None:
+    """Base parameters (base,) by a method from a fold; None where it does not allow that."""
+    needs = find_method(method).needs
+    # One block is enough where the method does not leave some out: how sure the values are is not asked.
+    regression = fold if "blocks" in needs else fold.joined(1)
+    part = replace(problem, regression=replace(regression, base=problem.base), data=(), recordings=(), progress=None)
+    try:
+        return identify(part, method=method, **options).values
+    except DynidError:
+        return None
+
+
+def _change(fold: Regression, move: Array) -> float:
+    """Sum of squared torques that a change of base parameters (base,) makes along the motion."""
+    return sum(float(np.sum((factor.r[:, :-1] @ move[factor.columns]) ** 2)) for factor in fold.factors)

@@ -1,0 +1,148 @@
+"""CutoffFolds: the same recordings folded at one cut-off after another, as little of them as tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate import Problem
+from dynid.estimate.problem import KnownValues
+from dynid.model import LinearModel
+from dynid.recording import Recording
+from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.selection import moving_joints
+from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
+from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.known import Prior, check_known
+
+_BLOCKS = 8  # stretches of time in all logs together
+_RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
+_ROWS = 60_000  # of all logs together; of more, as many pieces as there are blocks are taken, evenly spread
+_UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
+
+
+@dataclass(frozen=True, eq=False)
+class CutoffFolds:
+    """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
+
+    moving: the recordings in which something moves; logs: what is folded of them; whole: whether that is all there is.
+    settings: of the preparation, but for the cut-off.
+    """
+
+    model: LinearModel
+    base: BaseParameters
+    prior: Prior | None
+    moving: tuple[Recording, ...]
+    logs: tuple[Gridded, ...]
+    settings: Preparation
+    whole: bool
+    made: dict[float, Regression | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
+           known: KnownValues | None = None) -> CutoffFolds:
+        """Folds of these recordings on the base parameters of a model, of which some may be known."""
+        silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
+                                                     for log in recordings)]
+        base = base_parameters(model, unmeasured=silent)
+        facts = check_known(base, known or {})
+        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        return _folds(model, base, prior, recordings, settings)
+
+    @staticmethod
+    def like(problem: Problem) -> CutoffFolds:
+        """Folds of a problem's recordings, prepared as its data were but for the cut-off and what follows from it."""
+        settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
+        return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
+
+    def at(self, cutoff: float) -> Regression | None:
+        """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
+        if cutoff not in self.made:
+            try:
+                self.made[cutoff] = self._fold(cutoff)
+            except NotPossibleError:
+                self.made[cutoff] = None
+        return self.made[cutoff]
+
+    def _fold(self, cutoff: float) -> Regression:
+        # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
+        chosen, parts = self.settings.with_changes(cutoff=cutoff), []
+        for log in self.logs:
+            samples = prepare_gridded(log, chosen)
+            chosen = Preparation.of(dict(samples.settings)).elsewhere()
+            parts.append(fold(TorqueEquations.of(self.model, samples, self.base),
+                              blocks=-(-_BLOCKS // len(self.logs))))
+        return replace(reduce(add, parts), prior=self.prior)
+
+
+def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],
+           settings: Preparation) -> CutoffFolds:
+    moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
+    if not moving:
+        prepare(recordings[0])  # says why nothing can be learnt from it
+    less = _enough(moving)
+    whole = sum(map(len, less)) == sum(map(len, moving))
+    return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
+
+
+def _following(settings: Preparation, rate: float) -> Preparation:
+    """Resolved settings of a log at `rate` Hz without those that were chosen from its cut-off."""
+    free: dict[str, Any] = {"window": None}
+    cutoff, factor = settings.cutoff or 0.0, settings.decimate or 1
+    if factor > 1 and abs(settings.decimate_share - 2.0 * cutoff * factor / rate) < 1e-9:
+        free |= {"decimate": None, "torque_cutoff": None, "decimate_share": Preparation().decimate_share}
+    elif factor == 1 and settings.torque_cutoff == "same" and settings.thin == 1:
+        free |= {"decimate": None, "torque_cutoff": None}
+    if settings.border is not None and settings.border >= 1.0 / max(cutoff, 1e-9):
+        free["border"] = None
+    return settings.with_changes(**free)
+
+
+def _enough(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
+    """The recordings at no more than about 1 kHz, and of long ones pieces that are evenly spread."""
+    slower = [_averaged(recording) for recording in recordings]
+    rows = sum(map(len, slower))
+    if rows <= _ROWS:
+        return tuple(slower)
+    each = _ROWS // _BLOCKS
+    starts = np.linspace(0, rows - each, _BLOCKS).astype(int)
+    first, pieces = 0, []
+    for recording in slower:
+        for start in starts[(starts >= first) & (starts < first + len(recording))] - first:
+            pieces.append(_rows(recording, slice(int(start), int(start) + each)))
+        first += len(recording)
+    return tuple(pieces)
+
+
+def _averaged(recording: Recording) -> Recording:
+    """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
+    times = int(recording.rate // _RATE)
+    intervals = np.diff(recording.t)
+    if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
+        return recording
+    count = len(recording) // times
+
+    def mean(signal: Array) -> Array:
+        return np.asarray(signal[:count * times]).reshape(count, times, *signal.shape[1:]).mean(axis=1)
+
+    return _signals(recording, mean)
+
+
+def _rows(recording: Recording, rows: slice) -> Recording:
+    """Some rows of a recording."""
+    return _signals(recording, lambda signal: np.array(signal[rows]))
+
+
+def _signals(recording: Recording, change: Callable[[Array], Array]) -> Recording:
+    """A recording with its signals changed alike, without what only simulation needs."""
+    return replace(recording, t=change(recording.t), q=change(recording.q), tau=change(recording.tau),
+                   dq=None if recording.dq is None else change(recording.dq), reference=None, reference_velocity=None,
+                   wrench=None)

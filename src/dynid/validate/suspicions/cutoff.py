@@ -1,0 +1,47 @@
+"""Results that depend on the cut-off: half or twice of it would give other parameters or other torques."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import listed, span
+
+_KNOWN = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
+_MOVES, _MATTERS = 4.0, 20.0  # deviations, and percent of the value: a parameter that moves by both depends
+_OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the torques: predictions that depend
+
+
+def depends_on_cutoff(case: Case) -> Iterator[Finding]:
+    """Parameters that move by more than their deviations say, or predictions that change about as much as they err."""
+    found = case.cutoff
+    if found is None:
+        return
+    deviations, percent = np.abs(found.deviations), np.abs(found.percent)
+    moved = (deviations > _MOVES) & (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN)
+    changed = (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE)
+    sides = np.flatnonzero(moved.any(axis=1) | changed)
+    if not len(sides):
+        return
+    most = np.max(np.where(moved, percent, 0.0), axis=0)
+    order = [i for i in np.argsort(-most) if most[i] > 0]
+    where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
+    said: list[str] = []
+    if order:
+        said.append(f"{listed([found.names[i] for i in order], 4)} would move by {span(each(most[order]))}")
+    if changed.any():
+        said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, where the fit's error is "
+                    f"{found.error:.2g} %")
+    yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
+                  f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
+                  "and motion of the positions overlap, so a faster motion or finer encoders are needed",
+                  parameters=[found.names[i] for i in order], evidence={
+                      "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
+                      "relative_error": found.error, "percent": each(most[order]),
+                      "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])})
+
+
+SUSPICIONS = (Suspicion("transfer", depends_on_cutoff),)

@@ -1,0 +1,225 @@
+"""The cut-off chosen by what it predicts, and how much results depend on it: simulated machines with known truth.
+
+The light machine is the one of a failure: its first moment acts by acceleration alone, and the noise of its positions
+falls with frequency as that of a filtered sensor does, so that no floor is in sight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from motions import arm, fourier
+from scipy.signal import lfilter
+
+from dynid.arrays import Array
+from dynid.estimate import Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
+from dynid.recording.write import write_npz
+from dynid.report import write_report
+from dynid.robot import Robot
+from dynid.runs import ModelSettings, RunSettings, run
+from dynid.runs.results import facts, report_data, save
+from dynid.validate import CutoffChoice, choose_cutoff, cutoff_dependence, reconstruct, verdict
+
+FRICTION = ("viscous", "coulomb", "offset")
+MOMENT = 0.11  # kg m, of the light machine's second link
+ROBOT_FILE = """name = "light"
+convention = "mdh"
+[[joint]]
+alpha = 0
+d = 0
+r = 0
+inertia = {XX = 0.002, XY = 0, XZ = 0, YY = 0.004, YZ = 0, ZZ = 0.005, MX = 0.02, MY = 0, MZ = 0, M = 0.5}
+[[joint]]
+alpha = 0
+d = 0.2
+r = 0
+inertia = {XX = 0.002, XY = 0, XZ = 0, YY = 0.03, YZ = 0, ZZ = 0.03, MX = 0.11, MY = 0, MZ = 0, M = 0.6}
+"""
+
+
+def light(tmp_path: Path) -> tuple[Model, Array]:
+    (tmp_path / "light.toml").write_text(ROBOT_FILE, encoding="utf-8")
+    robot = Robot.load(str(tmp_path / "light.toml"))
+    model = Model(robot, make_terms(robot, friction=FRICTION))
+    values = {"Fv": 0.005, "Fc": 0.02, "Fo": 0.003}
+    return model, np.array([values.get(p.name[:2], p.nominal) for p in model.parameters])
+
+
+def made(model: Model, theta: Array, seed: int, *, rate: float = 500.0, seconds: float = 20.0, speed: float = 2.0,
+         noise: float = 0.0, corner: float = 3.0, step: float = 0.0, torque: float = 0.03) -> Recording:
+    """A log along a Fourier series. noise: deviation of the positions', through a first-order filter at `corner` Hz;
+    step: of the encoder; torque: white noise, share of each joint's RMS."""
+    rng = np.random.default_rng([seed, 1])
+    q, dq, ddq = fourier(model.dof, seconds=seconds, rate=rate, seed=seed, speed=speed)
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    tau += torque * np.sqrt(np.mean(tau ** 2, axis=0)) * rng.normal(size=tau.shape)
+    hold = np.exp(-2.0 * np.pi * corner / rate)
+    q = q + noise * np.sqrt(1.0 - hold ** 2) * lfilter([1.0], [1.0, -hold], rng.normal(size=q.shape), axis=0)
+    if step:
+        q = step * np.round(q / step)
+    return Recording(np.arange(len(q)) / rate, q, tau, joints=model.robot.joint_names, source=f"log{seed}")
+
+
+def halves(recording: Recording) -> list[Recording]:
+    middle = 0.5 * (recording.t[0] + recording.t[-1])
+    return [recording.between(recording.t[0], middle), recording.between(middle, recording.t[-1] + 1.0)]
+
+
+def error_elsewhere(model: Model, recording: Recording, other: Recording, cutoff: float) -> float:
+    """Relative error of weighted least squares at a cut-off on another log at 4 Hz, percent."""
+    return reconstruct(identify(model, prepare(recording, cutoff=cutoff), method="wls"),
+                       prepare(other, cutoff=4.0)).relative_error
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_light_machine_is_identified_within_what_it_states(tmp_path: Path, seed: int) -> None:
+    model, theta = light(tmp_path)
+    write_npz(made(model, theta, seed, noise=2e-3), tmp_path / "log.npz")
+    found = run(RunSettings(robot=str(tmp_path / "light.toml"), logs=(str(tmp_path / "log.npz"),), method="wls",
+                            model=ModelSettings(friction=FRICTION), simulation={"run": False}))
+    place = found.estimate.names.index("MX2")
+    low, high = found.estimate.conf_int(0.99)[place]
+    assert low < MOMENT < high and high - low < 0.2 * MOMENT
+    assert any("chosen by what it predicts" in step for step in found.samples[0].steps)
+
+
+def test_without_noise_in_sight_the_spectrum_stays_near_the_motion(tmp_path: Path) -> None:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 1, noise=2e-3)
+    samples = prepare(log)
+    assert any("no noise in sight" in step for step in samples.steps)
+    assert samples.settings["cutoff"] < 20.0  # the motion ends at 0.5 Hz, a tenth of the rate is 50
+
+
+@pytest.mark.parametrize("how", [{"noise": 2e-3}, {"step": 2 * np.pi / 1000}, {"rate": 1250.0, "noise": 5e-4,
+                                                                              "corner": 20.0}], ids=str)
+def test_the_choice_predicts_another_log_about_as_well_as_any_and_halves_agree(tmp_path: Path, how: dict[str, float]
+                                                                               ) -> None:
+    model, theta = light(tmp_path)
+    log, other = made(model, theta, 4, **how), made(model, theta, 54, **{**how, "speed": 2.6})
+    choice = choose_cutoff(model, log)
+    errors = [error_elsewhere(model, log, other, cutoff) for cutoff in (2.0, 4.0, 8.0, 16.0, 32.0)]
+    assert error_elsewhere(model, log, other, choice.cutoff) < 1.15 * min(errors)
+    for half in halves(log):
+        assert 0.5 <= choose_cutoff(model, half).cutoff / choice.cutoff <= 2.0
+
+
+def test_a_fast_motion_is_not_judged_below_its_band() -> None:
+    model, theta = arm()
+    rng = np.random.default_rng(0)
+    q, dq, ddq = fourier(model.dof, seconds=20.0, rate=1000.0, seed=9, speed=6.0, period=1.5)  # up to 3.3 Hz
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    tau += 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    step = 2 * np.pi / 4096
+    choice = choose_cutoff(model, Recording(np.arange(len(q)) / 1000.0, step * np.round(q / step), tau))
+    assert choice.band == pytest.approx(10 / 3, rel=0.1)
+    assert min(choice.yardsticks) > 2 * 10 / 3 and choice.cutoff > 2 * 10 / 3
+
+
+def chosen(tmp_path: Path) -> tuple[Model, Array, Recording, CutoffChoice]:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 5, step=2 * np.pi / 2000)
+    return model, theta, log, choose_cutoff(model, log)
+
+
+def test_the_choice_prepares_as_the_run_does_and_says_how(tmp_path: Path) -> None:
+    _, _, log, choice = chosen(tmp_path)
+    samples = choice.prepare(log)
+    assert samples.settings["cutoff"] == choice.cutoff == prepare(log, choice.settings).settings["cutoff"]
+    assert choice.step in samples.steps
+    assert choice.alike[choice.tried == choice.cutoff].all() and len(choice.errors) == len(choice.tried)
+    write_npz(log, tmp_path / "log.npz")
+    settings = RunSettings(robot=str(tmp_path / "light.toml"), logs=(str(tmp_path / "log.npz"),), method="wls",
+                           model=ModelSettings(friction=FRICTION), simulation={"run": False})
+    whole = run(settings)
+    pieces = run(settings.model_copy(update={"stream_rows": 1000}))
+    assert whole.choice is not None and pieces.choice is not None
+    assert whole.choice.cutoff == pieces.choice.cutoff == choice.cutoff
+    assert np.array_equal(whole.estimate.values, pieces.estimate.values)
+
+
+def test_dependence_in_json_and_report(tmp_path: Path) -> None:
+    model, _, log, choice = chosen(tmp_path)
+    write_npz(log, tmp_path / "log.npz")
+    found = run(RunSettings(robot=str(tmp_path / "light.toml"), logs=(str(tmp_path / "log.npz"),), method="wls",
+                            model=ModelSettings(friction=FRICTION), simulation={"run": False}))
+    said = facts(found)["cutoff"]
+    assert said["chosen"]["cutoff"] == choice.cutoff
+    assert said["dependence"]["others"] == [0.5 * choice.cutoff, 2.0 * choice.cutoff]
+    # The same by hand: identified at half the cut-off, against the run's own values and deviations.
+    half = identify(Problem.of(model, prepare(log, cutoff=0.5 * choice.cutoff)), method="wls")
+    place = found.estimate.names.index("MX2")
+    moved = half.values[place] - found.estimate.values[place]
+    one = said["dependence"]["parameters"]["MX2"]
+    assert one["values"][0] == pytest.approx(half.values[place], rel=1e-9)
+    assert one["deviations"][0] == pytest.approx(moved / found.estimate.std[place], rel=1e-6)
+    assert one["percent"][0] == pytest.approx(100 * moved / abs(found.estimate.values[place]), rel=1e-6)
+    page = write_report(report_data(found, "", ""), tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="cutoff"' in page and "Error on blocks of time left out over the cut-off" in page
+    again = run(RunSettings.load(save(found, tmp_path / "out")["settings"]))
+    assert again.choice is None and again.dependence is not None and found.dependence is not None
+    assert again.dependence.at == pytest.approx(found.dependence.at, rel=1e-6)  # what followed the cut-off follows it
+
+
+@pytest.mark.parametrize(("cutoff", "depends"), [(4.0, False), (32.0, True)])
+def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: float, depends: bool) -> None:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 6, step=2 * np.pi / 4000, noise=2e-4, corner=100.0)
+    samples = prepare(log, cutoff=cutoff)
+    problem = Problem.of(model, samples, recordings=log)
+    estimate = identify(problem, method="wls")
+    moves = cutoff_dependence(problem, estimate)
+    found = verdict(problem, estimate, reconstruct(estimate, samples), cutoff=moves)
+    named = [finding for finding in found.findings if finding.code == "cutoff-dependent"]
+    assert bool(named) == depends
+    if named:
+        assert named[0].parameters and named[0].evidence["cutoff"] == cutoff and min(named[0].evidence["percent"]) > 20
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_finding_on_healthy_logs(seed: int) -> None:
+    model, theta = arm()
+    log = made(model, theta, seed, rate=400.0, step=2 * np.pi / 2 ** 17, torque=0.02)
+    choice = choose_cutoff(model, log)
+    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    estimate = identify(problem, method="wls")
+    moves = cutoff_dependence(problem, estimate, choice=choice)
+    assert moves is not None
+    found = verdict(problem, estimate, reconstruct(estimate, problem.data), cutoff=moves)
+    assert "cutoff-dependent" not in {finding.code for finding in found.findings}
+
+
+def test_long_and_fast_logs_are_looked_at_in_part(tmp_path: Path) -> None:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 7, rate=2000.0, seconds=60.0, noise=1e-3)
+    choice = choose_cutoff(model, log)
+    assert not choice.folds.whole
+    assert sum(len(one.recording) for one in choice.folds.logs) <= 60_000
+    assert 1.0 <= choice.cutoff <= 8.0
+    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    estimate = identify(problem, method="wls")
+    moves = cutoff_dependence(problem, estimate, choice=choice)
+    assert moves is not None and len(moves.others) == 2
+
+
+def test_a_log_that_is_too_short_falls_back_on_the_spectrum(tmp_path: Path) -> None:
+    model, theta = light(tmp_path)
+    short = made(model, theta, 8, seconds=0.2)
+    choice = choose_cutoff(model, short)
+    assert len(choice.tried) == 0 and choice.cutoff == choice.spectrum
+    assert choice.why_not and choice.why_not in choice.prepare(short).steps[-1]
+
+
+def test_logs_at_rest_and_unmeasured_joints_do_not_stop_the_choice(tmp_path: Path) -> None:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 9, noise=1e-3)
+    rest = replace(log, q=np.zeros_like(log.q) + 0.3)
+    silent = replace(log, tau=log.tau * [1.0, 0.0], unmeasured=(model.robot.joint_names[1],))
+    assert choose_cutoff(model, [rest, log]).cutoff == choose_cutoff(model, log).cutoff
+    assert len(choose_cutoff(model, silent).tried) > 2
