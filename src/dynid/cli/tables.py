@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
+from dynid.cli.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
     from rich.tree import Tree
 
+    from dynid.estimate import Estimate
     from dynid.runs import Run
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
@@ -22,37 +25,114 @@ if TYPE_CHECKING:
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
+_JOINTS = 8  # that one screen has room for
+_FINDINGS = 4
 
 # -- a run and its validation ------------------------------------------------------------------------
-def print_run(result: Run, written: Mapping[str, str]) -> None:
-    """The verdict, the parameters and where things are."""
-    from dynid.estimate.summary import rows as summary_rows
+def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> None:
+    """What matters on one screen: verdict, errors, the worst findings, where things are; or with `full` everything."""
+    if full:
+        _print_whole_run(result, written)
+        return
+    to, verdict = Screen(console()), result.verdict
+    to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
+    to.print(verdict.headline)
+    others = [one for one in result.validations if one.total.relative_error is not None]
+    worst = [max(others, key=lambda one: one.relative_error)] if others else []
+    of_all = f", worst of {len(others)}" if len(others) > 1 else ""
+    to.print(error_table({"fit": result.reconstruction} | {
+        f"{Path(one.source).name}{of_all}": one for one in worst}, most=_JOINTS))
+    tail = [*_left_out(result, written), *_where(written)]
+    below = to.height(tail)
+    found = [finding for finding in verdict.findings if finding.kind == "suspicious"]
+    found.sort(key=lambda finding: finding.severity != "fatal")
+    shown = to.print_what_fits([f"- {finding.text}" for finding in found], below + 1, most=_FINDINGS)
+    if len(found) > shown:
+        to.print(f"  and {len(found) - shown} more suspicious findings {_more(written)}")
+    to.print_what_fits(_simulation_sentences(result.simulations), below, most=1)
+    to.print_if_it_fits(parameter_table(result.estimate), below)
+    for line in tail:
+        to.print(line)
 
-    to, estimate = console(), result.estimate
-    to.print(f"[bold]{result.robot.name}[/bold] by {estimate.method}, {result.seconds:.1f} s")
+
+def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
+    to = console()
+    to.print(f"[bold]{result.robot.name}[/bold] by {result.estimate.method}, {result.seconds:.1f} s")
     to.print(result.verdict.headline, markup=False)
     to.print()
-    head = ["name", "value", "deviation", "relative", "is"]
-    to.print(table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters"))
+    to.print(parameter_table(result.estimate))
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}
-    to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
+    to.print(error_table({"fit": result.reconstruction, **others}))
     print_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
+    for note in result.notes:
+        to.print(f"Note: {note}", markup=False)
     print_outputs(written)
+
+
+def parameter_table(estimate: Estimate) -> Table:
+    """The base parameters with their deviations."""
+    from dynid.estimate.summary import rows as summary_rows
+
+    head = ["name", "value", "deviation", "relative", "is"]
+    return table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters")
+
+
+def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
+    """What one screen only counts: parameters that were not excited, and the command that mends most of it."""
+    from rich.text import Text
+
+    from dynid.runs.improvement import improve_command
+
+    missing = result.verdict.excitation.missing
+    if not missing:
+        return []
+    folder = Path(written["parameters"]).parent if written else Path("RESULT")
+    return [f"{len(missing)} of {len(result.estimate.names)} parameters are weakly excited or worse, listed "
+            f"{_more(written)}; a motion for them:",
+            Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
+
+
+def _more(written: Mapping[str, str]) -> str:
+    return f"in {Path(written['report']).name}" if "report" in written else "with --full"
+
+
+def _where(written: Mapping[str, str]) -> list[str]:
+    """Where the results are."""
+    if not written:
+        return ["Nothing was written: -o FOLDER keeps parameters and report, --full prints all of them."]
+    names = ", ".join(Path(path).name for path in written.values())
+    return [f"Results in {Path(written['parameters']).parent}: {names}"]
 
 
 def print_validation(found: ValidatedResult) -> None:
     """How well an earlier result predicts and simulates other logs."""
-    console().print(error_table({Path(fit.source).name: fit for fit in found.fits}, found.robot.joint_names))
+    console().print(error_table({Path(fit.source).name: fit for fit in found.fits}))
+    for fit in found.fits:
+        console().print(f"{Path(fit.source).name}: {fit.counted.text}; moving, raw: all moving rows", markup=False)
     print_simulations(found.simulations, found.robot.joint_names)
+    for finding in found.findings:
+        console().print(f"- {finding.text}", markup=False)
 
 
-def error_table(fits: Mapping[str, Reconstruction], joints: Sequence[str]) -> Table:
-    """Relative errors by joint, of each reconstruction by name."""
-    return by_joint("relative error, %", joints, {
-        name: [_percent(one.total.relative_error, 2), *(_percent(fit.relative_error) for fit in one.joints)]
-        for name, one in fits.items()})
+def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
+    """Relative errors by joint of each reconstruction by name: of the rows kept, of all moving rows, and raw; with
+    `most`, of the joints with the largest."""
+    first = next(iter(fits.values()))
+    joints = list(range(len(first.joints)))
+    if most is not None and len(joints) > most:
+        joints = sorted(sorted(joints, key=lambda j: -(first.joints[j].relative_error or 0.0))[:most])
+    head, cells = ["relative error, %"], [["all", *(first.joints[j].name for j in joints)]]
+    for name, one in fits.items():
+        head += [name, "moving", "raw"]
+        moving = [one.moving.total, *(one.moving.joints[j] for j in joints)]
+        cells += [[_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)],
+                  [_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
+    rows = list(zip(*cells, strict=True))
+    if len(joints) < len(first.joints):
+        rows.append((f"and {len(first.joints) - len(joints)} more", *[""] * (len(head) - 1)))
+    return table(head, rows, numbers=head[1:])
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
@@ -78,6 +158,19 @@ def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) 
     said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]
     for sentence in dict.fromkeys(said):
         to.print(f"Simulation: {sentence}.", markup=False)
+
+
+def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
+    """What simulations say, each in a sentence: how far positions are off, or why there is none."""
+    said = []
+    for one in checks:
+        how = f"every {one.horizon:g} s started anew" if one.horizon else "in closed loop"
+        if one.reason is not None:
+            said.append(f"Simulation: {one.reason.text}.")
+        elif one.log is not None:
+            said.append(f"Simulated on {Path(one.source).name}, {how}, positions are off by "
+                        f"{_short(one.log.total_error)} % of the motion.")
+    return list(dict.fromkeys(said))
 
 
 def print_outputs(written: Mapping[str, str]) -> None:

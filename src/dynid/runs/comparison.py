@@ -40,7 +40,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         raise DynidError("name at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
-    problem, _ = load_problem(settings, robot, tell)
+    problem, _, found = load_problem(settings, robot, tell)
     estimates, seconds, failures = [], [], {}
     for name in names:
         tell(f"identifying by {name}")
@@ -56,7 +56,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
             f"{name}: {reason}" for name, reason in failures.items()))
     first = estimates[0].method
     run = judge(problem, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
-                tell)
+                tell, found=found)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # No controller: side by side, what tells methods apart is the motion without feedback.
     alone = settings.model_copy(update={"controller": None})

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import LinearModel
+from dynid.findings import Finding
+from dynid.model import LinearModel, complete
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.prepare import AT_REST, prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.models import make_model, make_robot
@@ -64,34 +65,47 @@ class Run:
         return self.problem.data
 
 
+@dataclass(frozen=True, eq=False)
+class Resting:
+    """A log in which nothing moves, and what preparing it said."""
+
+    source: str
+    problem: NotPossibleError
+
+    @property
+    def finding(self) -> Finding:
+        """That it was left out."""
+        return Finding(AT_REST, "suspicious", "warning", f"A log is left out: {self.problem.reason}.",
+                       f"log at rest ({self.source})", logs=(self.source,))
+
+
 def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     """Read, prepare, fold, identify, validate and judge."""
     started = time.perf_counter()
     tell("reading the robot")
     robot = make_robot(settings)
-    problem, recordings = load_problem(settings, robot, tell)
+    problem, recordings, found = load_problem(settings, robot, tell)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
     estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
-    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
+    result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun, found=found)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
     return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
 
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,
-          tell: Tell = lambda sentence: None, *, seconds: float = 0.0) -> Run:
+          tell: Tell = lambda sentence: None, *, seconds: float = 0.0, found: Sequence[Finding] = ()) -> Run:
     """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
     words.
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
+    found: what is wrong with the logs already.
     """
     own = reconstruct(estimate, problem.data)
-    others, recordings = [], []
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
-    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell):
-        recordings.append(recording)
-        others.append(reconstruct(estimate, samples))
+    logs, resting = prepared(settings.validate_on, settings, robot, chosen, tell)
+    recordings, others = [recording for recording, _ in logs], [reconstruct(estimate, samples) for _, samples in logs]
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
                             or own_logs(problem), tell)
     cross, notes = None, []
@@ -102,8 +116,9 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
-    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body)
-    return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, tuple(notes), 0.0,
+    said = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body,
+                   found=(*found, *(one.finding for one in resting)))
+    return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, tuple(notes), 0.0,
                simulations, body)
 
 
@@ -127,27 +142,41 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
 
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None
-                 ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem; each is read and prepared once."""
+                 ) -> tuple[Problem, list[Recording], list[Finding]]:
+    """Logs to a folded problem, their recordings, and findings on those that could not be used; each is read and
+    prepared once."""
     model = make_model(settings, robot)
-    logs = list(prepared(settings.logs, settings, robot, Preparation.of(settings.prepare, "[prepare]"), tell))
+    chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
+    logs, resting = prepared(settings.logs, settings, robot, chosen, tell)
+    if not logs:
+        raise resting[0].problem
     recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=_controller(settings))
-    return problem, recordings
+    return problem, recordings, [one.finding for one in resting]
 
 
 def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
-             tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
-    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others."""
+             tell: Tell = lambda sentence: None) -> tuple[list[tuple[Recording, Samples]], list[Resting]]:
+    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others;
+    and why some were left out: those in which nothing moves, which would only stop what the others can do."""
+    found: list[tuple[Recording, Samples]] = []
+    resting = []
     for log in logs:
         tell(f"reading {_name(log)}")
         recording = read_log(log, settings, robot)
         tell(f"preparing {_name(log)}")
-        samples = prepare(recording, chosen)
+        try:
+            samples = prepare(recording, chosen)
+        except NotPossibleError as problem:
+            if problem.code != AT_REST:
+                raise
+            resting.append(Resting(recording.source, problem))
+            continue
         chosen = Preparation.of(dict(samples.settings)).elsewhere()
-        yield recording, samples
+        found.append((recording, samples))
+    return found, resting
 
 
 def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:

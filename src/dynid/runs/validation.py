@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.estimate import Estimate
+from dynid.findings import Finding
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import merged
@@ -16,23 +17,32 @@ from dynid.runs.results import load
 from dynid.runs.run import Tell, prepared, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
+from dynid.validate.worthless import worse_than_nothing
 
 
 @dataclass(frozen=True, eq=False)
 class ValidatedResult:
-    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out."""
+    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out.
+    left_out: findings on logs that could not be used."""
 
     source: str
     estimate: Estimate
     robot: Robot
     fits: tuple[Reconstruction, ...]
     simulations: tuple[SimulationCheck, ...]
+    left_out: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong: logs left out, and those that are met no better than by no model at all."""
+        return (*self.left_out, *(finding for fit in self.fits for finding in worse_than_nothing(fit)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
                 "validation": [fit.to_dict() for fit in self.fits],
-                "simulation": [one.to_dict() for one in self.simulations]}
+                "simulation": [one.to_dict() for one in self.simulations],
+                "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
@@ -48,9 +58,10 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     values = merged(settings.model_dump(), given) | ({"log": log} if log else {})
     settings = RunSettings.of(values, str(folder))
     robot = make_robot(settings)
-    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), [], []
-    for recording, samples in prepared(logs, settings, robot, chosen, tell):
-        recordings.append(recording)
-        fits.append(reconstruct(estimate, samples))
-    own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
-    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell))
+    found, resting = prepared(logs, settings, robot, Preparation.of(settings.prepare).elsewhere(), tell)
+    if not found:
+        raise resting[0].problem
+    fits = tuple(reconstruct(estimate, samples) for _, samples in found)
+    own = [(fit.samples, recording) for fit, (recording, _) in zip(fits, found, strict=True)]
+    return ValidatedResult(str(folder), estimate, robot, fits, simulated(estimate, settings, own, tell),
+                           tuple(one.finding for one in resting))

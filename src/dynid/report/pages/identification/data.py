@@ -22,7 +22,7 @@ class ReportData:
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
-    file. seconds: it took.
+    file; improve: the command that designs a motion for what is known worst. seconds: it took.
     """
 
     title: str
@@ -40,6 +40,7 @@ class ReportData:
     notes: tuple[str, ...] = ()
     command: str = ""
     settings: str = ""
+    improve: str = ""
     seconds: float | None = None
 
     @property
