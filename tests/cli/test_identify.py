@@ -48,7 +48,7 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
 
 
 def test_people_see_verdict_parameters_and_errors(dynid, logs):
-    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15")
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "--full")
     assert shown.code == 0 and all(part in shown.out for part in ("24 base parameters", "relative error", "Fc3"))
 
 
@@ -81,7 +81,8 @@ def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
     assert short["horizon"] == 0.1 and short["position_error"] < again["position_error"]
     for command in (("validate", "out", "two.csv"), call):
         assert json.loads(dynid(*command, "--no-simulation", "--json").out)["simulation"] == []
-        assert "simulated position, %" in dynid(*command).out
+        assert "simulated position, %" in dynid(*command, *(["--full"] if command == call else [])).out
+    assert "positions are off by" in dynid(*call).out
     shown = dynid("validate", "out", "two.csv", "--horizon", "100")
     assert shown.code == 0 and "a horizon of 100 s is longer than the log" in shown.out
 

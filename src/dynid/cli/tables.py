@@ -110,7 +110,8 @@ def print_validation(found: ValidatedResult) -> None:
     """How well an earlier result predicts and simulates other logs."""
     console().print(error_table({Path(fit.source).name: fit for fit in found.fits}))
     for fit in found.fits:
-        console().print(f"{Path(fit.source).name}: {fit.counted.text}; moving, raw: all moving rows", markup=False)
+        console().print(f"{Path(fit.source).name}: {fit.counted.text}; moving and raw count all moving rows.",
+                        markup=False)
     print_simulations(found.simulations, found.robot.joint_names)
     for finding in found.findings:
         console().print(f"- {finding.text}", markup=False)

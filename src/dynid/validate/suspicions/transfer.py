@@ -116,6 +116,6 @@ def parameters_not_constant(case: Case) -> Iterator[Finding]:
                       evidence={"ratio": cross.ratio})
 
 
-SUSPICIONS = (Suspicion("transfer", worth_nothing), Suspicion("transfer", other_logs),
+SUSPICIONS = (Suspicion("transfer", other_logs), Suspicion("transfer", worth_nothing),
               Suspicion("transfer", logs_differ), Suspicion("transfer", odd_block),
               Suspicion("transfer", parameters_not_constant))
