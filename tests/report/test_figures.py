@@ -68,6 +68,17 @@ def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
             assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
 
 
+def test_the_torque_as_measured_stands_behind(emps: ReportData, scara: ReportData) -> None:
+    for report in (emps, scara):  # decimated
+        [samples] = report.reconstruction.samples
+        for j, figure in enumerate(torques.gather(report)["panes"][0]["figures"]):
+            raw, raw_line = figure.data[0]["y"], figure.data[0]["line"]
+            assert [trace["name"] for trace in figure.data[:3]] == ["as measured", "low-passed", "predicted"]
+            assert raw_line["width"] < 1 and len(raw) <= torques.MOST_POINTS
+            assert max(raw) == pytest.approx(samples.tau[:, j].max(), rel=2e-3)
+            assert min(raw) == pytest.approx(samples.tau[:, j].min(), rel=2e-3)
+
+
 def windowed(count: int = 9000, width: int = 1500) -> ResimulatedLog:
     """A sine, and a simulation that leaves it as the square of the time since its window began."""
     t = np.arange(count) / 1000.0
