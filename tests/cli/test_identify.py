@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from motions import fourier
 from dynid.estimate import methods
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
+from dynid.recording.read import read
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 
@@ -84,12 +86,8 @@ def test_without_a_folder_people_are_told_how_to_see_more(dynid, logs):
 
 def test_validation_says_when_a_model_is_worth_nothing(dynid, logs):
     dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "-o", "out")
-    text = Path("two.csv").read_text().splitlines()
-    torques = [k for k, name in enumerate(text[0].split(",")) if "t" in name.lower() and "au" in name.lower()
-               or "torque" in name.lower() or "effort" in name.lower()]
-    rows = [line.split(",") for line in text[1:]]
-    inverted = [",".join(str(-float(x)) if k in torques else x for k, x in enumerate(row)) for row in rows]
-    Path("inverted.csv").write_text("\n".join([text[0], *inverted]) + "\n")
+    log = read("two.csv")
+    write_csv(replace(log, tau=-log.tau), "inverted.csv")
     said = json.loads(dynid("validate", "out", "inverted.csv", "--no-simulation", "--json").out)
     assert said["validation"][0]["relative_error"] > 190
     assert [one["code"] for one in said["findings"]] == ["worse-than-zero"]

@@ -127,7 +127,7 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
     """Validation by simulation as a run's settings ask for it; empty where they leave it out."""
     if not settings.simulation.run:
         return ()
-    tell("simulating (the first time this is compiled, which takes a while)")
+    tell("simulating")
     return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=_controller(settings))
 
 

@@ -5,8 +5,8 @@ rows whose multiplier would turn negative. Sequential programmes need it thousan
 interpreter lock, and with few active rows it is several times faster than an interior point.
 
 With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
-triangular. Rows come and go by Givens rotations of K and R. Entries are assigned one by one: for a slice numba compiles a message
-about shapes that do not fit, which takes two seconds.
+triangular. Rows come and go by Givens rotations of K and R. Entries are assigned one by one: for a slice numba also
+compiles the message about shapes that do not fit, which takes two seconds.
 """
 
 from __future__ import annotations
