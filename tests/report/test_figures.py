@@ -73,7 +73,7 @@ def test_the_torque_as_measured_stands_behind(emps: ReportData, scara: ReportDat
         [samples] = report.reconstruction.samples
         for j, figure in enumerate(torques.gather(report)["panes"][0]["figures"]):
             raw, raw_line = figure.data[0]["y"], figure.data[0]["line"]
-            assert [trace["name"] for trace in figure.data[:3]] == ["as measured", "low-passed", "predicted"]
+            assert [trace["name"] for trace in figure.data[:3]] == ["raw", "low-passed", "predicted"]
             assert raw_line["width"] < 1 and len(raw) <= torques.MOST_POINTS
             assert max(raw) == pytest.approx(samples.tau[:, j].max(), rel=2e-3)
             assert min(raw) == pytest.approx(samples.tau[:, j].min(), rel=2e-3)

@@ -80,7 +80,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
     raw = np.ascontiguousarray(samples.measured_tau[:, j])
     rows = thinned_rows(raw[:, None], points)
     time, shown = with_breaks(samples.t - part.t[0], rows, 3.5 / samples.rate, raw)
-    return line(numbers(time, 6), numbers(shown, 4), "as measured", LIGHT, 0.8, hovertemplate=hover)
+    return line(numbers(time, 6), numbers(shown, 4), "raw", LIGHT, 0.8, hovertemplate=hover)
 
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:

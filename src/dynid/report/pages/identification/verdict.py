@@ -76,12 +76,12 @@ def cards(data: ReportData) -> list[Card]:
     total, estimate = data.reconstruction.total, data.estimate
     found = [Card("relative error", percent(total.relative_error),
                   f"on the data it was identified from: {data.reconstruction.counted_text}")]
-    errors = [(one.total.relative_error, ", ".join(map(file_name, one.sources))) for one in data.validations
-              if one.total.relative_error is not None]
-    if errors:
-        worst, name = max(errors, key=lambda pair: pair[0])
-        words = "not seen before" if len(errors) == 1 else f"the worst of {len(errors)} logs not seen before"
-        found.append(Card("validation error", percent(worst), f"on {name}, {words}"))
+    others = [one for one in data.validations if one.total.relative_error is not None]
+    if others:
+        worst = max(others, key=lambda one: one.relative_error)
+        words = "not seen before" if len(others) == 1 else f"the worst of {len(others)} logs not seen before"
+        found.append(Card("validation error", percent(worst.relative_error),
+                          f"on {', '.join(map(file_name, worst.sources))}, {words}: {worst.moving.text}"))
     elif data.cross_validation is not None:
         found.append(Card("validation error", percent(data.cross_validation.mean),
                           "on blocks of time left out, on average"))
