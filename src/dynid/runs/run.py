@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,9 +103,11 @@ def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Ro
     found: what is wrong with the logs already.
     """
     own = reconstruct(estimate, problem.data)
+    others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
-    logs, resting = prepared(settings.validate_on, settings, robot, chosen, tell)
-    recordings, others = [recording for recording, _ in logs], [reconstruct(estimate, samples) for _, samples in logs]
+    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell, resting):
+        recordings.append(recording)
+        others.append(reconstruct(estimate, samples))
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
                             or own_logs(problem), tell)
     cross, notes = None, []
@@ -147,7 +149,8 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     prepared once."""
     model = make_model(settings, robot)
     chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
-    logs, resting = prepared(settings.logs, settings, robot, chosen, tell)
+    resting: list[Resting] = []
+    logs = list(prepared(settings.logs, settings, robot, chosen, tell, resting))
     if not logs:
         raise resting[0].problem
     recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
@@ -158,11 +161,12 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
 
 
 def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
-             tell: Tell = lambda sentence: None) -> tuple[list[tuple[Recording, Samples]], list[Resting]]:
-    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others;
-    and why some were left out: those in which nothing moves, which would only stop what the others can do."""
-    found: list[tuple[Recording, Samples]] = []
-    resting = []
+             tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
+             ) -> Iterator[tuple[Recording, Samples]]:
+    """Recording and samples of each log, all prepared alike: what the first one's data chose holds for the others.
+
+    resting: takes the logs in which nothing moves, which are left out; without it they are refused.
+    """
     for log in logs:
         tell(f"reading {_name(log)}")
         recording = read_log(log, settings, robot)
@@ -170,13 +174,12 @@ def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: 
         try:
             samples = prepare(recording, chosen)
         except NotPossibleError as problem:
-            if problem.code != AT_REST:
+            if resting is None or problem.code != AT_REST:
                 raise
             resting.append(Resting(recording.source, problem))
             continue
         chosen = Preparation.of(dict(samples.settings)).elsewhere()
-        found.append((recording, samples))
-    return found, resting
+        yield recording, samples
 
 
 def read_log(log: str | Sequence[str], settings: RunSettings, robot: Robot) -> Recording:

@@ -9,12 +9,13 @@ from typing import Any
 
 from dynid.estimate import Estimate
 from dynid.findings import Finding
+from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import merged
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
-from dynid.runs.run import Tell, prepared, simulated
+from dynid.runs.run import Resting, Tell, prepared, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 from dynid.validate.worthless import worse_than_nothing
@@ -58,10 +59,13 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     values = merged(settings.model_dump(), given) | ({"log": log} if log else {})
     settings = RunSettings.of(values, str(folder))
     robot = make_robot(settings)
-    found, resting = prepared(logs, settings, robot, Preparation.of(settings.prepare).elsewhere(), tell)
-    if not found:
+    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
+    resting: list[Resting] = []
+    for recording, samples in prepared(logs, settings, robot, chosen, tell, resting):
+        recordings.append(recording)
+        fits.append(reconstruct(estimate, samples))
+    if not fits:
         raise resting[0].problem
-    fits = tuple(reconstruct(estimate, samples) for _, samples in found)
-    own = [(fit.samples, recording) for fit, (recording, _) in zip(fits, found, strict=True)]
-    return ValidatedResult(str(folder), estimate, robot, fits, simulated(estimate, settings, own, tell),
+    own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
+    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell),
                            tuple(one.finding for one in resting))

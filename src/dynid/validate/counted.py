@@ -16,7 +16,7 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
-from dynid.recording.preparation.selection import moving_rows
+from dynid.recording.preparation.selection import moving_speeds
 from dynid.threads import one_blas_thread
 from dynid.validate.words import finite, plain, span
 
@@ -92,8 +92,8 @@ def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequenc
 
 def _sums(estimate: Estimate, samples: Samples) -> Array:
     """(dof, 5): moving rows, and sums of squares of torque and error, low-passed and raw."""
-    moving = moving_rows(samples.dq, samples.keep)
-    moving[:, [j for j, name in enumerate(samples.joints) if name in samples.unmeasured]] = False
+    slow = moving_speeds(samples.dq, samples.keep)
+    slow[[j for j, name in enumerate(samples.joints) if name in samples.unmeasured]] = np.inf
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     found = np.zeros((samples.dof, 5))
     for first, last in samples.segments:
@@ -104,7 +104,7 @@ def _sums(estimate: Estimate, samples: Samples) -> Array:
             tau, raw, low = samples.tau[wide], samples.measured_tau[wide], hat
             if samples.decimation is not None:
                 tau, low = low_passed(tau, samples.decimation), low_passed(hat, samples.decimation)
-            inner, use = slice(start - wide.start, stop - wide.start), moving[start:stop]
+            inner, use = slice(start - wide.start, stop - wide.start), np.abs(samples.dq[start:stop]) > slow
             for k, x in enumerate((tau, tau - low, raw, raw - hat), 1):
                 found[:, k] += np.sum(np.where(use, x[inner], 0.0) ** 2, axis=0)
             found[:, 0] += use.sum(axis=0)

@@ -122,15 +122,15 @@ def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int
     return steps
 
 
-def moving_rows(dq: Array, keep: Mask) -> Mask:
-    """(samples, joints) rows in which a joint is faster than 1 % of its top speed, whether they are kept or not.
+def moving_speeds(dq: Array, keep: Mask) -> Array:
+    """(joints,) 1 % of the top speed of each joint, above which a row counts as moving, whether it is kept or not.
 
     The top is that of the rows kept, where there are any: at borders a filter may overshoot.
     """
-    out = np.zeros(dq.shape, dtype=bool)
+    out = np.zeros(dq.shape[1])
     for j in range(dq.shape[1]):
         speed = np.abs(dq[:, j])
-        out[:, j] = speed > _SLOW_SHARE * np.max(speed[keep[:, j]] if keep[:, j].any() else speed, initial=0.0)
+        out[j] = _SLOW_SHARE * np.max(speed[keep[:, j]] if keep[:, j].any() else speed, initial=0.0)
     return out
 
 
