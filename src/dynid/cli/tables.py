@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynid.validate import Reconstruction, SimulationCheck
 
 _JOINTS = 8  # that one screen has room for
+_LOGS = 4  # too many to stand side by side
 _FINDINGS = 4
 
 # -- a run and its validation ------------------------------------------------------------------------
@@ -62,7 +63,8 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to.print()
     to.print(parameter_table(result.estimate))
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}
-    to.print(error_table({"fit": result.reconstruction, **others}))
+    fits = {"fit": result.reconstruction, **others}
+    to.print((error_table if len(fits) < _LOGS else log_table)(fits))
     print_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
@@ -108,10 +110,11 @@ def _where(written: Mapping[str, str]) -> list[str]:
 
 def print_validation(found: ValidatedResult) -> None:
     """How well an earlier result predicts and simulates other logs."""
-    console().print(error_table({Path(fit.source).name: fit for fit in found.fits}))
+    console().print((error_table if len(found.fits) < _LOGS else log_table)(
+        {Path(fit.source).name: fit for fit in found.fits}))
     for fit in found.fits:
-        console().print(f"{Path(fit.source).name}: {fit.counted.text}; moving and raw count all moving rows.",
-                        markup=False)
+        console().print(f"{Path(fit.source).name}: {fit.counted.text}", markup=False)
+    console().print("moving and raw: all rows in which a joint moves, torques low-passed and as measured", markup=False)
     print_simulations(found.simulations, found.robot.joint_names)
     for finding in found.findings:
         console().print(f"- {finding.text}", markup=False)
@@ -134,6 +137,16 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
     if len(joints) < len(first.joints):
         rows.append((f"and {len(first.joints) - len(joints)} more", *[""] * (len(head) - 1)))
     return table(head, rows, numbers=head[1:])
+
+
+def log_table(fits: Mapping[str, Reconstruction]) -> Table:
+    """Relative errors of many reconstructions by name, a row each, and the joint that is worst."""
+    head, rows = ["relative error, %", "kept", "moving", "raw", "worst joint"], []
+    for name, one in fits.items():
+        worst = max(one.joints, key=lambda fit: fit.relative_error or 0.0)
+        rows.append((name, _percent(one.total.relative_error, 2), _percent(one.moving.total.low_passed),
+                     _percent(one.moving.total.raw), f"{worst.name} {_percent(worst.relative_error)}"))
+    return table(head, rows, numbers=head[1:4])
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
@@ -194,12 +207,13 @@ def _short(error: float) -> str:
 def print_comparison(facts: Mapping[str, Any]) -> None:
     """Methods side by side: errors, and every base parameter."""
     names = list(facts["methods"])
-    head = ["method", "fit, %", "validation, %", "simulated position, %", "consistent", "s"]
-    rows = [(name, f"{one['relative_error']:.2f}", ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
+    head = ["method", "fit, %", "raw, %", "validation, %", "simulated position, %", "consistent", "s"]
+    rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2), ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
              ", ".join(map(_simulated, one["simulation"])) or "-",
              "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
             for name, one in facts["methods"].items()]
-    console().print(table(head, rows, numbers=["fit, %", "s"]))
+    console().print(table(head, rows, numbers=["fit, %", "raw, %", "s"]))
+    console().print(f"fit: {facts['counted_text']}; raw: all moving rows, torques as measured", markup=False)
     for name, reason in facts["failed"].items():
         console().print(f"{name} gave no estimate: {reason}", markup=False)
     console().print(table(["base parameter", *names], [(name, *(_with_deviation(values[method]) for method in names))
