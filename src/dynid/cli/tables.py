@@ -208,7 +208,8 @@ def print_comparison(facts: Mapping[str, Any]) -> None:
     """Methods side by side: errors, and every base parameter."""
     names = list(facts["methods"])
     head = ["method", "fit, %", "raw, %", "validation, %", "simulated position, %", "consistent", "s"]
-    rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2), ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
+    rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2),
+             ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
              ", ".join(map(_simulated, one["simulation"])) or "-",
              "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
             for name, one in facts["methods"].items()]
