@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# pip draws no progress bars and asks nothing, so that a build log stays readable.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --progress-bar off -c constraints.txt
+# pip draws no progress bars and asks nothing, so that a build log stays readable. Bytecode is made at the first import, of
+# what is imported: making it of everything takes ten seconds more.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --progress-bar off --no-compile -c constraints.txt
 
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1

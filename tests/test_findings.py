@@ -18,7 +18,7 @@ def test_a_finding_as_json():
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert said == {"code": "drive-gain", "kind": "suspicious", "severity": "warning", "text": "The gain is wrong.",
                     "title": "drive gain", "joints": ["a", "b"], "parameters": [], "logs": [],
-                    "evidence": {"gain": [1.25, None], "std": None, "rows": 3.0}}
+                    "evidence": {"gain": [1.25, None], "std": None, "rows": 3.0}, "second_fit": False}
 
 
 def test_notes_are_the_same_when_all_they_say_is():

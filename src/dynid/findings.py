@@ -32,7 +32,8 @@ class Finding:
     code: kebab-case, stable. kind: the part of the verdict it belongs to. severity: fatal where the fit means nothing
     until this is put right, warning where something should be done, info otherwise. text: one sentence. title: two or
     three words for a headline. joints, parameters, logs: names of what it is about. evidence: the numbers it stands
-    on, by name; a tuple has one number for each of the joints, parameters or logs, in their order.
+    on, by name; a tuple has one number for each of the joints, parameters or logs, in their order. second_fit: whether
+    these are of a second fit, made to see what else is wrong, and not of the result.
     """
 
     code: str
@@ -44,12 +45,13 @@ class Finding:
     parameters: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     evidence: Evidence = field(default_factory=dict)
+    second_fit: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "kind": self.kind, "severity": self.severity, "text": self.text,
                 "title": self.title, "joints": list(self.joints), "parameters": list(self.parameters),
-                "logs": list(self.logs), "evidence": _plain(self.evidence)}
+                "logs": list(self.logs), "evidence": _plain(self.evidence), "second_fit": self.second_fit}
 
 
 def _plain(evidence: Evidence) -> dict[str, Any]:

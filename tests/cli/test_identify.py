@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from motions import fourier
 
 from dynid.estimate import methods
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
+from dynid.recording.read import read
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 
@@ -30,6 +34,12 @@ def logs(tmp_path, monkeypatch) -> Path:
         q, dq, ddq = ((a * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
         tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq) + 0.005 * rng.normal(size=q.shape)
         write_csv(Recording(t, q, tau, joints=robot.joint_names), tmp_path / name)
+    robot = Robot.builtin("kuka-lwr4")
+    model = Model(robot, make_terms(robot, friction=FRICTION.split(",")))
+    q, dq, ddq = (0.1 * x for x in fourier(7, seconds=10.0, harmonics=2))
+    tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    tau += 0.3 * np.sin(20.0 * q) + 0.2 * rng.standard_t(2, q.shape)
+    write_csv(Recording(t, q, tau, joints=robot.joint_names), tmp_path / "weak.csv")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,8 +58,53 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
 
 
 def test_people_see_verdict_parameters_and_errors(dynid, logs):
-    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15")
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "--full")
     assert shown.code == 0 and all(part in shown.out for part in ("24 base parameters", "relative error", "Fc3"))
+
+
+def test_people_see_one_screen(dynid, logs, monkeypatch):
+    """A weak motion: a page of findings, of which one screen shows the worst and counts the others."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = dynid("identify", "kuka-lwr4", "weak.csv", "--friction", FRICTION, "-o", "out", "--full", "--force")
+    assert shown.code == 0, shown.err
+    everything = shown.out.splitlines()
+    screen = dynid("identify", "kuka-lwr4", "weak.csv", "--friction", FRICTION, "-o", "out", "--force").out.splitlines()
+    assert len(everything) > 90 and 15 < len(screen) <= 30
+    assert all(len(line) <= 80 for line in screen if "dynid excite" not in line)
+    assert sum(line.startswith("- ") for line in screen) <= 4
+    text = " ".join(screen)
+    assert "dynid excite kuka-lwr4 --improve out" in text and "more suspicious findings in report.html" in text
+    assert "Results in out" in text and "moving" in text and "raw" in text and "all moving rows" in text
+    page = Path("out/report.html").read_text()
+    assert "dynid excite kuka-lwr4 --improve out -o motion.csv" in page
+
+
+def test_without_a_folder_people_are_told_how_to_see_more(dynid, logs):
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15").out
+    assert "--full" in shown and "-o FOLDER" in shown and len(shown.splitlines()) <= 30
+
+
+def test_validation_says_when_a_model_is_worth_nothing(dynid, logs):
+    dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "-o", "out")
+    log = read("two.csv")
+    write_csv(replace(log, tau=-log.tau), "inverted.csv")
+    said = json.loads(dynid("validate", "out", "inverted.csv", "--no-simulation", "--json").out)
+    assert said["validation"][0]["relative_error"] > 190
+    assert [one["code"] for one in said["findings"]] == ["worse-than-zero"]
+    assert "zero torque" in dynid("validate", "out", "inverted.csv", "--no-simulation").out
+    assert json.loads(dynid("validate", "out", "two.csv", "--no-simulation", "--json").out)["findings"] == []
+
+
+def test_a_shape_that_is_not_known_is_null_in_json(dynid, logs):
+    """The logs' friction has no Stribeck part, so its shape has no deviation to speak of."""
+    others = ", ".join(f"{{kind='{kind}', joints=[2, 3]}}" for kind in FRICTION.split(","))
+    shown = dynid("identify", "arm3r", "one.csv", "--method", "sls", "--no-simulation", "--set", "prepare.cutoff=15",
+                  "--set", f"model.terms=[{{kind='stribeck', free=['alpha'], joints=[1]}}, {others}]", "-o", "out",
+                  "--json")
+    assert shown.code == 0, shown.err
+    said = json.loads(shown.out, parse_constant=pytest.fail)
+    assert set(said["shape"]["alpha1"]) == {"value", "std", "at_limit"} and said["shape"]["alpha1"]["std"] is None
+    assert "std" not in tomllib.loads(Path("out/parameters.toml").read_text())["shape"]["alpha1"]
 
 
 def test_a_run_file_and_what_is_given_on_top(dynid, logs):
@@ -81,7 +136,8 @@ def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
     assert short["horizon"] == 0.1 and short["position_error"] < again["position_error"]
     for command in (("validate", "out", "two.csv"), call):
         assert json.loads(dynid(*command, "--no-simulation", "--json").out)["simulation"] == []
-        assert "simulated position, %" in dynid(*command).out
+        assert "simulated position, %" in dynid(*command, *(["--full"] if command == call else [])).out
+    assert "positions are off by" in dynid(*call).out
     shown = dynid("validate", "out", "two.csv", "--horizon", "100")
     assert shown.code == 0 and "a horizon of 100 s is longer than the log" in shown.out
 

@@ -60,12 +60,23 @@ def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
     assert [pane["kind"] for pane in shown["panes"]] == ["identified from", "validation"]
     part = lwr.reconstruction.series[0]
     for j, figure in enumerate(shown["panes"][0]["figures"]):
-        measured, predicted = figure.data[0]["y"], figure.data[1]["y"]
-        assert len(measured) == len(figure.data[0]["x"]) <= torques.MOST_POINTS
+        measured, predicted = (trace["y"] for trace in figure.data if trace["name"] in ("low-passed", "predicted"))
+        assert len(measured) == len(figure.data[1]["x"]) <= torques.MOST_POINTS
         for drawn, all_of_it in ((measured, part.measured[:, j]), (predicted, part.predicted[:, j])):
             top = np.abs(all_of_it).max()
             assert max(drawn) == pytest.approx(all_of_it.max(), abs=1e-4 * top)
             assert min(drawn) == pytest.approx(all_of_it.min(), abs=1e-4 * top)
+
+
+def test_the_torque_as_measured_stands_behind(emps: ReportData, scara: ReportData) -> None:
+    for report in (emps, scara):  # decimated
+        [samples] = report.reconstruction.samples
+        for j, figure in enumerate(torques.gather(report)["panes"][0]["figures"]):
+            raw, raw_line = figure.data[0]["y"], figure.data[0]["line"]
+            assert [trace["name"] for trace in figure.data[:3]] == ["raw", "low-passed", "predicted"]
+            assert raw_line["width"] < 1 and len(raw) <= torques.MOST_POINTS
+            assert max(raw) == pytest.approx(samples.tau[:, j].max(), rel=2e-3)
+            assert min(raw) == pytest.approx(samples.tau[:, j].min(), rel=2e-3)
 
 
 def windowed(count: int = 9000, width: int = 1500) -> ResimulatedLog:

@@ -16,6 +16,7 @@ from dynid.model import Model, make_terms
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, Run, RunSettings, run
+from dynid.runs.loading import Loaded
 from dynid.runs.results import facts
 from dynid.runs.run import judge
 from dynid.simulation import PD, Reference, VirtualRobot
@@ -51,7 +52,7 @@ def found(settings: RunSettings) -> Run:
 def judged(found: Run, theta: np.ndarray) -> dict[str, dict]:
     """What the simulations of a run say of other parameters, by mode."""
     estimate = replace(found.estimate, values=found.estimate.base.reduce(theta))
-    checks = judge(found.problem, estimate, found.settings, found.robot).simulations
+    checks = judge(Loaded(found.problem), estimate, found.settings, found.robot).simulations
     return {check.mode: check.to_dict() for check in checks}
 
 
@@ -106,7 +107,7 @@ def test_a_horizon_that_is_no_time_is_refused(horizon: object, message: str) -> 
 def test_a_horizon_longer_than_the_log_is_said_and_the_run_goes_on(found: Run) -> None:
     long = found.settings.model_copy(update={"simulation": found.settings.simulation.model_copy(
         update={"horizon": 60.0})})
-    driven, closed = judge(found.problem, found.estimate, long, found.robot).simulations
+    driven, closed = judge(Loaded(found.problem), found.estimate, long, found.robot).simulations
     assert driven.log is None and driven.reason is not None and driven.reason.code == "horizon-too-long"
     assert closed.log is not None
 

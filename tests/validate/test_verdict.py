@@ -277,6 +277,25 @@ def test_other_logs(simulate):
     assert suspicions(judged(log, others=[load.samples]))[0] == ("load-changed", *joints[1:])
 
 
+def test_numbers_of_a_second_fit_are_said_to_be_so(simulate):
+    """A wrong gain of joint 3 and negative friction at joint 2: the friction is asked of the fit with the gain set
+    right, whose value is not the result's."""
+    log = scaled(simulate("arm3r", changes={"Fv2": -0.3}), 2, 1.5)
+    problem, estimate = log.fitted()
+    found = verdict(problem, estimate, reconstruct(estimate, log.samples))
+    assert found.refit is not None
+    quoting = [one for one in found.of("suspicious") if "value" in one.evidence]
+    assert quoting
+    for one in quoting:
+        values = [float(estimate.values[estimate.names.index(name)]) for name in one.parameters]
+        if one.second_fit:
+            assert "second fit" in one.text
+        else:
+            assert one.evidence["value"] == pytest.approx(values)
+    assert any(one.second_fit for one in quoting)
+    assert not any(one.second_fit for one in judged(simulate("arm3r", changes={"Fv2": -0.3})).findings)
+
+
 def test_another_log_with_noise_does_not_carry_over(simulate):
     log, other = simulate("arm3r"), simulate("arm3r", seed=5, source="noisy.csv")
     noise = 3.0 * np.random.default_rng(0).normal(size=other.samples.tau.shape)

@@ -51,6 +51,7 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the results; without it nothing is written.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
@@ -76,4 +77,4 @@ def command(
     if json:
         print_json({**facts(result), "outputs": written})
     else:
-        print_run(result, written)
+        print_run(result, written, full)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.options import Lock, Only, numbers, words
-from dynid.cli.output import Json, console, print_json
+from dynid.cli.output import Json, console, print_json, progress
 from dynid.errors import DynidError
 
 
@@ -52,8 +52,9 @@ def command(
         if len(down) != 3:
             raise DynidError(f"--gravity takes three numbers such as 0,0,-9.81, got '{gravity}'")
         machine = machine.with_gravity(down)
-    facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
-                          mass_first=order is Order.mass_first)
+    with progress("inspect"):
+        facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
+                              mass_first=order is Order.mass_first)
     if json:
         print_json(facts)
     else:

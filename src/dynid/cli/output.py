@@ -32,13 +32,16 @@ def console() -> Console:
 
 @contextmanager
 def progress(task: str) -> Iterator[Callable[[str], None]]:
-    """Gives a function that says on stderr what is going on now; silent where stderr is no terminal."""
+    """Gives a function that says on stderr what is going on now; where stderr is no terminal, only that it compiles."""
+    from dynid.cli.compilation import said_when_compiling
+
     if not sys.stderr.isatty():
-        yield lambda sentence: None
+        with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
+            yield lambda sentence: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(task) as line:
+    with Console(stderr=True).status(task) as line, said_when_compiling(line.console.print):
         yield lambda sentence: line.update(f"{task}: {sentence}")
 
 

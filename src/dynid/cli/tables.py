@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.cli.output import console, table
+from dynid.cli.screen import Screen
 from dynid.recording.names import short_name
 
 if TYPE_CHECKING:
@@ -12,8 +14,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
     from rich.tree import Tree
 
+    from dynid.estimate import Estimate
     from dynid.runs import Run
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
@@ -23,34 +27,103 @@ if TYPE_CHECKING:
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
+_JOINTS = 8  # that one screen has room for
+_LOGS = 4  # too many to stand side by side
+_FINDINGS = 4
 
 # -- a run and its validation ------------------------------------------------------------------------
-def print_run(result: Run, written: Mapping[str, str]) -> None:
-    """The verdict, the parameters and where things are."""
-    from dynid.estimate.summary import rows as summary_rows
+def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> None:
+    """What matters on one screen: verdict, errors, the worst findings, where things are; or with `full` everything."""
+    if full:
+        _print_whole_run(result, written)
+        return
+    to, verdict = Screen(console()), result.verdict
+    to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
+    to.print(verdict.headline)
+    others = [one for one in result.validations if one.total.relative_error is not None]
+    worst = [max(others, key=lambda one: one.relative_error)] if others else []
+    of_all = f", worst of {len(others)}" if len(others) > 1 else ""
+    to.print(error_table({"fit": result.reconstruction} | {
+        f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst}, most=_JOINTS))
+    tail = [*_left_out(result, written), *_where(written)]
+    below = to.height(tail)
+    found = [finding for finding in verdict.findings if finding.kind == "suspicious"]
+    found.sort(key=lambda finding: finding.severity != "fatal")
+    shown = to.print_what_fits([f"- {finding.text}" for finding in found], below + 1, most=_FINDINGS)
+    if len(found) > shown:
+        to.print(f"  and {len(found) - shown} more suspicious findings {_more(written)}")
+    to.print_what_fits(_simulation_sentences(result.simulations), below, most=1)
+    to.print_if_it_fits(parameter_table(result.estimate), below)
+    for line in tail:
+        to.print(line)
 
-    to, estimate = console(), result.estimate
-    to.print(f"[bold]{result.robot.name}[/bold] by {estimate.method}, {result.seconds:.1f} s")
+
+def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
+    to = console()
+    to.print(f"[bold]{result.robot.name}[/bold] by {result.estimate.method}, {result.seconds:.1f} s")
     to.print(result.verdict.headline, markup=False)
     to.print()
-    head = ["name", "value", "deviation", "relative", "is"]
-    to.print(table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters"))
+    to.print(parameter_table(result.estimate))
     names = [one.source for one in result.validations]
     others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
-    to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
+    fits = {"fit": result.reconstruction, **others}
+    to.print((error_table if len(fits) < _LOGS else log_table)(fits))
     print_simulations(result.simulations, result.robot.joint_names)
     print_dropped(result.logs)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
+    for note in result.notes:
+        to.print(f"Note: {note}", markup=False)
     print_outputs(written)
+
+
+def parameter_table(estimate: Estimate) -> Table:
+    """The base parameters with their deviations."""
+    from dynid.estimate.summary import rows as summary_rows
+
+    head = ["name", "value", "deviation", "relative", "is"]
+    return table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters")
+
+
+def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
+    """What one screen only counts: parameters that were not excited, and the command that mends most of it."""
+    from rich.text import Text
+
+    from dynid.runs.improvement import improve_command
+
+    missing = result.verdict.excitation.missing
+    if not missing:
+        return []
+    folder = Path(written["parameters"]).parent if written else Path("RESULT")
+    return [f"{len(missing)} of {len(result.estimate.names)} parameters are weakly excited or worse, listed "
+            f"{_more(written)}; a motion for them:",
+            Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
+
+
+def _more(written: Mapping[str, str]) -> str:
+    return f"in {Path(written['report']).name}" if "report" in written else "with --full"
+
+
+def _where(written: Mapping[str, str]) -> list[str]:
+    """Where the results are."""
+    if not written:
+        return ["Nothing was written: -o FOLDER keeps parameters and report, --full prints all of them."]
+    names = ", ".join(Path(path).name for path in written.values())
+    return [f"Results in {Path(written['parameters']).parent}: {names}"]
 
 
 def print_validation(found: ValidatedResult) -> None:
     """How well an earlier result predicts and simulates other logs."""
     names = [fit.source for fit in found.fits]
-    console().print(error_table({short_name(fit.source, names): fit for fit in found.fits}, found.robot.joint_names))
+    console().print((error_table if len(found.fits) < _LOGS else log_table)(
+        {short_name(fit.source, names): fit for fit in found.fits}))
+    for fit in found.fits:
+        console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
+    console().print("moving and raw: all rows in which a joint moves, torques low-passed and as measured", markup=False)
     print_simulations(found.simulations, found.robot.joint_names)
     print_dropped(found.logs)
+    for finding in found.findings:
+        console().print(f"- {finding.text}", markup=False)
 
 
 def print_dropped(logs: Sequence[LogFacts]) -> None:
@@ -60,11 +133,33 @@ def print_dropped(logs: Sequence[LogFacts]) -> None:
             console().print(f"Note: {log.sentence}.", markup=False)
 
 
-def error_table(fits: Mapping[str, Reconstruction], joints: Sequence[str]) -> Table:
-    """Relative errors by joint, of each reconstruction by name."""
-    return by_joint("relative error, %", joints, {
-        name: [_percent(one.total.relative_error, 2), *(_percent(fit.relative_error) for fit in one.joints)]
-        for name, one in fits.items()})
+def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
+    """Relative errors by joint of each reconstruction by name: of the rows kept, of all moving rows, and raw; with
+    `most`, of the joints with the largest."""
+    first = next(iter(fits.values()))
+    joints = list(range(len(first.joints)))
+    if most is not None and len(joints) > most:
+        joints = sorted(sorted(joints, key=lambda j: -(first.joints[j].relative_error or 0.0))[:most])
+    head, cells = ["relative error, %"], [["all", *(first.joints[j].name for j in joints)]]
+    for name, one in fits.items():
+        head += [name, "moving", "raw"]
+        moving = [one.moving.total, *(one.moving.joints[j] for j in joints)]
+        cells += [[_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)],
+                  [_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
+    rows = list(zip(*cells, strict=True))
+    if len(joints) < len(first.joints):
+        rows.append((f"and {len(first.joints) - len(joints)} more", *[""] * (len(head) - 1)))
+    return table(head, rows, numbers=head[1:])
+
+
+def log_table(fits: Mapping[str, Reconstruction]) -> Table:
+    """Relative errors of many reconstructions by name, a row each, and the joint that is worst."""
+    head, rows = ["relative error, %", "kept", "moving", "raw", "worst joint"], []
+    for name, one in fits.items():
+        worst = max(one.joints, key=lambda fit: fit.relative_error or 0.0)
+        rows.append((name, _percent(one.total.relative_error, 2), _percent(one.moving.total.low_passed),
+                     _percent(one.moving.total.raw), f"{worst.name} {_percent(worst.relative_error)}"))
+    return table(head, rows, numbers=head[1:4])
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
@@ -93,6 +188,19 @@ def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) 
         to.print(f"Simulation: {sentence}.", markup=False)
 
 
+def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
+    """What simulations say, each in a sentence: how far positions are off, or why there is none."""
+    said = []
+    for one in checks:
+        how = f"every {one.horizon:g} s started anew" if one.horizon else "in closed loop"
+        if one.reason is not None:
+            said.append(f"Simulation: {one.reason.text}.")
+        elif one.log is not None:
+            said.append(f"Simulated on {Path(one.source).name}, {how}, positions are off by "
+                        f"{_short(one.log.total_error)} % of the motion.")
+    return list(dict.fromkeys(said))
+
+
 def print_outputs(written: Mapping[str, str]) -> None:
     """Which files were written."""
     for name, path in written.items():
@@ -113,12 +221,14 @@ def _short(error: float) -> str:
 def print_comparison(facts: Mapping[str, Any]) -> None:
     """Methods side by side: errors, and every base parameter."""
     names = list(facts["methods"])
-    head = ["method", "fit, %", "validation, %", "simulated position, %", "consistent", "s"]
-    rows = [(name, f"{one['relative_error']:.2f}", ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
+    head = ["method", "fit, %", "raw, %", "validation, %", "simulated position, %", "consistent", "s"]
+    rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2),
+             ", ".join(f"{x:.2f}" for x in one["validation"]) or "-",
              ", ".join(map(_simulated, one["simulation"])) or "-",
              "-" if one["consistent"] is None else "yes" if one["consistent"] else "no", f"{one['elapsed_s']:.2f}")
             for name, one in facts["methods"].items()]
-    console().print(table(head, rows, numbers=["fit, %", "s"]))
+    console().print(table(head, rows, numbers=["fit, %", "raw, %", "s"]))
+    console().print(f"fit: {facts['counted_text']}; raw: all moving rows, torques as measured", markup=False)
     for name, reason in facts["failed"].items():
         console().print(f"{name} gave no estimate: {reason}", markup=False)
     console().print(table(["base parameter", *names], [(name, *(_with_deviation(values[method]) for method in names))

@@ -35,9 +35,11 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Distance of the values from the hyperplane, on its wrong side: at most their distance from the set."""
+        """Distance of the values from the hyperplane, on its wrong side: at most their distance from the set; minus
+        infinity where the normal is zero, which is no hyperplane."""
         reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
-        return -(float(self.normal @ self.values) + reach) / float(np.linalg.norm(self.normal))
+        size = float(np.linalg.norm(self.normal))
+        return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
     def error(self, size: float = 100.0) -> float:
         """Largest gap that rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""

@@ -35,6 +35,9 @@ class CompleteModel(LinearModel, Protocol):
     @property
     def shape_names(self) -> tuple[str, ...]: ...
 
+    @property
+    def slow_joints(self) -> tuple[int, ...]: ...
+
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None: ...
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array: ...
@@ -112,6 +115,10 @@ class Completed:
     @property
     def shape_names(self) -> tuple[str, ...]:
         return tuple(self._own("shape_names") or ())
+
+    @property
+    def slow_joints(self) -> tuple[int, ...]:
+        return tuple(self._own("slow_joints") or ())
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return self.model.regressor(q, dq, ddq)

@@ -250,6 +250,10 @@ class Stribeck:
             if fsc[k] or fnl[k]:
                 yield Curve(axis(n, j), fall_and_rise, (fsc[k], delta[k], fnl[k], alpha[k], steep[k]))
 
+    def slow_joints(self, robot: Robot) -> tuple[int, ...]:
+        """All of its joints: what it falls by shows at low speed alone."""
+        return tuple(chosen(robot, self.joints))
+
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
         """Names of the free shape parameters: delta1, delta2, .., alpha1, .."""
         return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))

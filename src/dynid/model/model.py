@@ -18,6 +18,7 @@ from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
+    DescribingSlowMotion,
     Instant,
     Physical,
     Shaped,
@@ -116,6 +117,12 @@ class Model:
         """Which terms without such kernels see accelerations."""
         return tuple(physical is None and accelerates(term, self.robot)
                      for term, physical in zip(self.terms, self._physical, strict=True))
+
+    @property
+    def slow_joints(self) -> tuple[int, ...]:
+        """Joints, counted from 0, whose rows in slow motion some term describes."""
+        return tuple(sorted({j for term in self.terms if isinstance(term, DescribingSlowMotion)
+                             for j in term.slow_joints(self.robot)}))
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
         """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.

@@ -14,6 +14,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     instant(robot, q, dq, ddq) -> values (entries,) of its entries for one motion (dof,), in the order of
     instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which ask for one sample.
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
+    slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
+        it otherwise drops them because Coulomb friction is between its two signs there.
 `kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
 beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
 """
@@ -57,6 +59,13 @@ class Shaped(Protocol):
     def shape(self, robot: Robot) -> Array: ...
 
     def with_shape(self, robot: Robot, values: Array) -> Term: ...
+
+
+@runtime_checkable
+class DescribingSlowMotion(Protocol):
+    """A term that needs the rows in which some joints move slowly."""
+
+    def slow_joints(self, robot: Robot) -> Iterable[int]: ...
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
 from dynid.recording.samples import Decimation
-from dynid.signals import butterworth, filtered
+from dynid.signals import butterworth, fast_length, filtered
 
 _DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
 _BLOCK = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
@@ -85,6 +85,20 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
                                  f"{first + len(x) - 1} were given")
         np.matmul(band, x[low - first:high - first], out=out[k:k + len(block)])
     return out
+
+
+def low_passed(x: Array, decimation: Decimation) -> Array:
+    """x (rows, columns) of one segment after the decimation's low-pass, at every row: at those that stay, the values of
+    `decimate_columns`."""
+    weights = impulse_response(decimation)
+    half, length = len(weights) // 2, fast_length(len(x) + len(weights) - 1)
+    response = np.fft.rfft(weights, length)
+
+    def passed(signal: Array) -> Array:
+        spread = np.fft.irfft(np.fft.rfft(signal, length, axis=0) * response[:, None], length, axis=0)
+        return np.asarray(spread[half:half + len(x)], dtype=float)
+
+    return passed(x) / passed(np.ones((len(x), 1)))
 
 
 def _count(start: int, stop: int, step: int) -> int:

@@ -21,6 +21,7 @@ from dynid.recording.recording import Recording
 from dynid.recording.samples import Decimation, Samples
 from dynid.robot import numbered_joints
 
+AT_REST = "log-at-rest"  # code of the reason why a log without motion cannot be prepared
 _FEWEST = 10  # samples of a log below which nothing is tried
 
 
@@ -53,7 +54,7 @@ class Gridded:
 
 def on_grid(recording: Recording, settings: Preparation) -> Gridded:
     """A recording on its uniform grid, as these options ask for it."""
-    moving, remarks = _usable(recording if recording.joints else _named(recording))
+    moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
     return Gridded(recording, grid, moving, tuple(remarks), _spectrum(grid, moving, settings, recording.source))
 
@@ -81,7 +82,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     steps += dropped
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
-                      unmeasured=recording.unmeasured)
+                      unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau)
     if chosen.thin > 1:
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -99,8 +100,9 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
-def _usable(recording: Recording) -> tuple[Mask, list[str]]:
+def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
+    recording = recording if recording.joints else _named(recording)
     source = recording.source
     if len(recording) < _FEWEST:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {_FEWEST} are "
@@ -109,7 +111,8 @@ def _usable(recording: Recording) -> tuple[Mask, list[str]]:
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves, the widest range is {np.ptp(recording.q[:, widest]):.3g} "
-                               f"(rad or m) of {recording.joints[widest]}; a robot at rest identifies nothing")
+                               f"(rad or m) of {recording.joints[widest]}", "a robot at rest identifies nothing",
+                               AT_REST)
     low, high = recording.tau.min(axis=0), recording.tau.max(axis=0)
     top = np.maximum(high, -low)
     if not np.any(top > 0.0):
@@ -262,8 +265,8 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
                      round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
         steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, margin, segments,
                                           recording.joints)
-    slow = (selection.slow_speeds(dq, keep, moving) if chosen.slow is None
-            else _per_joint(chosen.slow, dof, "slow", source))
+    given = _per_joint(chosen.slow, dof, "slow", source)  # nan where it is to be chosen
+    slow = np.where(np.isnan(given), selection.slow_speeds(dq, keep, moving), given)
     steps += selection.drop_slow(keep, dq, slow, recording.joints)
 
     silent = np.array([name in recording.unmeasured for name in recording.joints], dtype=bool)
@@ -282,11 +285,14 @@ def _thinned(samples: Samples, step: int) -> Samples:
     rows = np.concatenate([np.arange(a, b, step) for a, b in samples.segments])
     ends = np.cumsum([len(range(a, b, step)) for a, b in samples.segments])
     segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
+    raw = None if samples.raw_tau is None else samples.raw_tau[rows]
     return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
-                   tau=samples.tau[rows], keep=samples.keep[rows], segments=segments, rate=samples.rate / step)
+                   tau=samples.tau[rows], raw_tau=raw, keep=samples.keep[rows], segments=segments,
+                   rate=samples.rate / step)
 
 
-def _per_joint(value: float | tuple[float, ...], dof: int, option: str, source: str) -> Array:
+def _per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: str, source: str) -> Array:
+    """(dof,) the values of an option; nan where it has none."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if len(values) not in (1, dof):
         raise RecordingError(f"{source}: option '{option}' has {len(values)} values, expected one or one for each of "

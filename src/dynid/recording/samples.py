@@ -49,6 +49,7 @@ class Samples:
     unmeasured: joints whose torque is not known; no row of theirs is kept.
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
+    raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
     """
 
     t: Array
@@ -66,6 +67,7 @@ class Samples:
     settings: Mapping[str, Any] = field(default_factory=dict)
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
+    raw_tau: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape
@@ -93,6 +95,21 @@ class Samples:
     @property
     def dof(self) -> int:
         return self.q.shape[1]
+
+    @property
+    def measured_tau(self) -> Array:
+        """Torques as measured (samples, joints), without any filter."""
+        return self.tau if self.raw_tau is None else self.raw_tau
+
+    @property
+    def torque_cutoff(self) -> float | None:
+        """Hz of the lowest low-pass that torques go through before regression; None where there is none."""
+        cutoff = self.settings.get("torque_cutoff")
+        cutoff = self.settings.get("cutoff") if cutoff == "same" else cutoff
+        found = [float(cutoff)] if isinstance(cutoff, int | float) else []
+        if self.decimation is not None and self.decimation.factor > 1:
+            found.append(self.decimation.share * self.rate / (2.0 * self.decimation.total))
+        return min(found, default=None)
 
     @staticmethod
     def of(q: Array, dq: Array, ddq: Array, tau: Array, *, t: Array | None = None, rate: float = 1.0,

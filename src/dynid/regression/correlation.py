@@ -168,6 +168,8 @@ def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weigh
         halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def one(j: int, columns: Array, keep: Bools) -> Array:
+        if not len(columns):  # a joint of which the model knows nothing absorbs nothing
+            return np.zeros(lags)
         q = halves[j] @ np.where(keep, columns, 0.0)
         size = fast_length(2 * q.shape[1])
         power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory

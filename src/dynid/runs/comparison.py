@@ -17,6 +17,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.run import Run, judge, own_logs, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
+from dynid.validate.counted import moving_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,9 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     methods = {estimate.method: {
         "relative_error": estimate.diagnostics["relative_error"],
         "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
+        "moving": moving_errors(estimate, result.run.samples, result.run.reconstruction.names).to_dict(),
         "validation": [one.total.relative_error for one in validations],
+        "validation_moving": [one.moving.to_dict() for one in validations],
         "simulation": [one.to_dict() for one in simulations], "consistent": estimate.diagnostics.get("consistent"),
         "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
         for estimate, validations, simulations, seconds in zip(result.estimates, result.validations, result.simulations,
@@ -91,8 +94,10 @@ def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
+    counted = result.run.reconstruction.counted
     return {"robot": result.run.robot.name, "methods": methods, "failed": dict(result.failures),
-            "parameters": parameters, "logs": [log.to_dict() for log in result.run.logs]}
+            "parameters": parameters, "counted": counted.to_dict(), "counted_text": counted.text,
+            "logs": [log.to_dict() for log in result.run.logs]}
 
 
 def _value(estimate: Estimate, name: str) -> dict[str, float | None]:

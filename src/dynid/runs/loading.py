@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dynid.errors import RecordingError
+from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import Problem
+from dynid.findings import Finding
+from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
@@ -24,11 +26,26 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 
 
 @dataclass(frozen=True, eq=False)
+class Resting:
+    """A log in which nothing moves, and what preparing it said."""
+
+    source: str
+    problem: NotPossibleError
+
+    @property
+    def finding(self) -> Finding:
+        """That it was left out."""
+        return Finding(AT_REST, "suspicious", "warning", f"A log is left out: {self.problem.reason}.",
+                       f"log at rest ({self.source})", logs=(self.source,))
+
+
+@dataclass(frozen=True, eq=False)
 class Loaded:
-    """A folded problem. cutoff: the choice of the cut-off, None where it was given."""
+    """A folded problem. cutoff: the choice of the cut-off, None where it was given. resting: logs left out."""
 
     problem: Problem
     cutoff: CutoffChoice | None = None
+    resting: tuple[Resting, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -38,8 +55,12 @@ class Loaded:
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
     """The run's logs as a folded problem; each is read once."""
-    model, chosen = make_model(settings, robot), Preparation.of(settings.prepare, "[prepare]")
-    recordings = list(read_logs(settings.logs, settings, robot, tell))
+    model = make_model(settings, robot)
+    chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
+    resting: list[Resting] = []
+    recordings = list(moving(read_logs(settings.logs, settings, robot, tell), resting))
+    if not recordings:
+        raise resting[0].problem
     cutoff = None
     if chosen.chooses_cutoff:
         tell("choosing the cut-off by blocks of time left out")
@@ -51,7 +72,7 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=control_law(settings))
-    return Loaded(problem, cutoff)
+    return Loaded(problem, cutoff, tuple(resting))
 
 
 def control_law(settings: RunSettings) -> Controller | None:
@@ -60,9 +81,27 @@ def control_law(settings: RunSettings) -> Controller | None:
 
 
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
-             tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
-    """Recording and samples of each log, all prepared alike."""
-    return prepare_alike(read_logs(logs, settings, robot, tell), chosen, tell)
+             tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
+             ) -> Iterator[tuple[Recording, Samples]]:
+    """Recording and samples of each log, all prepared alike.
+
+    resting: takes the logs in which nothing moves, which are left out; without it they are refused.
+    """
+    recordings = read_logs(logs, settings, robot, tell)
+    return prepare_alike(recordings if resting is None else moving(recordings, resting), chosen, tell)
+
+
+def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[Recording]:
+    """The recordings in which something moves; `resting` takes the others."""
+    for recording in recordings:
+        try:
+            check_usable(recording)
+        except NotPossibleError as problem:
+            if problem.code != AT_REST:
+                raise
+            resting.append(Resting(recording.source, problem))
+            continue
+        yield recording
 
 
 def prepare_alike(recordings: Iterable[Recording], chosen: Preparation,

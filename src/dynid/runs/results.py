@@ -13,11 +13,13 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import try_folder
 from dynid.report import ReportData, write_report
+from dynid.runs.improvement import improve_command
 from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, check, new_result, owned
 from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
+from dynid.validate.words import plain
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
@@ -42,9 +44,10 @@ def facts(run: Run) -> dict[str, Any]:
         "relative_error": _finite(fit.relative_error),
         "relative_error_per_joint": [_finite(x) if rows else None for x, rows in
                                      zip(fit.relative_error_per_joint, run.problem.regression.rows, strict=True)],
+        "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
         "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
         "deviation_inflation": _finite(fit.deviation_inflation),
-        "shape": estimate.diagnostics.get("shape"),
+        "shape": plain(estimate.diagnostics.get("shape")),
         "consistent": estimate.diagnostics.get("consistent"),
         "validation": [one.to_dict() for one in run.validations],
         "simulation": [one.to_dict() for one in run.simulations],
@@ -102,7 +105,8 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
-            write_report(report_data(run, command, text), new / REPORT)
+            improve = improve_command(run.settings.robot, folder)
+            write_report(replace(report_data(run, command, text), improve=improve), new / REPORT)
     return {what: str(folder / name) for what, name in written.items()}
 
 
@@ -131,9 +135,11 @@ def parameters_text(run: Run) -> str:
     said = facts(run)
     base = {name: {key: value for key, value in one.items() if value is not None}
             for name, one in said["parameters"].items()}
+    moving = {"relative_error_moving": said["moving"]["low_passed"], "relative_error_raw": said["moving"]["raw"]}
     values: dict[str, Any] = {
         "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
-                   "relative_error": said["relative_error"] or 0.0, "rank": said["rank"] or 0,
+                   "relative_error": said["relative_error"] or 0.0,
+                   **{key: error for key, error in moving.items() if error is not None}, "rank": said["rank"] or 0,
                    "identified": said["identified"], "hardly_known": said["hardly_known"]},
         "base": base}
     if said["known"]:
@@ -141,7 +147,8 @@ def parameters_text(run: Run) -> str:
     if said["standard_parameters"] is not None:
         values["standard"] = said["standard_parameters"]
     if said["shape"]:
-        values["shape"] = said["shape"]
+        values["shape"] = {name: {key: value for key, value in one.items() if value is not None}
+                           for name, one in said["shape"].items()}
     return ("# Base parameters with one-sigma deviations (rel_std in percent), SI units.\n" + dumps(values))
 
 

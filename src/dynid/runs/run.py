@@ -12,7 +12,7 @@ from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.loading import Loaded, Tell, control_law, load_problem, prepared
+from dynid.runs.loading import Loaded, Resting, Tell, control_law, load_problem, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
@@ -90,10 +90,9 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     """
     problem = loaded.problem
     own = reconstruct(estimate, problem.data)
-    others: list[Reconstruction] = []
-    recordings: list[Recording] = []
+    others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
-    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell):
+    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell, resting):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
@@ -108,11 +107,12 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     body = physics(estimate, problem.data[0])
     tell("trying half and twice the cut-off")
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
-    found = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body, cutoff=dependence)
+    said = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body, cutoff=dependence,
+                   found=[one.finding for one in (*loaded.resting, *resting)])
     logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
-    return Run(settings, robot, problem, estimate, own, tuple(others), cross, found, (*loaded.notes, *notes), 0.0,
+    return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence)
 
 
@@ -121,7 +121,7 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
     """Validation by simulation as a run's settings ask for it; empty where they leave it out."""
     if not settings.simulation.run:
         return ()
-    tell("simulating (the first time this is compiled, which takes a while)")
+    tell("simulating")
     return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=control_law(settings))
 
 

@@ -8,22 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from dynid.estimate import Estimate
+from dynid.findings import Finding
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
-from dynid.runs.loading import Tell, prepared
+from dynid.runs.loading import Resting, Tell, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.runs.run import simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
+from dynid.validate.worthless import worse_than_nothing
 
 
 @dataclass(frozen=True, eq=False)
 class ValidatedResult:
-    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out."""
+    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out.
+    left_out: findings on logs that could not be used."""
 
     source: str
     estimate: Estimate
@@ -31,13 +34,20 @@ class ValidatedResult:
     fits: tuple[Reconstruction, ...]
     simulations: tuple[SimulationCheck, ...]
     logs: tuple[LogFacts, ...] = ()
+    left_out: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong: logs left out, and those that are met no better than by no model at all."""
+        return (*self.left_out, *(finding for fit in self.fits for finding in worse_than_nothing(fit)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
                 "validation": [fit.to_dict() for fit in self.fits],
                 "simulation": [one.to_dict() for one in self.simulations],
-                "logs": [one.to_dict() for one in self.logs]}
+                "logs": [one.to_dict() for one in self.logs],
+                "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
@@ -57,9 +67,13 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     settings = RunSettings.of(values, str(folder))
     robot = make_robot(settings)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
-    for recording, samples in prepared(logs, settings, robot, chosen, tell):
+    resting: list[Resting] = []
+    for recording, samples in prepared(logs, settings, robot, chosen, tell, resting):
         recordings.append(recording)
         fits.append(reconstruct(estimate, samples))
+    if not fits:
+        raise resting[0].problem
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
     return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell),
-                           tuple(LogFacts.of(one, "validation") for one in recordings))
+                           tuple(LogFacts.of(one, "validation") for one in recordings),
+                           tuple(one.finding for one in resting))

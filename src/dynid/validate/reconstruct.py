@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, torque_sums
 from dynid.threads import one_blas_thread
+from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.words import finite, plain
 
 _CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
@@ -43,7 +45,10 @@ class TorqueFit:
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log."""
+    """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log.
+
+    These count the rows that regression uses; `moving` counts all rows in which a joint moves.
+    """
 
     estimate: Estimate
     samples: tuple[Samples, ...]
@@ -75,10 +80,27 @@ class Reconstruction:
         """Relative error of each joint, percent; not a number for a joint without torque or rows."""
         return tuple(np.nan if fit.relative_error is None else fit.relative_error for fit in self.joints)
 
+    @property
+    def counted(self) -> Counted:
+        """What the errors count."""
+        return counted(self.samples, self.total.rows)
+
+    @cached_property
+    def moving(self) -> MovingErrors:
+        """Errors over all rows in which a joint moves, with torques low-passed and as measured; found when asked for,
+        as it takes another look at the data."""
+        return moving_errors(self.estimate, self.samples, self.names)
+
+    @property
+    def counted_text(self) -> str:
+        """What the errors count, and the error over all moving rows, in a few words."""
+        return "; ".join(words for words in (self.counted.text, self.moving.text) if words)
+
     def to_dict(self) -> dict[str, Any]:
         total = {key: value for key, value in self.total.to_dict().items() if key != "name"}
         return {"source": self.source, "method": self.estimate.method, **total,
                 "relative_error_per_joint": [fit.relative_error for fit in self.joints],
+                "counted": self.counted.to_dict(), "moving": self.moving.to_dict(),
                 "joints": [fit.to_dict() for fit in self.joints]}
 
 

@@ -23,9 +23,10 @@ from dynid.validate.words import joint_label, joints_listed, listed, number, pla
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact
 _SHARP = 0.1  # deviation over value of a parameter that is known well
-_LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
-                                         "hardly-known": ("hardly-known", "hardly known"),
-                                         "weak": ("weakly-excited", "weakly excited")}
+# Code of a finding and words for what its parameters lack, the worst first.
+LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
+                                        "hardly-known": ("hardly-known", "hardly known"),
+                                        "weak": ("weakly-excited", "weakly excited")}
 _INFLATED = 1.2  # times that deviations have to widen to be worth a word
 
 
@@ -64,16 +65,18 @@ class Verdict:
 
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
             validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None,
-            physics: Physics | None = None, cutoff: CutoffDependence | None = None) -> Verdict:
+            physics: Physics | None = None, cutoff: CutoffDependence | None = None,
+            found: Sequence[Finding] = ()) -> Verdict:
     """The verdict on an estimate.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
-    physics: what its parameters are as a robot; cutoff: how they move with it. Where a drive gain looks wrong, the data
-    are fitted again with it set right: see `Verdict.refit`.
+    physics: what its parameters are as a robot; cutoff: how they move with it; found: what is suspicious of the logs
+    already. Where a drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
     """
     case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
                 drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
-    wrong, refit = suspicious(case)
+    suspected, refit = suspicious(case)
+    wrong = [*found, *suspected]
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
     return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, refit)
 
@@ -88,7 +91,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
     for members in groups.values():
         first, names = members[0], [member.name for member in members]
         remedy, weak = first.remedy, first.status != "not-excited"
-        code, title = _LACKS[first.status]
+        code, title = LACKS[first.status]
         text = first.sentence
         if len(members) > 1:
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
@@ -167,16 +170,18 @@ def _headline(case: Case, wrong: Sequence[Finding]) -> str:
     if hardly:
         text += f", {hardly} hardly known,"
     if own.total.relative_error is not None:
-        text += f" and torques are met {_to(own.relative_error)}"
-        errors = [other.relative_error for other in case.validations if other.total.relative_error is not None]
-        if errors:
-            text += f" ({', '.join(f'{error:.2g}' for error in errors)} % on other data)"
+        text += f" and torques are met {_to(own.relative_error)} ({own.counted_text})"
+        others = [other for other in case.validations if other.total.relative_error is not None]
+        if others:
+            worst = max(others, key=lambda other: other.relative_error)
+            more = f" at worst of {len(others)} logs" if len(others) > 1 else ""
+            text += f", {_to(worst.relative_error)} on other data{more} ({worst.moving.text})"
     still = [motion.joint for motion in excited.motions if not motion.moves]
     if still:
         text += f"; {joints_listed(still)} never moved"
-    others = [finding.title for finding in wrong if finding.code != "joint-at-rest"]
-    if others:
-        text += "; suspicious: " + listed(others, 3)
+    titles = [finding.title for finding in wrong if finding.code != "joint-at-rest"]
+    if titles:
+        text += "; suspicious: " + listed(titles, 3)
     elif not wrong:
         text += "; nothing looks suspicious"
     return sentence(text)

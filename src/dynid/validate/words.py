@@ -51,6 +51,11 @@ def sentence(text: str) -> str:
     return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY else text
 
 
+def inside(text: str) -> str:
+    """A sentence as it stands behind a colon: without a capital unless it starts with the name of a thing."""
+    return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY else text
+
+
 def number(value: float | None) -> str:
     """Three digits."""
     return "?" if value is None else f"{value:.3g}"

@@ -5,7 +5,8 @@ rows whose multiplier would turn negative. Sequential programmes need it thousan
 interpreter lock, and with few active rows it is several times faster than an interior point.
 
 With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
-triangular. Rows come and go by Givens rotations of K and R.
+triangular. Rows come and go by Givens rotations of K and R. Entries are assigned one by one: for a slice numba also
+compiles the message about shapes that do not fit, which takes two seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.compiled import INNER, OPTIONS
 
 
 @njit(**OPTIONS)
@@ -70,7 +71,7 @@ def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolera
             q -= 1
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _inverse_factor(hessian: Array) -> Array:
     """L^-1 (n, n) of H = L L'."""
     lower = np.linalg.cholesky(hessian)
@@ -78,12 +79,14 @@ def _inverse_factor(hessian: Array) -> Array:
     for i in range(len(K)):
         K[i, i] = 1.0
         for k in range(i):
-            K[i] -= lower[i, k] * K[k]
-        K[i] /= lower[i, i]
+            for c in range(i):
+                K[i, c] -= lower[i, k] * K[k, c]
+        for c in range(i + 1):
+            K[i, c] /= lower[i, i]
     return K
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float) -> int:
     """The row that is overstepped most, by its length; -1 where none is beyond the tolerance."""
     worst, p = tolerance, -1
@@ -93,7 +96,7 @@ def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float)
     return p
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _back_substituted(R: Array, d: Array, q: int) -> Array:
     """r (q,) with R r = d[:q]."""
     r = np.zeros(q)
@@ -105,7 +108,7 @@ def _back_substituted(R: Array, d: Array, q: int) -> Array:
     return r
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
     """How far the multipliers may go along -r before one is zero, and which; infinite and -1 where none ever is."""
     step, leaving = np.inf, -1
@@ -115,7 +118,7 @@ def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
     return step, leaving
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
     """Make d = -K n' of a new row n zero below place q, and put it into R as column q."""
     n = len(d)
@@ -123,22 +126,24 @@ def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
         c, s, size = _givens(d[k - 1], d[k])
         d[k - 1], d[k] = size, 0.0
         _rotate(K, k - 1, c, s, 0, n)
-    R[:q + 1, q] = d[:q + 1]
+    for i in range(q + 1):
+        R[i, q] = d[i]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _drop(K: Array, R: Array, active: Ints, multipliers: Array, leaving: int, q: int) -> None:
     """Take column `leaving` of q out of R, and make R triangular again."""
     for k in range(leaving, q - 1):
         active[k], multipliers[k] = active[k + 1], multipliers[k + 1]
-        R[:q, k] = R[:q, k + 1]
+        for i in range(q):
+            R[i, k] = R[i, k + 1]
     for k in range(leaving, q - 1):
         c, s, _ = _givens(R[k, k], R[k + 1, k])
         _rotate(R, k, c, s, k, q - 1)
         _rotate(K, k, c, s, 0, len(K))
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _givens(a: float, b: float) -> tuple[float, float, float]:
     """Cosine and sine of the rotation that turns (a, b) into (size, 0), and size."""
     size = np.hypot(a, b)
@@ -147,7 +152,7 @@ def _givens(a: float, b: float) -> tuple[float, float, float]:
     return a / size, b / size, size
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def _rotate(matrix: Array, row: int, c: float, s: float, first: int, last: int) -> None:
     """Turn rows `row` and `row` + 1 of a matrix in columns first..last - 1."""
     for i in range(first, last):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -31,7 +31,7 @@ class Preparation(BaseModel):
     velocity_delay: s by which the measured velocity lags the position; it is advanced by as much.
     border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
     slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
-    None: 1 % of the joint's top speed.
+    None, for all or one of them: 1 % of the joint's top speed; in a run, 0 where the model describes slow motion.
     saturation: largest torque, one number or one for each joint (inf for no limit), "auto" for limits found
     in the data, or "none".
     saturated_samples: that many samples in a row at the limit count as saturated.
@@ -55,7 +55,7 @@ class Preparation(BaseModel):
     velocity: Velocity | tuple[Velocity, ...] = "auto"
     velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
     border: NotNegative | None = None
-    slow: NotNegative | tuple[NotNegative, ...] | None = None
+    slow: NotNegative | tuple[NotNegative | None, ...] | None = None
     saturation: Limit | tuple[Limit, ...] | Literal["auto", "none"] = "auto"
     saturated_samples: Annotated[int, Field(ge=1)] = 5
     stuck: bool = True
@@ -97,6 +97,13 @@ class Preparation(BaseModel):
         own = self.velocity
         return self.with_changes(rate=None, gap=None, velocity_delay=None,
                                  velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
+
+    def keeping_slow(self, joints: Collection[int], dof: int) -> Preparation:
+        """The same with rows in slow motion kept for these joints (from 0) of a robot with `dof`, unless `slow` is
+        given."""
+        if self.slow is not None or not joints:
+            return self
+        return self.with_changes(slow=tuple(0.0 if j in joints else None for j in range(dof)))
 
     def as_table(self) -> dict[str, Any]:
         """Plain values for a TOML table, without the options that are None."""

@@ -122,6 +122,18 @@ def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int
     return steps
 
 
+def moving_speeds(dq: Array, keep: Mask) -> Array:
+    """(joints,) 1 % of the top speed of each joint, above which a row counts as moving, whether it is kept or not.
+
+    The top is that of the rows kept, where there are any: at borders a filter may overshoot.
+    """
+    out = np.zeros(dq.shape[1])
+    for j in range(dq.shape[1]):
+        speed = np.abs(dq[:, j])
+        out[j] = _SLOW_SHARE * np.max(speed[keep[:, j]] if keep[:, j].any() else speed, initial=0.0)
+    return out
+
+
 def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
     """(joints,) 1 % of the top speed of each joint that moves, in four digits; zero for the others."""
     top = np.array([np.max(np.abs(dq[keep[:, j], j]), initial=0.0) for j in range(dq.shape[1])])
@@ -135,7 +147,7 @@ def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...]) -> lis
     for j in range(dq.shape[1]):
         keep[:, j] &= np.abs(dq[:, j]) >= slow[j]
     dropped = before - keep.sum(axis=0)
-    if not np.any(dropped):
-        return []
     what = ", ".join(f"{names[j]} {dropped[j]} below {slow[j]:.3g}" for j in np.flatnonzero(dropped))
-    return [f"dropped each joint's own rows in slow motion (rad/s or m/s): {what}"]
+    steps = [f"dropped each joint's own rows in slow motion (rad/s or m/s): {what}"] if what else []
+    kept = [names[j] for j in np.flatnonzero((slow == 0.0) & np.any(dq != 0.0, axis=0))]
+    return [*steps, f"rows in slow motion are kept for {', '.join(kept)}"] if kept else steps

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dynid.findings import Finding
 from dynid.validate.suspicions import amount, body, cutoff, gains, known, parameters, residuals, signals, transfer
-from dynid.validate.suspicions.case import Case, Stage, Suspicion
+from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
 from dynid.validate.suspicions.gains import Refit, with_gains_set_right
 from dynid.validate.suspicions.price import without_conditions
 
@@ -35,4 +35,5 @@ def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:
-    return [finding for suspicion in SUSPICIONS if suspicion.stage == stage for finding in suspicion.look(case)]
+    found = [finding for suspicion in SUSPICIONS if suspicion.stage == stage for finding in suspicion.look(case)]
+    return [of_second_fit(finding, case.estimate.method) for finding in found] if case.is_second_fit else found

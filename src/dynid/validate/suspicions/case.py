@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests
-from dynid.validate.words import sentence
+from dynid.validate.words import inside, sentence
 
 Stage = Literal["data", "fit", "transfer"]
 
@@ -30,7 +30,8 @@ class Case:
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time, None
     where that was left out; physics: what the parameters are as a robot, None where they are not all given; cutoff: how
-    results move with it, None where that was left out.
+    results move with it, None where that was left out. result: the estimate that the verdict is about; another than
+    `estimate` where the data were fitted again to see what else is wrong.
     """
 
     problem: Problem
@@ -43,6 +44,16 @@ class Case:
     cross: CrossValidation | None = None
     physics: Physics | None = None
     cutoff: CutoffDependence | None = None
+    result: Estimate | None = None
+
+    def __post_init__(self) -> None:
+        if self.result is None:
+            object.__setattr__(self, "result", self.estimate)
+
+    @property
+    def is_second_fit(self) -> bool:
+        """Whether its numbers are not those of the result."""
+        return self.estimate is not self.result
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:
@@ -76,6 +87,12 @@ def suspect(code: str, title: str, about: str, text: str, *, severity: Severity 
     """A finding that something looks wrong. title: two or three words for it, about: what it is about."""
     return Finding(code, "suspicious", severity, sentence(text), f"{title} ({about})", tuple(joints),
                    tuple(parameters), tuple(logs), evidence or {})
+
+
+def of_second_fit(finding: Finding, method: str) -> Finding:
+    """The finding as one of a second fit by a method, which it says: its numbers are not those of the result."""
+    return replace(finding, text=f"In a second fit by {method}, not in the result: {inside(finding.text)}",
+                   second_fit=True)
 
 
 def each(values: Sequence[float] | Array) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from dynid.findings import Finding
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed
+from dynid.validate.worthless import blocks_worse_than_nothing, worse_than_nothing
 
 _SCALED = 0.1  # change of the slope of measured over predicted torque
 _BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
@@ -62,6 +63,14 @@ def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, 
     return before, after
 
 
+def worth_nothing(case: Case) -> Iterator[Finding]:
+    """Other logs and blocks of time that are predicted no better than by no model at all."""
+    for other in case.validations:
+        yield from worse_than_nothing(other)
+    if case.cross is not None:
+        yield from blocks_worse_than_nothing(case.cross)
+
+
 def odd_block(case: Case) -> Iterator[Finding]:
     """A block of time that the others do not predict."""
     cross = case.cross
@@ -107,5 +116,6 @@ def parameters_not_constant(case: Case) -> Iterator[Finding]:
                       evidence={"ratio": cross.ratio})
 
 
-SUSPICIONS = (Suspicion("transfer", other_logs), Suspicion("transfer", logs_differ), Suspicion("transfer", odd_block),
+SUSPICIONS = (Suspicion("transfer", other_logs), Suspicion("transfer", worth_nothing),
+              Suspicion("transfer", logs_differ), Suspicion("transfer", odd_block),
               Suspicion("transfer", parameters_not_constant))

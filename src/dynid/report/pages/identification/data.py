@@ -32,7 +32,7 @@ class ReportData:
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
-    file. seconds: it took.
+    file; improve: the command that designs a motion for what is known worst. seconds: it took.
     """
 
     title: str
@@ -52,6 +52,7 @@ class ReportData:
     notes: tuple[str, ...] = ()
     command: str = ""
     settings: str = ""
+    improve: str = ""
     seconds: float | None = None
 
     @property

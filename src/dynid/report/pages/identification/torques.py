@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.recording import Samples
 from dynid.regression.residuals import Residuals
-from dynid.report.figure import BLUE, MEASURED, ORANGE, Figure, axis, line, numbers, title
+from dynid.report.figure import BLUE, LIGHT, MEASURED, ORANGE, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.thin import runs, thinned_rows, with_breaks
 from dynid.report.units import JointUnits
+from dynid.validate import Reconstruction
 
 MOST_POINTS = 3000  # of one joint in one log
 FEWEST_POINTS = 500
@@ -22,32 +24,45 @@ _STRETCHES = 300  # of rows left out that are drawn apart
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
-    logs = [("identified from", part) for part in data.reconstruction.series]
-    logs += [("validation", part) for one in data.validations for part in one.series]
+    logs = [("identified from", *one) for one in _logs(data.reconstruction)]
+    logs += [("validation", *one) for other in data.validations for one in _logs(other)]
     points = int(np.clip(POINTS // max(len(logs), 1), FEWEST_POINTS, MOST_POINTS))
     panes = [{"label": data.log_name(part.source), "source": part.source, "kind": kind, "rows": len(part.t),
-              "thinned": len(part.t) > points,
-              "figures": [torque_figure(part, j, name, units, points)
+              "all_rows": len(samples), "raw": _filtered(samples), "thinned": len(samples) > points,
+              "figures": [torque_figure(part, samples, j, name, units, points)
                           for j, (name, units) in enumerate(zip(data.joints, data.units, strict=True))]}
-             for kind, part in logs]
-    fits = [{"own": own, "unit": units.torque, "others": [one.joints[j].relative_error for one in data.validations]}
+             for kind, part, samples in logs]
+    every = (data.reconstruction, *data.validations)
+    fits = [{"own": own, "unit": units.torque,
+             "errors": [(one.joints[j].relative_error, one.moving.joints[j]) for one in every]}
             for j, (own, units) in enumerate(zip(data.reconstruction.joints, data.units, strict=True))]
     mixed = len({units.torque for units in data.units}) > 1
     total = {"own": data.reconstruction.total, "unit": "" if mixed else data.units[0].torque,
-             "others": [one.total.relative_error for one in data.validations]}
-    return {"panes": panes, "fits": fits, "total": total, "points": points,
-            "others": [", ".join(map(data.log_name, one.sources)) for one in data.validations]}
+             "errors": [(one.total.relative_error, one.moving.total) for one in every]}
+    return {"panes": panes, "fits": fits, "total": total, "points": points, "counted": data.reconstruction.counted.text,
+            "others": [(", ".join(map(data.log_name, one.sources)), one.counted.text) for one in data.validations]}
 
 
-def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points: int) -> Figure:
-    """One joint: measured, predicted, and along the bottom the rows that were not used."""
+def _logs(fit: Reconstruction) -> list[tuple[Residuals, Samples]]:
+    """Each log as regression saw it, and as it was."""
+    return list(zip(fit.series, fit.samples, strict=True))
+
+
+def _filtered(samples: Samples) -> bool:
+    """Whether the torques that regression sees are others than those measured."""
+    return samples.decimation is not None or samples.raw_tau is not None
+
+
+def torque_figure(part: Residuals, samples: Samples, j: int, name: str, units: JointUnits, points: int) -> Figure:
+    """One joint: measured, low-passed where it is, predicted, and along the bottom the rows that were not used."""
     measured, predicted = part.measured[:, j], part.predicted[:, j]
     t = part.t - part.t[0]
     rows = thinned_rows(np.column_stack([measured, predicted]), points)
     time, shown, hat = with_breaks(t, rows, 3.5 / part.rate, measured, predicted)
     x, unit = numbers(time, 7), units.torque
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3f}} s"
-    traces = [line(x, numbers(shown), "measured", MEASURED, 4, hovertemplate=hover),
+    raw = [_raw_trace(part, samples, j, points, hover)] if _filtered(samples) else []
+    traces = [*raw, line(x, numbers(shown), "low-passed" if raw else "measured", MEASURED, 4, hovertemplate=hover),
               line(x, numbers(hat), "predicted", BLUE, 1.4, hovertemplate=hover)]
     layout: dict[str, Any] = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
                               "yaxis": axis(f"{units.effort}, {unit}")}
@@ -57,6 +72,14 @@ def torque_figure(part: Residuals, j: int, name: str, units: JointUnits, points:
                            hoverinfo="skip"))
         layout["yaxis2"] = {"overlaying": "y", "range": [0.0, 1.0], "visible": False, "fixedrange": True}
     return Figure(traces, layout, f"Measured and predicted {units.effort} of {name} over time", 290)
+
+
+def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: str) -> Mapping[str, Any]:
+    """The torque of joint j as measured at the log's own rate, thin, for behind the others; peaks are kept."""
+    raw = np.ascontiguousarray(samples.measured_tau[:, j])
+    rows = thinned_rows(raw[:, None], points)
+    time, shown = with_breaks(samples.t - part.t[0], rows, 3.5 / samples.rate, raw)
+    return line(numbers(time, 6), numbers(shown, 4), "raw", LIGHT, 0.8, hovertemplate=hover)
 
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:

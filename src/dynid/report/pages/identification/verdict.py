@@ -13,6 +13,8 @@ from dynid.report.card import Card
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import percent
+from dynid.validate.data_excitation import LONGER_LOG, Status
+from dynid.validate.verdict import LACKS
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,29 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     groups = [*GROUPS, *(Group(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
     shown = [(group, data.verdict.of(group.kind)) for group in groups]
     return {"headline": data.verdict.headline, "groups": [(group, distinct(found)) for group, found in shown if found],
-            "cards": cards(data), "good": data.verdict.good}
+            "cards": cards(data), "good": data.verdict.good, "remedies": remedies(data), "improve": data.improve}
+
+
+@dataclass(frozen=True)
+class MissingParameters:
+    """Parameters that one motion would help: what to do, and their names by how badly they are known, the worst first:
+    code, words, names."""
+
+    advice: str
+    names: tuple[tuple[str, str, str], ...]
+
+
+def remedies(data: ReportData) -> list[MissingParameters]:
+    """What the data did not excite, grouped by the motion that would help, the one that helps most parameters first."""
+    groups: dict[str, dict[Status, list[str]]] = {}
+    for one in data.verdict.excitation.missing:
+        advice = one.remedy.advice.text if one.remedy else "no larger motion of one joint helps" if (
+            one.status == "not-excited") else LONGER_LOG
+        groups.setdefault(advice, {}).setdefault(one.status, []).append(one.name)
+    order = sorted(groups, key=lambda advice: -sum(map(len, groups[advice].values())))
+    return [MissingParameters(advice[0].upper() + advice[1:], tuple(
+        (code, words, ", ".join(groups[advice][status])) for status, (code, words) in LACKS.items()
+        if status in groups[advice])) for advice in order]
 
 
 def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
@@ -50,13 +74,14 @@ def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
 def cards(data: ReportData) -> list[Card]:
     """The numbers one looks for first."""
     total, estimate = data.reconstruction.total, data.estimate
-    found = [Card("relative error", percent(total.relative_error), "on the data it was identified from")]
-    errors = [(one.total.relative_error, ", ".join(map(data.log_name, one.sources))) for one in data.validations
-              if one.total.relative_error is not None]
-    if errors:
-        worst, name = max(errors, key=lambda pair: pair[0])
-        words = "not seen before" if len(errors) == 1 else f"the worst of {len(errors)} logs not seen before"
-        found.append(Card("validation error", percent(worst), f"on {name}, {words}"))
+    found = [Card("relative error", percent(total.relative_error),
+                  f"on the data it was identified from: {data.reconstruction.counted_text}")]
+    others = [one for one in data.validations if one.total.relative_error is not None]
+    if others:
+        worst = max(others, key=lambda one: one.relative_error)
+        words = "not seen before" if len(others) == 1 else f"the worst of {len(others)} logs not seen before"
+        found.append(Card("validation error", percent(worst.relative_error),
+                          f"on {', '.join(map(data.log_name, worst.sources))}, {words}: {worst.moving.text}"))
     elif data.cross_validation is not None:
         found.append(Card("validation error", percent(data.cross_validation.mean),
                           "on blocks of time left out, on average"))

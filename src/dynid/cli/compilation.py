@@ -1,0 +1,68 @@
+"""Word that kernels are being compiled: at the first use after installation that takes a while, then never again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+PATIENCE = 2.0  # s of compiling after which a word is due
+SENTENCE = "Compiling for this machine, at the first use after installation only: half a minute or so."
+
+
+@contextmanager
+def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
+    """While it lasts, `say` is given one sentence as soon as kernels that numba's cache does not hold have taken
+    `patience` seconds to compile; nothing where they come from the cache."""
+    from numba.core import event
+
+    event.Listener.register(CompilationWatch)
+    watch = CompilationWatch(say, patience)
+    event.register("numba:compile", watch)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", watch)
+        watch.stop()
+
+
+@dataclass
+class CompilationWatch:
+    """Adds up the time that numba compiles, and speaks once when there is enough of it; a numba event listener.
+
+    One thread compiles at a time, a kernel inside another: depth counts them.
+    """
+
+    say: Callable[[str], None]
+    patience: float
+    spent: float = 0.0
+    depth: int = 0
+    begun: float = 0.0
+    spoken: threading.Event = field(default_factory=threading.Event)
+    timer: threading.Timer | None = None
+
+    def notify(self, event: Any) -> None:
+        """Called by numba when it begins and ends to compile a function that no cache holds."""
+        self.depth += 1 if event.is_start else -1
+        if event.is_start and self.depth == 1:
+            self.begun = time.perf_counter()
+            if not self.spoken.is_set():
+                self.timer = threading.Timer(max(self.patience - self.spent, 0.0), self._speak)
+                self.timer.daemon = True
+                self.timer.start()
+        elif event.is_end and self.depth == 0:
+            self.spent += time.perf_counter() - self.begun
+            self.stop()
+
+    def stop(self) -> None:
+        """Say nothing any more of what is being compiled."""
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _speak(self) -> None:
+        if not self.spoken.is_set():
+            self.spoken.set()
+            self.say(SENTENCE)

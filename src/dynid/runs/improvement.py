@@ -1,0 +1,13 @@
+"""The command that designs a motion for what an earlier result knows worst."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+MOTION = "motion.csv"  # what it writes
+
+
+def improve_command(robot: str, folder: str | Path) -> str:
+    """The command line; robot: as the run names it, folder: of the result."""
+    return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])

@@ -1,0 +1,89 @@
+"""Predictions that are worth nothing: torques met worse than by no model at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.findings import Finding
+from dynid.regression.residuals import torque_sums
+from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.reconstruct import Reconstruction, TorqueFit
+from dynid.validate.words import joints_listed, listed, sentence, span
+
+NOTHING = 100.0  # percent: the error of a model that says zero
+_BY_SCALE = 0.5  # share of the misfit that another scale has to leave at most to be the cause
+
+
+def worse_than_nothing(other: Reconstruction) -> Iterator[Finding]:
+    """Findings on a log that the estimate was not identified from and predicts no better than zero torque, or worse
+    than its mean would: over all joints, or for some of them."""
+    total, name = other.total, other.source
+    if _no_better_than_zero(total):
+        yield _finding("worse-than-zero", f"the model predicts the torques of {name} to {total.relative_error:.0f} %, "
+                       f"no better than zero torque would (100 %): {_look_at(other)}", other, other.joints, (total,))
+        return
+    if total.r2 is not None and total.r2 < 0.0:
+        yield _finding("worse-than-mean", f"the model predicts the torques of {name} to {total.relative_error:.0f} %, "
+                       f"worse than the mean of each joint's torque would: {_look_at(other)}", other, other.joints,
+                       (total,))
+        return
+    bad = tuple(fit for fit in other.joints if _no_better_than_zero(fit))
+    if bad:
+        errors = span([fit.relative_error or 0.0 for fit in bad])
+        yield _finding("worse-than-zero", f"on {name} the torque of {joints_listed([fit.name for fit in bad])} is "
+                       f"predicted to {errors}, no better than zero torque would (100 %): {_look_at(other, bad)}",
+                       other, bad, bad)
+
+
+def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
+    """Findings on blocks of time that the others predict no better than zero torque would."""
+    bad = [k for k, error in enumerate(cross.errors) if np.isfinite(error) and error >= NOTHING]
+    if bad:
+        blocks = listed([cross.where[k] for k in bad], 3)
+        errors = tuple(float(cross.errors[k]) for k in bad)
+        yield Finding("worse-than-zero", "suspicious", "warning", sentence(
+            f"{len(bad)} of {len(cross.blocks)} blocks of time are predicted from the others to {span(errors)}, no "
+            f"better than zero torque would (100 %): {blocks}; do not use these parameters beyond this log, record a "
+            "motion that excites more, or use a pc- method"), "worse than zero torque (blocks of time)",
+            evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
+
+
+def _no_better_than_zero(fit: TorqueFit) -> bool:
+    return fit.relative_error is not None and fit.relative_error >= NOTHING
+
+
+def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, other: Reconstruction,
+             joints: tuple[TorqueFit, ...], judged: tuple[TorqueFit, ...]) -> Finding:
+    title = f"{code.replace('-', ' ')}{' torque' if code == 'worse-than-zero' else ''} ({other.source})"
+    evidence: dict[str, float | tuple[float, ...]] = {
+        "relative_error": tuple(fit.relative_error or 0.0 for fit in judged)}
+    return Finding(code, "suspicious", "warning", sentence(text), title, tuple(fit.name for fit in joints),
+                   logs=other.sources, evidence=evidence)
+
+
+def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
+    """What to look at first: signs and scales where these explain a joint's torque, else what else may be another."""
+    among = {fit.name for fit in judged or other.joints}
+    found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
+             if fit.name in among and slope is not None}
+    if found:
+        scales = listed([f"{slope:.2g}" for slope in found.values()])
+        return (f"that of {joints_listed([*found])} is {scales} times the predicted one, check "
+                f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} there")
+    return ("check columns, signs and units of this log, that it is the same robot and load, and that it moves as the "
+            "log identified from did")
+
+
+def _scales(other: Reconstruction) -> list[float | None]:
+    """Measured over predicted torque of each joint, where that is what is wrong; None elsewhere."""
+    sums: Array = np.sum([torque_sums(part) for part in other.series], axis=0)
+    found: list[float | None] = []
+    for power, _, misfit, product, own, rows in sums:
+        left = power - product ** 2 / own if rows and own > 0 else misfit  # after scaling the prediction by product/own
+        found.append(float(product / own) if misfit > 0 and left < _BY_SCALE * misfit and left < _BY_SCALE * power
+                     else None)
+    return found
