@@ -22,11 +22,13 @@ from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 class ComparedMethods:
     """One run, judged in full for the first method, and the others beside it.
 
+    names: of the methods as they were asked for, one an estimate; "auto" is one whose estimate has another's name.
     simulations: of every method under the logs' own torques; empty tuples where the settings leave them out. failures:
     methods that gave nothing, each with its reason.
     """
 
     run: Run
+    names: tuple[str, ...]
     estimates: tuple[Estimate, ...]
     validations: tuple[tuple[Reconstruction, ...], ...]
     seconds: tuple[float, ...]
@@ -41,7 +43,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
     problem, _ = load_problem(settings, robot, tell)
-    estimates, seconds, failures = [], [], {}
+    found, estimates, seconds, failures = [], [], [], {}
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
@@ -50,11 +52,12 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         except DynidError as problem_found:
             failures[name] = str(problem_found)
             continue
+        found.append(name)
         seconds.append(time.perf_counter() - start)
     if not estimates:
         raise NotPossibleError("no method gave an estimate: " + "; ".join(
             f"{name}: {reason}" for name, reason in failures.items()))
-    first = estimates[0].method
+    first = found[0]
     run = judge(problem, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
@@ -62,7 +65,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(problem)
     simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
-    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations, failures)
+    return ComparedMethods(run, tuple(found), tuple(estimates), validations, tuple(seconds), simulations, failures)
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
@@ -78,15 +81,15 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
 
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     """The comparison as the object that `--json` prints."""
-    names = [estimate.method for estimate in result.estimates]
-    methods = {estimate.method: {
-        "relative_error": estimate.diagnostics["relative_error"],
+    names = result.names
+    methods = {name: {
+        "method": estimate.method, "relative_error": estimate.diagnostics["relative_error"],
         "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
         "validation": [one.total.relative_error for one in validations],
         "simulation": [one.to_dict() for one in simulations], "consistent": estimate.diagnostics.get("consistent"),
         "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
-        for estimate, validations, simulations, seconds in zip(result.estimates, result.validations, result.simulations,
-                                                               result.seconds, strict=True)}
+        for name, estimate, validations, simulations, seconds in zip(
+            names, result.estimates, result.validations, result.simulations, result.seconds, strict=True)}
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
@@ -103,7 +106,7 @@ def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
 def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     """The report of the first method with the others beside it."""
     run = result.run
-    return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
+    return ReportData(title=f"{run.robot.name}: {', '.join(result.names)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
                       cross_validation=run.cross, physics=run.physics,

@@ -148,11 +148,25 @@ def _errors(case: Case) -> Iterator[Finding]:
             yield Finding("validation-error", "validation", "info", sentence(
                 f"On {other.source}, which it has not seen, the relative error is {other.relative_error:.2f} %"),
                 "validation", logs=other.sources, evidence={"relative_error": other.relative_error})
+    yield from _choice(case)
     if cross is not None:
         yield Finding("cross-validation-error", "validation", "info", sentence(
             f"Each of {len(cross.blocks)} blocks of time is predicted from the others to {cross.mean:.2f} +- "
             f"{cross.spread:.2f} %"), "cross-validation", evidence={
                 "blocks": float(len(cross.blocks)), "mean": cross.mean, "spread": cross.spread})
+
+
+def _choice(case: Case) -> Iterator[Finding]:
+    """How the method was chosen, where it was not named, and what failed."""
+    choice = case.estimate.diagnostics.get("choice")
+    if choice is None:
+        return
+    tried = [one for one in choice["candidates"] if one["error"] is not None]
+    evidence = {one["method"].replace("-", "_"): one["error"] for one in tried}
+    failed = "".join(f"; {one['method']} gave nothing to compare: {one['failure']}"
+                     for one in choice["candidates"] if one["failure"])
+    yield Finding("method-chosen", "validation", "info", sentence(
+        f"The method is {choice['method']}: {choice['reason']}{failed}"), "method", evidence=evidence)
 
 
 def _to(error: float) -> str:
@@ -170,6 +184,11 @@ def _headline(case: Case, wrong: Sequence[Finding]) -> str:
         errors = [other.relative_error for other in case.validations if other.total.relative_error is not None]
         if errors:
             text += f" ({', '.join(f'{error:.2g}' for error in errors)} % on other data)"
+        if case.cross is not None:
+            text += f", blocks of time left out {_to(case.cross.mean)}"
+    choice = case.estimate.diagnostics.get("choice")
+    if choice is not None:
+        text += f", by {choice['method']}, since {choice['reason']}"
     still = [motion.joint for motion in excited.motions if not motion.moves]
     if still:
         text += f"; {joints_listed(still)} never moved"

@@ -24,7 +24,8 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     blocks = [{"number": block + 1, "where": _short(where), "error": float(error)}
               for block, where, error in zip(cross.blocks, cross.where, cross.errors, strict=True)]
     logs = [{"name": file_name(one.source), "others": one.from_others, "itself": one.from_itself} for one in cross.logs]
-    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs, "errors": errors_figure(cross),
+    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs,
+            "choice": data.estimate.diagnostics.get("choice"), "errors": errors_figure(cross),
             "moves": moves_figure(cross), "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
             if np.isfinite(cross.fit_errors).any() else None}
 
