@@ -242,10 +242,7 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)
-    try:
-        return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
-    except NotPossibleError:
-        return best.theta
+    return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:

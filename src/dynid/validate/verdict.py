@@ -118,6 +118,13 @@ def _identified(case: Case) -> Iterator[Finding]:
                   evidence={"identified": float(good), "sharp": float(sharp), "hardly_known": float(hardly),
                             "base_parameters": float(total)})
     diagnostics = case.estimate.diagnostics
+    hidden = tuple(diagnostics.get("not_filled", ()))
+    if hidden:
+        yield Finding("not-filled", "identified", "warning", sentence(
+            f"Torques do not fix {listed(list(hidden), 8)} one by one, and no values near the robot's file or well "
+            "inside the set could be found for them: base parameters and torques are those of the best robot that can "
+            "exist, but these values are only one choice; give masses or limits of links to narrow it"),
+            "not filled", parameters=hidden)
     factor = float(diagnostics.get("deviation_inflation", 1.0))
     if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
         yield Finding("residuals-correlated", "identified", "info", sentence(
