@@ -13,14 +13,16 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.problem import Problem, find_method, identify, method
+from dynid.estimate.reference_errors import acceleration_noise, reference_errors
 
 AUTO = "auto"
 # Where blocks do not tell methods apart, the first of these: a robot that can exist extrapolates, and of two that can
 # the one that asks nothing of the robot's file.
-PREFERENCE = ("pc-wls", "pc-ridge", "wls")
+PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 _HELD = {"pc-ridge": ("strength",)}  # what all data chose stays when a block is left out: one number, slow to choose
 _SURE = 0.95  # of the test that tells two methods apart
 _MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
+_NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
 _FEWEST = 3  # blocks: of two, differences have no deviation worth the name
 
 
@@ -28,13 +30,15 @@ _FEWEST = 3  # blocks: of two, differences have no deviation worth the name
 class Candidate:
     """One method of a choice.
 
-    left_out: its fits without each block of time, None where there are none. behind: how much larger its error is
-    than the least, percentage points in the mean, and deviation: the standard error of that, both from the blocks in
-    pairs. apart: whether that tells it from the best. failure: why it gave nothing, as a sentence.
+    left_out: its fits without each block of time, None where there are none. judged (blocks,): the errors that were
+    compared, percent: those on the blocks, or as the references see them where positions are noisy. behind: how much
+    larger its error is than the least, percentage points in the mean, and deviation: the standard error of that, both
+    from the blocks in pairs. apart: whether that tells it from the best. failure: why it gave nothing, as a sentence.
     """
 
     method: str
     left_out: LeftOut | None = None
+    judged: Array | None = None
     behind: float = 0.0
     deviation: float = 0.0
     apart: bool = False
@@ -45,10 +49,15 @@ class Candidate:
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
                 "spread": None if seen is None else seen.spread,
-                "errors": None if seen is None else [x if np.isfinite(x) else None for x in seen.errors.tolist()],
+                "errors": None if seen is None else _plain(seen.errors),
+                "judged": None if self.judged is None else _plain(self.judged),
                 "behind": None if seen is None else self.behind,
                 "deviation": None if seen is None else self.deviation,
                 "told_apart": None if seen is None else self.apart, "failure": self.failure}
+
+
+def _plain(errors: Array) -> list[float | None]:
+    return [x if np.isfinite(x) else None for x in errors.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +84,9 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     variance s^2 (1/n + 1/(n-1)) since the fits share most of their data (Nadeau and Bengio, 2003). Of those not told
     apart from the best, the one that can exist is taken: left-out blocks lie between others, and other motions do not.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
-    bodies pc-wls, and pc-ridge where the robot's file has inertias. options: of candidates, by name. The choice is in
-    diagnostics["choice"].
+    bodies pc-wls, pc-ridge where the robot's file has inertias, and iv with a known control law and noisy positions;
+    where iv takes part, errors are compared as the references see them (`dynid.estimate.reference_errors`). options:
+    of candidates, by name. The choice is in diagnostics["choice"].
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
     given = {name: dict(table) for name, table in (options or {}).items()}
@@ -103,10 +113,19 @@ def default_candidates(problem: Problem) -> tuple[str, ...]:
     """The methods to choose among for a problem, by what its model has."""
     parameters = problem.model.parameters
     if not parameters.bodies:
-        return ("wls",)
+        return ("wls", *_closed_loop(problem))
     has_inertias = problem.nominal is not None or all(
         parameters.items[c].nominal is not None for places in parameters.bodies.values() for c in places)
-    return ("wls", "pc-wls", "pc-ridge") if has_inertias and problem.data else ("wls", "pc-wls")
+    ridge = ("pc-ridge",) if has_inertias and problem.data else ()
+    return ("wls", "pc-wls", *ridge, *_closed_loop(problem))
+
+
+def _closed_loop(problem: Problem) -> tuple[str, ...]:
+    """`iv` where the law and what it followed are known and noise in the positions would take from inertias."""
+    known = problem.controller is not None and problem.recordings and problem.regression.prior is None
+    if not known or any(log.reference is None for log in problem.recordings):
+        return ()
+    return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
 
 
 def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],
@@ -128,8 +147,15 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
             if only else "there are too few blocks of time to leave out, and this one can exist" \
             if first.startswith("pc-") else "there are too few blocks of time to leave out"
         return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
-    compared = compare_left_out(seen)
-    best = min(compared, key=lambda name: seen[name].mean)
+    judged = {name: one.errors for name, one in seen.items()}
+    if "iv" in seen:
+        try:
+            judged = reference_errors(problem, seen)
+        except NotPossibleError as error:  # then blocks do not judge it
+            failed["iv"] = str(error)
+            del seen["iv"], judged["iv"]
+    compared = compare_left_out(seen, judged)
+    best = min(compared, key=lambda name: compared[name].behind)
     chosen = preferred([name for name, one in compared.items() if not one.apart])
     listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
@@ -140,10 +166,11 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
-def compare_left_out(seen: Mapping[str, LeftOut]) -> dict[str, Candidate]:
-    """Each method beside the one of the least mean error, compared block by block."""
-    best = min(seen.values(), key=lambda one: one.mean)
-    return {name: Candidate(name, one, *_behind(one.errors, best.errors, best.mean)) for name, one in seen.items()}
+def compare_left_out(seen: Mapping[str, LeftOut], judged: Mapping[str, Array]) -> dict[str, Candidate]:
+    """Each method beside the one of the least mean error, compared block by block by the errors (blocks,) given."""
+    best = min(judged.values(), key=np.nanmean)
+    return {name: Candidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
+            for name, one in seen.items()}
 
 
 def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
@@ -161,10 +188,11 @@ def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
     one, least = compared[chosen], compared[best]
     if one.left_out is None or least.left_out is None or len(compared) == 1:
         return "no other method could be tried on blocks of time left out"
-    others = {name: other.left_out.mean for name, other in compared.items() if other.left_out and name != chosen}
-    beside = ", ".join(f"{name} {error:.3g} %" for name, error in others.items())
+    errors = {name: float(np.nanmean(other.judged)) for name, other in compared.items() if other.judged is not None}
+    seen = ", as the references see them," if "iv" in compared else ""
+    beside = ", ".join(f"{name} {error:.3g} %" for name, error in errors.items() if name != chosen)
     if chosen == best:
-        return f"it predicts blocks of time left out best: {one.left_out.mean:.3g} % against {beside}"
+        return f"it predicts blocks of time left out{seen} best: {errors[chosen]:.3g} % against {beside}"
     why = "asks nothing of the robot's file" if best.startswith("pc-") or not chosen.startswith("pc-") else "can exist"
-    return (f"blocks of time left out do not tell it from the best, and it {why}: {one.left_out.mean:.3g} % against "
+    return (f"blocks of time left out{seen} do not tell it from the best, and it {why}: {errors[chosen]:.3g} % against "
             f"{beside}")

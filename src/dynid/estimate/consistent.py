@@ -148,7 +148,8 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
             problem, constrained, weights, covariance, found, consistent=True, active=active_names(best),
             excess_misfit=best.excess, smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
-            filled_with=source, not_filled=open_names(problem) if source == "none" else [], deviation="of the unconstrained estimate" if not best.active else
+            filled_with=source, not_filled=open_names(problem) if source == "none" else [],
+            deviation="of the unconstrained estimate" if not best.active else
             "of the unconstrained estimate, projected on the border of the set where conditions are active; too small "
             "where one is only just active")
         covariance = projected_covariance(problem, consistency, best, stacked, solution.beta, covariance)
