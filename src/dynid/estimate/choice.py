@@ -185,14 +185,10 @@ def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, boo
 
 
 def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
-    one, least = compared[chosen], compared[best]
-    if one.left_out is None or least.left_out is None or len(compared) == 1:
+    if len(compared) == 1:
         return "no other method could be tried on blocks of time left out"
-    errors = {name: float(np.nanmean(other.judged)) for name, other in compared.items() if other.judged is not None}
-    seen = ", as the references see them," if "iv" in compared else ""
-    beside = ", ".join(f"{name} {error:.3g} %" for name, error in errors.items() if name != chosen)
+    blocks = "blocks of time left out" + (", as the references see them," if "iv" in compared else "")
     if chosen == best:
-        return f"it predicts blocks of time left out{seen} best: {errors[chosen]:.3g} % against {beside}"
+        return f"it predicts {blocks} best"
     why = "asks nothing of the robot's file" if best.startswith("pc-") or not chosen.startswith("pc-") else "can exist"
-    return (f"blocks of time left out{seen} do not tell it from the best, and it {why}: {errors[chosen]:.3g} % against "
-            f"{beside}")
+    return f"it {why}, and {blocks} do not tell it from the best, {best}"

@@ -168,12 +168,14 @@ def _choice(case: Case) -> Iterator[Finding]:
     choice = case.estimate.diagnostics.get("choice")
     if choice is None:
         return
-    tried = [one for one in choice["candidates"] if one["error"] is not None]
-    evidence = {one["method"].replace("-", "_"): one["error"] for one in tried}
+    tried = {one["method"]: one["error"] for one in choice["candidates"] if one["error"] is not None}
+    listed_errors = ", ".join(f"{name} {error:.3g} %" for name, error in tried.items())
+    errors = f"; errors on blocks left out: {listed_errors}" if tried else ""
     failed = "".join(f"; {one['method']} gave nothing to compare: {one['failure']}"
                      for one in choice["candidates"] if one["failure"])
     yield Finding("method-chosen", "validation", "info", sentence(
-        f"The method is {choice['method']}: {choice['reason']}{failed}"), "method", evidence=evidence)
+        f"The method is {choice['method']}: {choice['reason']}{errors}{failed}"), "method",
+        evidence={name.replace("-", "_"): error for name, error in tried.items()})
 
 
 def _to(error: float) -> str:
@@ -195,7 +197,7 @@ def _headline(case: Case, wrong: Sequence[Finding]) -> str:
             text += f", blocks of time left out {_to(case.cross.mean)}"
     choice = case.estimate.diagnostics.get("choice")
     if choice is not None:
-        text += f", by {choice['method']}, since {choice['reason']}"
+        text += f", by {choice['method']} ({choice['reason']})"
     still = [motion.joint for motion in excited.motions if not motion.moves]
     if still:
         text += f"; {joints_listed(still)} never moved"
