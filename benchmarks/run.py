@@ -14,7 +14,7 @@ from dynid.errors import NotPossibleError
 
 SOURCE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("DYNID_DATA", SOURCE.parent / "shared" / "data")) / "kuka_lwr4"
-METHODS = {"cpu_s_wls": "wls", "cpu_s_pc_wls": "pc-wls", "cpu_s_pc_ridge": "pc-ridge"}
+METHODS = {"cpu_s_auto": "auto", "cpu_s_wls": "wls", "cpu_s_pc_wls": "pc-wls", "cpu_s_pc_ridge": "pc-ridge"}
 REPEATS = 6
 
 

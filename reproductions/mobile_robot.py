@@ -146,7 +146,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                 values["LS"].append(ls)
                 values["IV"].append(iv)
                 balanced = Balanced(DRIVE)
-                fit[name]["balanced, LS"].append(fits(balanced, identify(balanced, smooth).full))
+                fit[name]["balanced, LS"].append(fits(balanced, identify(balanced, smooth, method="wls").full))
     errors = {name: 100.0 * np.abs(np.array(found) / truth - 1.0) for name, found in values.items()}
     printed = max(abs(MM[k] * truth[k] / x - 1.0) for k, x in enumerate(ESTIMATES["real"]) if x is not None)
     arrays = {name: {method: np.array(found) for method, found in one.items()} for name, one in fit.items()}

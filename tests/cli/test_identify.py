@@ -110,7 +110,8 @@ def test_a_shape_that_is_not_known_is_null_in_json(dynid, logs):
 def test_a_run_file_and_what_is_given_on_top(dynid, logs):
     Path("run.toml").write_text('robot = "arm3r"\nlogs = ["one.csv"]\n[model]\nfriction = ["viscous", "coulomb"]\n')
     said = json.loads(dynid("identify", "run.toml", "--json").out)
-    assert said["rank"] == 21 and said["method"] == "wls"
+    assert said["rank"] == 21 and said["method"] == said["choice"]["method"]
+    assert [one["method"] for one in said["choice"]["candidates"]] == ["wls", "pc-wls", "pc-ridge"]
     said = json.loads(dynid("identify", "run.toml", "--method", "ols", "--set", "model.rotor=true", "--json").out)
     assert said["method"] == "ols" and "Ia2" in " ".join(one["expression"] for one in said["parameters"].values())
 

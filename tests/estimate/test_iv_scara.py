@@ -147,7 +147,8 @@ def test_dry_columns_are_found_in_any_model() -> None:
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"instruments": "luck"}, "instruments come from"), ({"start": "zero"}, "starts from 'regular'"),
-    ({"transient": 1e3}, "no equation is left"), ({"controller": lambda *_: [0.0, 0.0]}, "regular start needs"),
+    ({"transient": 1e3}, "no equation is left"),
+    ({"controller": lambda *_: [0.0, 0.0], "start": "regular"}, "regular start needs"),
     ({"controller": PD([10.0, 1.0], [1.0, 0.0])}, "feedback of position and speed, joint 2 has none of speed"),
 ])
 def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:

@@ -40,7 +40,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> RunSettings:
         machine = VirtualRobot(MODEL, TRUTH, PD(**GAINS), encoder=COUNT)
         write_csv(machine.record(path), folder / name)
     return RunSettings(robot="scara2", logs=(str(folder / "one.csv"),), validate_on=(str(folder / "two.csv"),),
-                       model=ModelSettings(friction=FRICTION), prepare={"cutoff": 40.0},
+                       model=ModelSettings(friction=FRICTION), prepare={"cutoff": 40.0}, method="wls",
                        controller={"kind": "pd", **GAINS})
 
 
@@ -115,7 +115,7 @@ def test_a_horizon_longer_than_the_log_is_said_and_the_run_goes_on(found: Run) -
 # -- real logs ---------------------------------------------------------------------------------------
 def test_the_published_emps_follows_its_log(data: Callable[..., Path]) -> None:
     """N16: with the published parameters and the file's own gains a simulation follows the log to 2e-5 m."""
-    settings = RunSettings(robot="emps", logs=(str(data("emps", "DATA_EMPS.mat")),),
+    settings = RunSettings(robot="emps", logs=(str(data("emps", "DATA_EMPS.mat")),), method="wls",
                            model=ModelSettings(friction=("viscous", "coulomb", "offset")),
                            log={"time": "t", "position": "qm", "reference": "qg", "current": "vir",
                                 "drive_gain": "gtau"},
@@ -142,7 +142,7 @@ def test_least_squares_of_a_real_arm_cannot_be_simulated(data: Callable[..., Pat
     """Unconstrained fits of the LWR4+ have an inertia matrix that is not positive definite; consistent ones move."""
     settings = RunSettings(
         robot=str(data("kuka_lwr4", "kuka_lwr4.urdf")), logs=(str(data("kuka_lwr4", "measurements_1.npz")),),
-        model=ModelSettings(friction=("viscous", "coulomb", "offset")), blocks=1,
+        model=ModelSettings(friction=("viscous", "coulomb", "offset")), blocks=1, method="wls",
         log={"time": "times", "position": "positions", "velocity": "velocities", "torque": "torques",
              "joints": [f"lwr_{j}_joint" for j in range(7)]})
     plain = run(settings)

@@ -52,18 +52,30 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
     theta, state = start, None
     for barrier in barriers:
         with one_blas_thread():
-            free = free_moves(barrier.consistency)
-            found = None if state is None else _newton(misfit, theta, replace(state, barrier=barrier), free,
-                                                       _FROM_NEIGHBOUR)
-            if found is None:
-                first = _Multipliers.at(barrier, theta, misfit.normal, matrix.T @ (matrix @ theta - rho), free)
-                found = _newton(misfit, theta, first, free, _FROM_START)
+            found = _minimum(misfit, theta, barrier, state)
             if found is None:
                 raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be "
                                        "found; look for links of the nominal model, or limits, in other units than "
                                        "kilograms and metres")
             theta, state = found
         yield theta
+
+
+def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None
+             ) -> tuple[Array, _Multipliers] | None:
+    """The minimum of one barrier and its multipliers, from those of its neighbour or anew; None where it is not
+    reached, or only through matrices that are singular to rounding."""
+    free, found = free_moves(barrier.consistency), None
+    try:
+        if state is not None:
+            found = _newton(misfit, theta, replace(state, barrier=barrier), free, _FROM_NEIGHBOUR)
+        if found is None:
+            slope = misfit.matrix.T @ (misfit.matrix @ theta - misfit.rho)
+            found = _newton(misfit, theta, _Multipliers.at(barrier, theta, misfit.normal, slope, free), free,
+                            _FROM_START)
+    except np.linalg.LinAlgError:
+        return None
+    return found
 
 
 @dataclass(frozen=True, eq=False)

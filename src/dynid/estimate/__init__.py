@@ -1,6 +1,7 @@
 """The methods, one file a family, and Estimate, the one result type."""
 
 from dynid.estimate import (
+    choice,
     consistent,
     consistent_literature,
     consistent_ridge,
@@ -19,7 +20,7 @@ from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "consistent", "consistent_literature",
+__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "choice", "consistent", "consistent_literature",
            "consistent_ridge", "direct", "essential", "identify",
            "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
            "robust", "separable", "total"]

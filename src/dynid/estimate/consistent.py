@@ -14,7 +14,7 @@ from dynid.consistency.central import fill
 from dynid.consistency.consistency import HEAVIEST, MARGIN, InertiaForm
 from dynid.consistency.limits import MassLimit
 from dynid.consistency.prior import Nominal, nominal_model
-from dynid.errors import ModelError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.border import projected_covariance
 from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
@@ -148,7 +148,8 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
             problem, constrained, weights, covariance, found, consistent=True, active=active_names(best),
             excess_misfit=best.excess, smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
-            filled_with=source, deviation="of the unconstrained estimate" if not best.active else
+            filled_with=source, not_filled=open_names(problem) if source == "none" else [],
+            deviation="of the unconstrained estimate" if not best.active else
             "of the unconstrained estimate, projected on the border of the set where conditions are active; too small "
             "where one is only just active")
         covariance = projected_covariance(problem, consistency, best, stacked, solution.beta, covariance)
@@ -159,15 +160,31 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str]:
     """Full parameters (parameters,) of the best fit, what motion leaves open chosen by `fill` at a cost below
-    `noise_misfit`, the weighted squares that noise is worth; and what it was chosen by."""
+    `noise_misfit`, the weighted squares that noise is worth; and what it was chosen by: "nominal", "central", or "none"
+    where neither can be found. Then what is open is as the fit left it: the torques are those of the best fit still."""
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
-    theta = fill(consistency, matrix, rho, best.theta,
-                 tolerance=max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300),
-                 nominal=None if nominal is None else nominal.matrices)
-    return consistency.with_known(theta), "central" if nominal is None else "nominal"
+    tolerance = max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300)
+    for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
+        if source == "nominal" and matrices is None:
+            continue
+        try:
+            theta = fill(consistency, matrix, rho, best.theta, tolerance=tolerance, nominal=matrices)
+        except NotPossibleError:
+            continue
+        return consistency.with_known(theta), source
+    return consistency.with_known(best.theta), "none"
+
+
+def open_names(problem: Problem) -> list[str]:
+    """Names of the bodies' parameters that the base parameters do not fix: those that are filled in."""
+    base = problem.base
+    _, singular, right = np.linalg.svd(base.matrix)
+    free = right[np.sum(singular > _UNSEEN * singular.max(initial=0.0)):]
+    return [item.name for item, moves in zip(problem.model.parameters, np.linalg.norm(free, axis=0), strict=True)
+            if item.body is not None and moves > 1e-6 and item.name not in base.known]
 
 
 def active_names(best: Fit) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,9 @@ from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.residuals import Residuals, residuals, torque_sums
+
+if TYPE_CHECKING:
+    from dynid.estimate.left_out import LeftOut
 
 HARDLY_KNOWN = 100.0  # percent: a parameter with a larger deviation is identified, but hardly known
 # How deviations were found: from residuals correlated in time, by leaving blocks of time out, as if rows were
@@ -33,7 +36,8 @@ class Estimate:
     its deviation is infinite.
     theta (parameters,): all standard parameters, where the method gives them; the values are then their combinations.
     diagnostics: numbers of the fit. uncertainty: how the covariance was found, see `dynid.estimate.covariance`;
-    freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it.
+    freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it. left_out:
+    fits of the same method without each block of time, where the method was chosen by them; a file does not keep it.
     """
 
     method: str
@@ -47,6 +51,7 @@ class Estimate:
     uncertainty: Uncertainty = "correlated"
     freedom: float = np.inf
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    left_out: LeftOut | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

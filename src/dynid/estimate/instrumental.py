@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -12,12 +12,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import InertiaForm
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
 from dynid.estimate.closed_loop import (
+    AnyStart,
     Loop,
     LoopOptions,
     Run,
-    Start,
     at_samples,
     closed_loop_facts,
     first_run,
@@ -58,7 +58,7 @@ _NEAREST = Note("simulated-consistent",
 
 
 @method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact"})
-def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
+def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
     """Instrumental variables from the simulated closed loop (Janot, Vandanjon, Gautier, s. 3): unbiased whatever the
@@ -66,7 +66,9 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
 
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
     identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration.
-    start: "regular" (inertia matrix = identity), "nominal" or "wls". tolerance: change of the torques between two
+    start: "regular" (inertia matrix = identity), "filtered" (a consistent fit to the logs, filtered), "nominal", "wls",
+    or "auto": from the first, and where that does not settle the others in turn, then with a loop assumed instead of
+    the law, then with references; the estimate says which. tolerance: change of the torques between two
     iterations, a share of them, at which the document stops; here no parameter may have moved by more than a tenth of
     its stated deviation besides, so that what is left of the iterations is far below it. step: of the simulation, s.
     transient: s dropped at the start, by default what the loop needs to forget it.
@@ -76,7 +78,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
 
 
 @method("pc-iv", "instrumental variables among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
-def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: Start = "regular",
+def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
                                       form: InertiaForm = "pseudo") -> Estimate:
@@ -242,15 +244,62 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)
-    try:
-        return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
-    except NotPossibleError:
-        return best.theta
+    return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
+    """The estimate from the start that was asked for, or with "auto" from the first that leads to one."""
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'")
+    if source != "simulation" or options.start != "auto":
+        return _attempted(problem, name, source, options, solver)
+    failures: dict[str, str] = {}
+    for attempt in _attempts(problem, options):
+        try:
+            found = _attempted(attempt.problem, name, attempt.source, attempt.options, solver)
+        except DynidError as error:
+            if not isinstance(error, NotPossibleError | RecordingError) and error.code != "gains-not-known":
+                raise
+            failures[attempt.words] = error.reason
+            continue
+        notes = found.diagnostics["notes"]
+        if failures:
+            notes = [*notes, Note("other-start", f"instruments are those {attempt.words}, as none led on "
+                                  + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
+        return replace(found, diagnostics=found.diagnostics.with_facts(
+            {"start": attempt.words, "failed_starts": failures, "notes": notes}))
+    raise NotPossibleError(f"method '{name}' found no instruments: " + "; ".join(
+        f"{words}: {reason}" for words, reason in failures.items()),
+        "see that the reference is the one of this log, in the same units and without a delay, and that every joint "
+        "moves; without noise in the positions 'pc-wls' needs no instruments", "no-instruments")
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One way to instruments: in words, and what is solved with which options."""
+
+    words: str
+    problem: Problem
+    source: Source
+    options: LoopOptions
+
+
+def _attempts(problem: Problem, options: LoopOptions) -> Iterator[Attempt]:
+    """Ways to instruments in the order they are tried: those that know most of the machine first."""
+    yield Attempt("from unit inertias", problem, "simulation", replace(options, start="regular"))
+    yield Attempt("from least squares on filtered data", problem, "simulation", replace(options, start="filtered"))
+    if problem.nominal is not None:
+        yield Attempt("from nominal parameters", problem, "simulation", replace(options, start="nominal"))
+    if options.controller is not None or problem.controller is not None:
+        lawless = replace(problem, controller=None)
+        for words, start in (("of an assumed loop instead of the given law", "regular"),
+                             ("of an assumed loop, from filtered data", "filtered")):
+            yield Attempt(words, lawless, "simulation", replace(options, start=start, controller=None))
+    if problem.recordings and all(log.reference is not None for log in problem.recordings):
+        yield Attempt("of the references alone", problem, "reference", options)
+
+
+def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
     procedure = Instrumental.of(problem, name, source, options, solver)
     end = iterate(procedure, procedure.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail

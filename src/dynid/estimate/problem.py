@@ -170,9 +170,11 @@ def find_method(name: str) -> Method:
     return _METHODS[name]
 
 
-def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "wls", *,
+def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "auto", *,
              known: KnownValues | None = None, **options: Any) -> Estimate:
     """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
+
+    Without a name the method is chosen by blocks of time left out, see `dynid.estimate.choice`.
 
     problem: a model with its data, or a `Problem` that has both. known: standard parameters whose values are known,
     see `Regression.given`. options: of the method; unknown ones are refused with what there is.
@@ -197,4 +199,6 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = chosen.function(problem, **options)
-    return estimate.with_provenance(options=options, sources=list(problem.regression.sources))
+    # Where a method calls another, the options that repeat it are the other's.
+    return estimate.with_provenance(options=estimate.provenance.get("options", options),
+                                    sources=list(problem.regression.sources))

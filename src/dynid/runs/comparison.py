@@ -24,11 +24,13 @@ from dynid.validate.counted import moving_errors
 class ComparedMethods:
     """One run, judged in full for the first method, and the others beside it.
 
+    names: of the methods as they were asked for, one an estimate; "auto" is one whose estimate has another's name.
     simulations: of every method under the logs' own torques; empty tuples where the settings leave them out. failures:
     methods that gave nothing, each with its reason.
     """
 
     run: Run
+    names: tuple[str, ...]
     estimates: tuple[Estimate, ...]
     validations: tuple[tuple[Reconstruction, ...], ...]
     seconds: tuple[float, ...]
@@ -43,7 +45,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
     loaded = load_problem(settings, robot, tell)
-    estimates, seconds, failures = [], [], {}
+    found, estimates, seconds, failures = [], [], [], {}
     for name in names:
         tell(f"identifying by {name}")
         start = time.perf_counter()
@@ -52,11 +54,12 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         except DynidError as problem_found:
             failures[name] = str(problem_found)
             continue
+        found.append(name)
         seconds.append(time.perf_counter() - start)
     if not estimates:
         raise NotPossibleError("no method gave an estimate: " + "; ".join(
             f"{name}: {reason}" for name, reason in failures.items()))
-    first = estimates[0].method
+    first = found[0]
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
@@ -64,7 +67,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
     simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
-    return ComparedMethods(run, tuple(estimates), validations, tuple(seconds), simulations, failures)
+    return ComparedMethods(run, tuple(found), tuple(estimates), validations, tuple(seconds), simulations, failures)
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
@@ -80,17 +83,17 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
 
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     """The comparison as the object that `--json` prints."""
-    names = [estimate.method for estimate in result.estimates]
-    methods = {estimate.method: {
-        "relative_error": estimate.diagnostics["relative_error"],
+    names = result.names
+    methods = {name: {
+        "method": estimate.method, "relative_error": estimate.diagnostics["relative_error"],
         "relative_error_per_joint": list(estimate.diagnostics["relative_error_per_joint"]),
         "moving": moving_errors(estimate, result.run.samples, result.run.reconstruction.names).to_dict(),
         "validation": [one.total.relative_error for one in validations],
         "validation_moving": [one.moving.to_dict() for one in validations],
         "simulation": [one.to_dict() for one in simulations], "consistent": estimate.diagnostics.get("consistent"),
         "rank": estimate.diagnostics.get("rank"), "elapsed_s": seconds}
-        for estimate, validations, simulations, seconds in zip(result.estimates, result.validations, result.simulations,
-                                                               result.seconds, strict=True)}
+        for name, estimate, validations, simulations, seconds in zip(
+            names, result.estimates, result.validations, result.simulations, result.seconds, strict=True)}
     base = result.estimates[0].base.names
     parameters = {name: {method: _value(estimate, name) for method, estimate in
                          zip(names, result.estimates, strict=True)} for name in base}
@@ -109,7 +112,7 @@ def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
 def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
     """The report of the first method with the others beside it."""
     run = result.run
-    return ReportData(title=f"{run.robot.name}: {', '.join(estimate.method for estimate in result.estimates)}",
+    return ReportData(title=f"{run.robot.name}: {', '.join(result.names)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,
                       reconstruction=run.reconstruction, validations=run.validations, simulations=run.simulations,
                       cross_validation=run.cross, physics=run.physics, cutoff_choice=run.choice,

@@ -24,7 +24,7 @@ from dynid.runs.settings import ModelSettings, RunSettings
 
 ROBOT = "kuka-lwr4"
 FRICTION = ("viscous", "coulomb", "offset")
-METHODS = ("wls", "ols", "irls", "ml")
+METHODS = ("auto", "ols", "irls", "ml")
 RATE, DURATION = 500.0, 20.0  # Hz, s
 ENCODER = 2.0 * np.pi / 2 ** 18  # rad a count
 TORQUE_NOISE = 0.05  # N m
@@ -68,8 +68,8 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
 def demo_facts(found: Demo) -> dict[str, Any]:
     """The comparison's facts and within_three_deviations: for each method the share of the parameters it identified
     whose truth lies within three of its stated deviations."""
-    inside = {one.method: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
-              for one in found.compared.estimates}
+    inside = {name: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
+              for name, one in zip(found.compared.names, found.compared.estimates, strict=True)}
     return {**comparison_facts(found.compared), "within_three_deviations": inside}
 
 

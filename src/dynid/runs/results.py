@@ -30,7 +30,7 @@ def facts(run: Run) -> dict[str, Any]:
     """What `dynid identify --json` says of a run; numbers that are not finite are None."""
     estimate, fit = run.estimate, run.estimate.diagnostics
     return {
-        "method": estimate.method, "robot": run.robot.name,
+        "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
         "parameters": {name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(relative),
                               "unit": unit, "expression": expression, "identified": bool(known),
                               "hardly_known": bool(hardly)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.choice import AUTO
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
@@ -73,7 +74,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     tell("reading the robot")
     robot = make_robot(settings)
     loaded = load_problem(settings, robot, tell)
-    tell(f"identifying by {settings.method}")
+    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time")
     begun = time.perf_counter()
     estimate = identify(loaded.problem, method=settings.method, **settings.options)
     tell("validating")
@@ -98,7 +99,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
                             or own_logs(problem), tell)
     cross, notes = None, []
-    if len(problem.regression.blocks) > 2 and seconds * len(problem.regression.blocks) < _PATIENCE:
+    quick = seconds * len(problem.regression.blocks) < _PATIENCE or estimate.left_out is not None
+    if len(problem.regression.blocks) > 2 and quick:
         tell("cross-validating over blocks of time")
         try:
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)

@@ -137,7 +137,7 @@ class RunSettings(SettingsFile):
     robot: str
     logs: tuple[LogEntry, ...] = Field(min_length=1)
     validate_on: tuple[LogEntry, ...] = ()
-    method: str = "wls"
+    method: str = "auto"
     options: dict[str, Any] = Field(default_factory=dict)
     model: ModelSettings = Field(default_factory=ModelSettings)
     log: dict[str, Any] = Field(default_factory=dict)

@@ -55,8 +55,8 @@ class ControlLaw:
     def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
         """The law with which joints of the given inertia (dof,) have the closed-loop poles of the machine's own joints,
         whose inertia `machine` (dof,) laws of known gains need."""
-        raise ModelError("the regular start needs a controller whose gains can be rescaled; with a function as the "
-                         "controller use start = 'nominal' or 'wls'")
+        raise ModelError("the regular start needs a controller whose gains can be rescaled", "with a function as the "
+                         "controller use start = 'nominal' or 'wls'", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
         """Seconds until a wrong start is forgotten, from the slowest pole; inertia (dof,): of the machine's joints."""

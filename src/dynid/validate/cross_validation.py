@@ -16,11 +16,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.problem import find_method
-from dynid.recording import Samples
-from dynid.regression import Block, Regression
-from dynid.threads import side_by_side
-from dynid.validate.reconstruct import reconstruct
+from dynid.estimate.choice import AUTO
+from dynid.estimate.left_out import block_errors, fit_without, leave_out_each
+from dynid.regression import Regression
 from dynid.validate.words import plain
 
 
@@ -77,32 +75,27 @@ class CrossValidation:
 
 def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate | None = None,
                    options: Mapping[str, Any] | None = None) -> CrossValidation:
-    """Fit without each block and test on it.
+    """Fit without each block and test on it, see `leave_out_each`.
 
-    A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
-    data again is given them without the block's rows. estimate: from all data, whose deviations are compared with the
-    spread; it is computed when not given.
+    estimate: from all data, whose deviations are compared with the spread; it is computed when not given. Method
+    "auto" chooses once, from all data: what is tried is the method it chose, whose fits without each block the estimate
+    has already.
     """
-    regression, chosen = problem.regression, dict(options or {})
-    tested = [k for k, block in enumerate(regression.blocks) if block.rows]
-    if len(tested) < 2:
-        raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
-    others = regression.without_each()
-    fits = side_by_side(lambda k: _without(problem, others[k], k, method, chosen), tested, threads=1)
-    found = [_errors(problem, fit, k) for k, fit in zip(tested, fits, strict=True)]
-    errors, joints = np.array([total for total, _ in found]), np.array([each for _, each in found])
-    own = np.array([fit.diagnostics.relative_error for fit in fits])
     if estimate is None:
-        estimate = identify(problem, method=method, **chosen)
-    values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in fits])
+        estimate = identify(problem, method=method, **dict(options or {}))
+    found = estimate.left_out
+    if method == AUTO:
+        method, options = estimate.method, estimate.provenance.get("options", {})
+    if found is None or found.method != method:
+        found = leave_out_each(problem, method, options)
+    own = np.array([fit.diagnostics.relative_error for fit in found.fits])
+    values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in found.fits])
     jackknife, stated, ratio = _spread(values, estimate)
-    known = errors[np.isfinite(errors)]
-    if not len(known):
-        raise NotPossibleError("no block of time has a torque to test on: all are zero")
-    return CrossValidation(method, fits[0].names, regression.joints, tuple(tested),
-                           tuple(str(regression.blocks[k]) for k in tested), errors, joints, own, float(known.mean()),
-                           float(known.std(ddof=1)) if len(known) > 1 else 0.0, values, jackknife, stated, ratio,
-                           _logs(problem, method, chosen))
+    regression = problem.regression
+    return CrossValidation(method, found.fits[0].names, regression.joints, found.blocks,
+                           tuple(str(regression.blocks[k]) for k in found.blocks), found.errors, found.errors_per_joint,
+                           own, found.mean, found.spread, values, jackknife, stated, ratio,
+                           _logs(problem, method, found.options))
 
 
 def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[LogError, ...]:
@@ -114,9 +107,9 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
     try:
         for k, block in enumerate(whole.regression.blocks):
             span = block.spans[0]
-            others = _errors(whole, _without(whole, whole.regression.without(k), k, method, options), k)[0]
+            others = block_errors(whole, fit_without(whole, whole.regression.without(k), k, method, options), k)[0]
             own = _alone(problem, span.log)
-            blocks = [_errors(own, _without(own, fewer, b, method, options), b)[0]
+            blocks = [block_errors(own, fit_without(own, fewer, b, method, options), b)[0]
                       for b, fewer in enumerate(own.regression.without_each())]
             found.append(LogError(span.source, others, float(np.nanmean(blocks))))
     except (NotPossibleError, ModelError):
@@ -143,37 +136,3 @@ def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, flo
         return jackknife, None, None
     both = np.isfinite(stated) & (stated > 0) & np.isfinite(jackknife)
     return jackknife, stated, float(np.median(jackknife[both] / stated[both])) if both.any() else None
-
-
-def _without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
-    """The estimate without block k, from the regression without it."""
-    needs = find_method(method).needs
-    if "data" in needs:
-        less = replace(problem, regression=fewer, data=_masked(problem, problem.regression.blocks[k], inside=False))
-    else:  # one block: how sure the values are is not asked
-        less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
-    return identify(replace(less, progress=None), method=method, **options)
-
-
-def _errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
-    """Relative error on block k, in all and per joint."""
-    block = problem.regression.only(k)
-    if fit.model is problem.model and fit.base is problem.base:
-        power = [factor.power > 0 for factor in block.factors]
-        each = np.where(power, block.relative_errors(fit.values), np.nan)
-        return block.relative_error(fit.values) if any(power) else np.nan, each.tolist()
-    # A method may change the model's shape (separable least squares): then only the data can tell.
-    found = reconstruct(fit, _masked(problem, problem.regression.blocks[k], inside=True))
-    return found.relative_error, list(found.relative_error_per_joint)
-
-
-def _masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
-    """The data with only a block's rows kept, or all but those."""
-    parts = []
-    for log, part in enumerate(problem.data):
-        rows = np.zeros(len(part), dtype=bool)
-        for span in block.spans:
-            if span.log == log:
-                rows |= (part.t >= span.start) & (part.t <= span.stop)
-        parts.append(replace(part, keep=part.keep & (rows == inside)[:, None]))
-    return tuple(parts)

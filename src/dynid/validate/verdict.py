@@ -122,6 +122,13 @@ def _identified(case: Case) -> Iterator[Finding]:
                   evidence={"identified": float(good), "sharp": float(sharp), "hardly_known": float(hardly),
                             "base_parameters": float(total)})
     diagnostics = case.estimate.diagnostics
+    hidden = tuple(diagnostics.get("not_filled", ()))
+    if hidden:
+        yield Finding("not-filled", "identified", "warning", sentence(
+            f"Torques do not fix {listed(list(hidden), 8)} one by one, and no values near the robot's file or well "
+            "inside the set could be found for them: base parameters and torques are those of the best robot that can "
+            "exist, but these values are only one choice; give masses or limits of links to narrow it"),
+            "not filled", parameters=hidden)
     factor = float(diagnostics.get("deviation_inflation", 1.0))
     if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
         yield Finding("residuals-correlated", "identified", "info", sentence(
@@ -152,11 +159,27 @@ def _errors(case: Case) -> Iterator[Finding]:
             yield Finding("validation-error", "validation", "info", sentence(
                 f"On {other.source}, which it has not seen, the relative error is {other.relative_error:.2f} %"),
                 "validation", logs=other.sources, evidence={"relative_error": other.relative_error})
+    yield from _choice(case)
     if cross is not None:
         yield Finding("cross-validation-error", "validation", "info", sentence(
             f"Each of {len(cross.blocks)} blocks of time is predicted from the others to {cross.mean:.2f} +- "
             f"{cross.spread:.2f} %"), "cross-validation", evidence={
                 "blocks": float(len(cross.blocks)), "mean": cross.mean, "spread": cross.spread})
+
+
+def _choice(case: Case) -> Iterator[Finding]:
+    """How the method was chosen, where it was not named, and what failed."""
+    choice = case.estimate.diagnostics.get("choice")
+    if choice is None:
+        return
+    tried = {one["method"]: one["error"] for one in choice["candidates"] if one["error"] is not None}
+    listed_errors = ", ".join(f"{name} {error:.3g} %" for name, error in tried.items())
+    errors = f"; errors on blocks left out: {listed_errors}" if tried else ""
+    failed = "".join(f"; {one['method']} gave nothing to compare: {one['failure']}"
+                     for one in choice["candidates"] if one["failure"])
+    yield Finding("method-chosen", "validation", "info", sentence(
+        f"The method is {choice['method']}: {choice['reason']}{errors}{failed}"), "method",
+        evidence={name.replace("-", "_"): error for name, error in tried.items()})
 
 
 def _to(error: float) -> str:
@@ -176,6 +199,11 @@ def _headline(case: Case, wrong: Sequence[Finding]) -> str:
             worst = max(others, key=lambda other: other.relative_error)
             more = f" at worst of {len(others)} logs" if len(others) > 1 else ""
             text += f", {_to(worst.relative_error)} on other data{more} ({worst.moving.text})"
+        if case.cross is not None:
+            text += f", blocks of time left out {_to(case.cross.mean)}"
+    choice = case.estimate.diagnostics.get("choice")
+    if choice is not None:
+        text += f", by {choice['method']} ({choice['reason']})"
     still = [motion.joint for motion in excited.motions if not motion.moves]
     if still:
         text += f"; {joints_listed(still)} never moved"

@@ -2,10 +2,10 @@
 
 from dynid.estimate.closed_loop.loop import Loop, Run, closed_loop_facts, make_loop
 from dynid.estimate.closed_loop.motion import at_samples, friction_sign_unclear, tracking
-from dynid.estimate.closed_loop.options import LoopOptions, Start
+from dynid.estimate.closed_loop.options import AnyStart, LoopOptions, Start
 from dynid.estimate.closed_loop.references import Log
 from dynid.estimate.closed_loop.speed_lag import law_of_log
 from dynid.estimate.closed_loop.start import first_run, regular_parameters
 
-__all__ = ["Log", "Loop", "LoopOptions", "Run", "Start", "at_samples", "closed_loop_facts", "first_run",
+__all__ = ["AnyStart", "Log", "Loop", "LoopOptions", "Run", "Start", "at_samples", "closed_loop_facts", "first_run",
            "friction_sign_unclear", "law_of_log", "make_loop", "regular_parameters", "tracking"]

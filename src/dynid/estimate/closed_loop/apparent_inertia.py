@@ -1,7 +1,9 @@
 """Apparent inertia: the one with which each joint's linear loop turns the reference into the measured position best.
 
 q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction, gravity and coupling are left out, so
-this is a scale for gains, no estimate. The joint's mean position has no part in it.
+this is a scale for gains, no estimate. The joint's mean position has no part in it. A light joint in a stiff loop
+follows its reference whatever its inertia: there the least that fits would be any, and what a sampled loop can hold is
+the bound, kd T.
 """
 
 from __future__ import annotations
@@ -44,11 +46,13 @@ class JointLoop:
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
-    """Inertia of each joint (dof,) that the logged loop shows, kg m^2 or kg."""
+    """Inertia of each joint (dof,) that the logged loop shows, kg m^2 or kg; at least kd T, as with less one tick of
+    the speed feedback would take away more than the speed."""
     found = np.ones(len(gains.kp))
     for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
         joint = JointLoop(float(kp), float(ki), float(kd), float(follow))
-        found[j] = _smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12)))
+        least = float(kd) / min(log.reference.rate for log in logs)
+        found[j] = max(_smallest(partial(_miss, joint, logs, j), np.log(kd / max(kp / kd, 1e-12))), least)
     return found
 
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 from dynid.simulation import Controller
 
-Start = Literal["regular", "nominal", "wls"]
+Start = Literal["regular", "filtered", "nominal", "wls"]
+AnyStart = Literal["auto", "regular", "filtered", "nominal", "wls"]  # "auto": one after the other until one leads on
 
 
 @dataclass(frozen=True, eq=False)

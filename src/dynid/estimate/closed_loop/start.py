@@ -9,10 +9,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.closed_loop.loop import Loop, Run
+from dynid.estimate.consistent import consistent_weighted
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia, complete
 from dynid.model.kinds import ROTOR
+from dynid.recording.prepare import prepare
 from dynid.robot import numbered_joints
 from dynid.simulation import ControlLaw, simulate
 
@@ -25,7 +27,17 @@ def first_run(problem: Problem, loop: Loop, start: str) -> Run:
         return loop.run(problem.need_nominal("closed loop"))
     if start == "wls":
         return loop.run(weighted_least_squares(problem).full)
-    raise ModelError(f"a closed-loop method starts from 'regular', 'nominal' or 'wls', not '{start}'")
+    if start == "filtered":
+        return loop.run(_filtered(problem))
+    raise ModelError(f"a closed-loop method starts from 'regular', 'filtered', 'nominal' or 'wls', not '{start}'")
+
+
+def _filtered(problem: Problem) -> Array:
+    """Parameters (parameters,) of weighted least squares on the logs prepared with a cut-off of their own, among robots
+    that can exist where the model has bodies: biased a little, and never too far off to be simulated."""
+    data = tuple(prepare(log) for log in problem.recordings) or problem.data
+    smooth = Problem.of(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
+    return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
 
 
 def run_unit_inertias(loop: Loop) -> Run:

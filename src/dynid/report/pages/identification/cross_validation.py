@@ -25,7 +25,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     logs = [{"name": data.log_name(one.source), "others": one.from_others, "itself": one.from_itself}
             for one in cross.logs]
     return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs,
-            "errors": errors_figure(cross, data.log_name),
+            "choice": data.estimate.diagnostics.get("choice"), "errors": errors_figure(cross, data.log_name),
             "moves": moves_figure(cross), "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
             if np.isfinite(cross.fit_errors).any() else None}
 

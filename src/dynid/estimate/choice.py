@@ -1,0 +1,194 @@
+"""`auto`: the method that predicts blocks of time left out best, or one not told apart from it that can exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.left_out import LeftOut, leave_out_each
+from dynid.estimate.problem import Problem, find_method, identify, method
+from dynid.estimate.reference_errors import acceleration_noise, reference_errors
+
+AUTO = "auto"
+# Where blocks do not tell methods apart, the first of these: a robot that can exist extrapolates, and of two that can
+# the one that asks nothing of the robot's file.
+PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
+_HELD = {"pc-ridge": ("strength",)}  # what all data chose stays when a block is left out: one number, slow to choose
+_SURE = 0.95  # of the test that tells two methods apart
+_MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
+_NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
+_FEWEST = 3  # blocks: of two, differences have no deviation worth the name
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One method of a choice.
+
+    left_out: its fits without each block of time, None where there are none. judged (blocks,): the errors that were
+    compared, percent: those on the blocks, or as the references see them where positions are noisy. behind: how much
+    larger its error is than the least, percentage points in the mean, and deviation: the standard error of that, both
+    from the blocks in pairs. apart: whether that tells it from the best. failure: why it gave nothing, as a sentence.
+    """
+
+    method: str
+    left_out: LeftOut | None = None
+    judged: Array | None = None
+    behind: float = 0.0
+    deviation: float = 0.0
+    apart: bool = False
+    failure: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; None for what is not known."""
+        seen = self.left_out
+        return {"method": self.method, "error": None if seen is None else seen.mean,
+                "spread": None if seen is None else seen.spread,
+                "errors": None if seen is None else _plain(seen.errors),
+                "judged": None if self.judged is None else _plain(self.judged),
+                "behind": None if seen is None else self.behind,
+                "deviation": None if seen is None else self.deviation,
+                "told_apart": None if seen is None else self.apart, "failure": self.failure}
+
+
+def _plain(errors: Array) -> list[float | None]:
+    return [x if np.isfinite(x) else None for x in errors.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The method that was chosen, the reason as a clause, and all candidates."""
+
+    method: str
+    reason: str
+    candidates: tuple[Candidate, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
+
+
+@method(AUTO, "the method that predicts blocks of time left out best", needs={"blocks"}, gives={"theta"})
+def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
+              options: Mapping[str, Mapping[str, Any]] | None = None) -> Estimate:
+    """The estimate of the method that predicts left-out blocks of time best, its name in `method`.
+
+    Each candidate is fitted without each block of the fold in turn and tried on it; blocks are stretches of each log.
+    Candidates are compared by the mean of the relative errors, block by block: two are told apart where the mean
+    difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %, with the
+    variance s^2 (1/n + 1/(n-1)) since the fits share most of their data (Nadeau and Bengio, 2003). Of those not told
+    apart from the best, the one that can exist is taken: left-out blocks lie between others, and other motions do not.
+    A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
+    bodies pc-wls, pc-ridge where the robot's file has inertias, and iv with a known control law and noisy positions;
+    where iv takes part, errors are compared as the references see them (`dynid.estimate.reference_errors`). options:
+    of candidates, by name. The choice is in diagnostics["choice"].
+    """
+    names = default_candidates(problem) if candidates is None else tuple(candidates)
+    given = {name: dict(table) for name, table in (options or {}).items()}
+    for name in (*names, *given):
+        find_method(name)
+    if not names or AUTO in names:
+        raise ModelError("method 'auto' chooses among one method or more by name, itself not among them")
+    fits: dict[str, Estimate] = {}
+    failures: dict[str, str] = {}
+    for name in names:
+        try:
+            fits[name] = identify(problem, method=name, **given.get(name, {}))
+        except DynidError as error:
+            if len(names) == 1 or (len(failures) == len(names) - 1 and not fits):
+                raise
+            failures[name] = str(error)
+    chosen = choose(problem, fits, given, failures, names)
+    best = fits[chosen.method]
+    seen = next(one.left_out for one in chosen.candidates if one.method == chosen.method)
+    return replace(best, diagnostics=best.diagnostics.with_facts({"choice": chosen.to_dict()}), left_out=seen)
+
+
+def default_candidates(problem: Problem) -> tuple[str, ...]:
+    """The methods to choose among for a problem, by what its model has."""
+    parameters = problem.model.parameters
+    if not parameters.bodies:
+        return ("wls", *_closed_loop(problem))
+    has_inertias = problem.nominal is not None or all(
+        parameters.items[c].nominal is not None for places in parameters.bodies.values() for c in places)
+    ridge = ("pc-ridge",) if has_inertias and problem.data else ()
+    return ("wls", "pc-wls", *ridge, *_closed_loop(problem))
+
+
+def _closed_loop(problem: Problem) -> tuple[str, ...]:
+    """`iv` where the law and what it followed are known and noise in the positions would take from inertias."""
+    known = problem.controller is not None and problem.recordings and problem.regression.prior is None
+    if not known or any(log.reference is None for log in problem.recordings):
+        return ()
+    return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
+
+
+def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],
+           failures: Mapping[str, str], names: Sequence[str]) -> Choice:
+    """The choice among methods that gave an estimate, by name, beside those that failed."""
+    failed, seen = dict(failures), {}
+    blocks = sum(block.rows > 0 for block in problem.regression.blocks)
+    if blocks >= _FEWEST and len(fits) > 1:
+        for name, estimate in fits.items():
+            held = {key: estimate.diagnostics[key] for key in _HELD.get(name, ()) if key in estimate.diagnostics}
+            try:
+                seen[name] = leave_out_each(problem, name, {**options.get(name, {}), **held})
+            except (NotPossibleError, ModelError) as error:
+                failed[name] = f"without one of the blocks of time {error}"
+    if not seen:
+        first = preferred(fits)
+        only = len(fits) == 1
+        reason = "no other method gave an estimate" if only and failed else "there is no other method for this model" \
+            if only else "there are too few blocks of time to leave out, and this one can exist" \
+            if first.startswith("pc-") else "there are too few blocks of time to leave out"
+        return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
+    judged = {name: one.errors for name, one in seen.items()}
+    if "iv" in seen:
+        try:
+            judged = reference_errors(problem, seen)
+        except NotPossibleError as error:  # then blocks do not judge it
+            failed["iv"] = str(error)
+            del seen["iv"], judged["iv"]
+    compared = compare_left_out(seen, judged)
+    best = min(compared, key=lambda name: compared[name].behind)
+    chosen = preferred([name for name, one in compared.items() if not one.apart])
+    listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)
+    return Choice(chosen, _reason(chosen, best, compared), listed)
+
+
+def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
+    """The first of some methods by preference; those without one in the order given, last."""
+    return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
+
+
+def compare_left_out(seen: Mapping[str, LeftOut], judged: Mapping[str, Array]) -> dict[str, Candidate]:
+    """Each method beside the one of the least mean error, compared block by block by the errors (blocks,) given."""
+    best = min(judged.values(), key=np.nanmean)
+    return {name: Candidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
+            for name, one in seen.items()}
+
+
+def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
+    """Mean of the paired differences, its standard error (Nadeau and Bengio), and whether it tells them apart."""
+    from scipy.special import stdtrit
+    loss = (errors - least)[np.isfinite(errors) & np.isfinite(least)]
+    n, behind = len(loss), float(loss.mean())
+    if n < 2:
+        return behind, 0.0, False
+    deviation = float(loss.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
+    return behind, deviation, behind > max(float(stdtrit(n - 1, _SURE)) * deviation, _MATERIAL * mean)
+
+
+def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
+    if len(compared) == 1:
+        return "no other method could be tried on blocks of time left out"
+    blocks = "blocks of time left out" + (", as the references see them," if "iv" in compared else "")
+    if chosen == best:
+        return f"it predicts {blocks} best"
+    why = "asks nothing of the robot's file" if best.startswith("pc-") or not chosen.startswith("pc-") else "can exist"
+    return f"it {why}, and {blocks} do not tell it from the best, {best}"

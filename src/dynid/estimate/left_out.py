@@ -1,0 +1,106 @@
+"""Blocks of time left out of the fit: fits without each block in turn, and their errors on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.problem import Problem, find_method, identify
+from dynid.recording import Samples
+from dynid.regression import Block, Regression
+from dynid.regression.residuals import torque_sums
+from dynid.threads import side_by_side
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Fits of one method without each block of time, and their errors on it.
+
+    method, options: what was fitted. blocks: which of the fold's blocks (from 0) were left out. errors (blocks,): the
+    relative error on each, percent, and errors_per_joint (blocks, dof); nan where there is no torque. fits: the
+    estimates without each block.
+    """
+
+    method: str
+    options: Mapping[str, Any]
+    blocks: tuple[int, ...]
+    errors: Array
+    errors_per_joint: Array
+    fits: tuple[Estimate, ...]
+
+    @property
+    def known(self) -> Array:
+        """The errors on the blocks that have a torque."""
+        return self.errors[np.isfinite(self.errors)]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the errors over the blocks, percent."""
+        return float(self.known.mean())
+
+    @property
+    def spread(self) -> float:
+        """Deviation of the errors between the blocks, percent; zero of one block."""
+        return float(self.known.std(ddof=1)) if len(self.known) > 1 else 0.0
+
+
+def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | None = None) -> LeftOut:
+    """Fit without each block of time and predict it.
+
+    A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
+    data again is given them without the block's rows.
+    """
+    regression, chosen = problem.regression, dict(options or {})
+    blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
+    if len(blocks) < 2:
+        raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
+    others = regression.without_each()
+    fits = side_by_side(lambda k: fit_without(problem, others[k], k, method, chosen), blocks, threads=1)
+    found = [block_errors(problem, fit, k) for k, fit in zip(blocks, fits, strict=True)]
+    errors, each = np.array([total for total, _ in found]), np.array([joints for _, joints in found])
+    if not np.isfinite(errors).any():
+        raise NotPossibleError("no block of time has a torque to test on: all are zero")
+    return LeftOut(method, chosen, blocks, errors, each, tuple(fits))
+
+
+def fit_without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
+    """The estimate without block k, from the regression without it."""
+    needs = find_method(method).needs
+    if "data" in needs:
+        less = replace(problem, regression=fewer, data=_masked(problem, problem.regression.blocks[k], inside=False))
+    else:  # one block: how sure the values are is not asked
+        less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
+    return identify(replace(less, progress=None), method=method, **options)
+
+
+def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
+    """Relative error of a fit on block k, percent, in all and per joint; nan where there is no torque."""
+    block = problem.regression.only(k)
+    if fit.model is problem.model and fit.base is problem.base:
+        power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)
+    else:  # a method may change the model's shape (separable least squares): then only the data can tell
+        data = _masked(problem, problem.regression.blocks[k], inside=True)
+        sums = np.sum([torque_sums(one) for one in fit.residuals(data)], axis=0)
+        power, misfit = sums[:, 0], sums[:, 2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(power > 0, 100.0 * np.sqrt(misfit / power), np.nan)
+        total = 100.0 * np.sqrt(misfit.sum() / power.sum()) if power.sum() > 0 else np.nan
+    return float(total), each.tolist()
+
+
+def _masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
+    """The data with only a block's rows kept, or all but those."""
+    parts = []
+    for log, part in enumerate(problem.data):
+        rows = np.zeros(len(part), dtype=bool)
+        for span in block.spans:
+            if span.log == log:
+                rows |= (part.t >= span.start) & (part.t <= span.stop)
+        parts.append(replace(part, keep=part.keep & (rows == inside)[:, None]))
+    return tuple(parts)

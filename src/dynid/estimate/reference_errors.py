@@ -1,0 +1,67 @@
+"""Errors of fits on left-out blocks as the references see them, and how noisy the accelerations are.
+
+Noise in the positions makes least squares predict torques from the same noisy positions best, however wrong its
+parameters: the error on a block is then no judge. The part of the residual along the regressor of the references, which
+share no noise with the log, is: E|P_Z (tau - Y beta)| is least at the true parameters (Ardiani, s. 3.3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate.closed_loop import make_loop
+from dynid.estimate.instruments import Instrumented, Measured, plain_references, taper
+from dynid.estimate.left_out import LeftOut
+from dynid.estimate.problem import Problem
+from dynid.regression import fold
+
+_SEEN = 1e-6  # singular value of a block's instruments, as a share of the largest, below which it sees nothing
+
+
+def reference_errors(problem: Problem, seen: Mapping[str, LeftOut]) -> dict[str, Array]:
+    """Relative errors (blocks,) of each method's fits on the blocks they leave out, percent, projected on the regressor
+    along the references."""
+    loop = make_loop(problem, "auto")
+    measured = Measured(problem.model, problem.base, problem.data)
+    instruments = Instrumented(measured, tuple(plain_references(loop.logs)),
+                               tuple(taper(log.samples, 0.0) for log in loop.logs))
+    whole = fold(instruments, blocks=len(problem.regression.blocks), threads=problem.threads)
+    if [block.spans for block in whole.blocks] != [block.spans for block in problem.regression.blocks]:
+        raise NotPossibleError("the blocks of time are not those of the references")
+    b, parts = len(problem.base), []
+    for k in range(len(whole.blocks)):
+        stacked = whole.only(k).stack()
+        left, singular, _ = np.linalg.svd(stacked.r[:b, :b])
+        span = left[:, singular > _SEEN * singular[0]]
+        parts.append((span.T @ stacked.r[:b, b:], span.T @ stacked.rho[:b]))
+
+    def error(k: int, values: Array) -> float:
+        y, tau = parts[k]
+        size = float(np.linalg.norm(tau))
+        return 100.0 * float(np.linalg.norm(y @ values - tau)) / size if size > 0 else float("nan")
+
+    return {name: np.array([error(k, fit.values) for k, fit in zip(one.blocks, one.fits, strict=True)])
+            for name, one in seen.items()}
+
+
+def acceleration_noise(problem: Problem) -> Array:
+    """Share (dof,) of the prepared accelerations' mean square that is noise of the logged positions.
+
+    The third difference of a motion sampled often is far below that of white noise, 20 times its variance; what passes
+    the cut-off f of the preparation has a variance of 2 s^2 / rate (2 pi)^4 f^5 / 5.
+    """
+    share = np.zeros(problem.model.dof)
+    for log, part in zip(problem.recordings, problem.data, strict=False):
+        rate = (len(log.t) - 1) / float(log.t[-1] - log.t[0])
+        variance = np.mean(np.diff(log.q, 3, axis=0) ** 2, axis=0) / 20.0
+        top = 0.5 * rate
+        given = part.settings.get("cutoff")
+        cutoff = top if part.settings.get("method") == "none" or given is None else min(float(given), top)
+        noise = 2.0 * variance / rate * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0
+        power = np.mean(part.ddq ** 2, axis=0)
+        share = np.maximum(share, np.where(power > 0, noise / np.where(power > 0, power, 1.0), 0.0))
+    return np.minimum(share, 1.0)
