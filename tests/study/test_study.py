@@ -88,7 +88,7 @@ def test_instruments_beat_least_squares_and_friction_stands_apart():
 
 
 def test_starts_are_contestants_and_failures_keep_their_sentence():
-    hopeless = {"name": "iv", "label": "hopeless", "options": {"max_iterations": 1}}
+    hopeless = {"name": "iv", "label": "hopeless", "options": {"max_iterations": 1, "start": "regular"}}
     result = run_study(scara(methods=[{"name": "iv", "starts": ["regular", 0.2]}, hopeless], repetitions=2), 1)
     assert [one.label for one in result.scores] == ["iv from regular", "iv from 20 % off", "hopeless"]
     regular, off, failed = result.scores
