@@ -78,6 +78,8 @@ _MODULES = {
     "excite": "dynid.excitation.excite",
     "choose_cutoff": "dynid.validate",
     "compare": "dynid.validate.compare",
+    "Program": "dynid.symbolic",
+    "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
     "cutoff_dependence": "dynid.validate.cutoff_dependence",
     "physics": "dynid.validate",
@@ -175,6 +177,8 @@ if TYPE_CHECKING:
     from dynid.simulation import TorqueDriven as TorqueDriven
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.simulation import simulate as simulate
+    from dynid.symbolic import Program as Program
+    from dynid.symbolic import generate as generate
     from dynid.validate import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import physics as physics
