@@ -16,7 +16,15 @@ from dynid.recording.prepare import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
 from dynid.simulation import Cascade
-from dynid.validate import cross_validate, physics, reconstruct, simulation_checks, verdict
+from dynid.validate import (
+    choose_cutoff,
+    cross_validate,
+    cutoff_dependence,
+    physics,
+    reconstruct,
+    simulation_checks,
+    verdict,
+)
 
 RATE = 200.0
 
@@ -68,7 +76,11 @@ def lwr() -> ReportData:
     logs = [prepare(simulated(model, theta, seed, seconds), decimate=1) for seed, seconds in ((0, 10.0), (1, 5.0))]
     data = report_of(model, logs[:1], logs[1:])
     estimate = replace(data.estimate, theta=theta)
-    return replace(data, estimate=estimate, physics=physics(estimate, logs[0]))
+    log = simulated(model, theta, 0, 10.0)
+    choice = choose_cutoff(model, log)
+    moves = cutoff_dependence(Problem.of(model, logs[0], base=estimate.base, recordings=log), estimate)
+    return replace(data, estimate=estimate, physics=physics(estimate, logs[0]), cutoff_choice=choice,
+                   cutoff_dependence=moves)
 
 
 @pytest.fixture(scope="session")
