@@ -70,6 +70,14 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
+def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
+    """Positions q (samples, joints) at the rows of samples that `prepare` made, through the same filter: position,
+    velocity and acceleration, each (samples, joints). What is linear in the positions, their noise among it, goes the
+    way that the positions went."""
+    plan = make_plan(Preparation.of(samples.settings), samples.rate, len(samples), None, samples.source)
+    return _motion(q, None, None, samples.segments, plan)[:3]
+
+
 def _usable(recording: Recording) -> tuple[Mask, list[str]]:
     """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
     source = recording.source

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from dynid.arrays import Array, Ints
 from dynid.estimate.instruments.projection import Projected
 from dynid.estimate.instruments.residuals import LowRate
+from dynid.regression.correlation import autocovariance
 
 Spectra = NDArray[np.complex128]
 
-_NEAR_ROWS = 11  # of the low rate, over which the amplitude of residuals is taken
+_NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
+_MEMORIES = 11  # times as long as residuals are correlated: as many independent ones as there are white ones
 _QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
 _LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a frequency
 
@@ -65,11 +67,25 @@ def residual_amplitude(low: LowRate) -> Array:
     deviation."""
     from scipy.ndimage import uniform_filter1d
 
-    counts = (low.kept > 0.0).astype(float).T
-    near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
-    power, share = (np.maximum(x, 0.0) for x in near)  # running sums may end below zero by rounding
-    local = np.sqrt(power / np.maximum(share, 1.0 / _NEAR_ROWS))
+    counts, squares = (low.kept > 0.0).astype(float), low.residual ** 2
+    local = np.empty(low.residual.T.shape)
+    for j, rows in enumerate(_near_rows(low)):
+        power, share = (np.maximum(uniform_filter1d(x, rows), 0.0)  # running sums may end below zero by rounding
+                        for x in (counts[:, j] * squares[:, j], counts[:, j]))
+        local[j] = np.sqrt(power / np.maximum(share, 1.0 / rows))
     return np.maximum(local, np.maximum(_QUIETEST * low.deviation, 1e-300)[:, None])
+
+
+def _near_rows(low: LowRate) -> list[int]:
+    """Rows over which the amplitude of each joint's residuals is taken: many times as long as they are correlated, as
+    what is slower than that would be divided out of them."""
+    found = []
+    for j in range(low.residual.shape[1]):
+        shape = autocovariance(low.residual[:, j], low.kept[:, j] > 0.0)
+        memory = (2.0 * shape.sum() - shape[0]) / shape[0] if shape[0] > 0.0 else 1.0
+        rows = min(round(_MEMORIES * memory), len(low.residual) // 5)
+        found.append(max(_NEAR_ROWS, rows) // 2 * 2 + 1)
+    return found
 
 
 def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
