@@ -53,12 +53,11 @@ class MotionShift:
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
     not at hand or the way from them to the samples is not known."""
-    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
+    wide = with_unseen_motion(problem, solution.beta)
+    if wide is None:
         return None
     noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
-    wide = [replace(samples, dq=samples.dq + _unseen_velocity(problem, samples, log, solution.beta))
-            for samples, log in zip(problem.data, problem.recordings, strict=True)]
-    variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), tuple(wide))
+    variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
     equations = [TorqueEquations.of(problem.model, logs, problem.base) for logs in variants]
     normal, noise, unseen, share = _sums(problem, equations, solution.beta, weights)
     shift = _shift(normal, noise, unseen, solution)
@@ -87,8 +86,20 @@ def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     return more, less
 
 
+def with_unseen_motion(problem: Problem, beta: Array) -> tuple[Samples, ...] | None:
+    """The data with velocities that have, beside what the filter left, the motion above the cut-off that the torques
+    show with base values beta (base,); None where the logs behind the data are not at hand."""
+    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
+        return None
+    return tuple(replace(samples, dq=samples.dq + _unseen_velocity(problem, samples, log, beta))
+                 for samples, log in zip(problem.data, problem.recordings, strict=True))
+
+
 def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: Array) -> Array:
     """Velocity (samples, joints) above the cut-off of the positions, from the logged torques."""
+    cutoff = samples.settings.get("cutoff")
+    if cutoff is None:
+        return np.zeros(samples.q.shape)
     model, full = complete(problem.model), problem.base.expand(beta)
     q, tau = (at_times(samples.t, log.t, x) for x in (log.q, log.tau))
     residual = tau - model.inverse_dynamics(full, samples.q, samples.dq, samples.ddq)
@@ -102,7 +113,7 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
         torque = _coherent(fast[here], q[here] - samples.q[here])
         f = np.fft.rfftfreq(stop - start, 1.0 / samples.rate)
         spectra = np.fft.rfft(np.einsum("mij,mj->mi", inverse[here], torque), axis=0)
-        high = f > 0.5 * samples.settings["cutoff"]
+        high = f > 0.5 * cutoff
         spectra[high] /= 2j * np.pi * f[high, None]
         spectra[~high] = 0.0
         out[here] = np.fft.irfft(spectra, stop - start, axis=0)

@@ -61,13 +61,12 @@ class Measured:
             return self._kept[piece]
         found = self.torques.rows(piece)
         if len(self.dry_rows):
-            found.entries[self.dry_rows] = self._dry_entries(piece)
+            found.entries[self.dry_rows] = self.dry_entries(piece, self.steady[piece.log])
         if found.entries.nbytes <= self._room:
             self._kept[piece] = found
             self._room -= found.entries.nbytes
         return found
 
-    def _dry_entries(self, piece: Piece) -> Array:
-        """(dry rows, m) of a piece at the smoothed velocity."""
-        steady = self.steady[piece.log]
-        return piece_entries(steady, piece, lambda rows: self._only_dry.entries(steady, rows)[self.dry_rows])
+    def dry_entries(self, piece: Piece, motion: Samples) -> Array:
+        """(dry rows, m) of a piece at the velocities of a motion, at the rows of the log's samples."""
+        return piece_entries(motion, piece, lambda rows: self._only_dry.entries(motion, rows)[self.dry_rows])
