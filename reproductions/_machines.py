@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -51,14 +50,10 @@ def gantry() -> Robot:
     return Robot.from_mdh(rows, name="gantry", inertias=bodies)
 
 
-def builtin(name: str) -> Robot:
-    return Robot.builtin(name)
-
-
 # Whatever had to be chosen was chosen on the first three; the others were only judged.
-CHOSEN_ON = {"scara": scara, "arm3r": lambda: builtin("arm3r"), "ur10": lambda: builtin("ur10")}
-JUDGED_ON = {"gantry": gantry, "scara2": lambda: builtin("scara2"), "franka-panda": lambda: builtin("franka-panda")}
-MACHINES = {**CHOSEN_ON, **JUDGED_ON}
+CHOSEN_ON, JUDGED_ON = ("scara", "arm3r", "ur10"), ("gantry", "scara2", "franka-panda")
+MACHINES = (*CHOSEN_ON, *JUDGED_ON)
+_OWN = {"scara": scara, "gantry": gantry}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +66,7 @@ class Machine:
 
     @staticmethod
     def of(name: str) -> Machine:
-        robot = MACHINES[name]()
+        robot = _OWN[name]() if name in _OWN else Robot.builtin(name)
         model = _model(robot)
         theta = np.array([0.0 if item.nominal is None or item.body is None else item.nominal
                           for item in model.parameters])
@@ -184,7 +179,3 @@ def _with_losses(model: Model, theta: Array, path: Reference) -> Array:
         theta[names.index(f"Fc{j + 1}")] = 0.1 * torque[j]
         theta[names.index(f"Fv{j + 1}")] = 0.1 * torque[j] / speed
     return theta
-
-
-def names_of(machines: Sequence[str]) -> str:
-    return ", ".join(machines)

@@ -39,6 +39,8 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
     print_simulations(result.simulations, result.robot.joint_names)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
+    for note in estimate.diagnostics.notes:
+        to.print(f"Note: {note.text}.", markup=False)
     print_outputs(written)
 
 

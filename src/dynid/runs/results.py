@@ -44,6 +44,7 @@ def facts(run: Run) -> dict[str, Any]:
                                      zip(fit.relative_error_per_joint, run.problem.regression.rows, strict=True)],
         "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
         "deviation_inflation": _finite(fit.deviation_inflation),
+        "estimate_notes": [note.to_dict() for note in fit.notes],
         "shape": estimate.diagnostics.get("shape"),
         "consistent": estimate.diagnostics.get("consistent"),
         "validation": [one.to_dict() for one in run.validations],
