@@ -11,8 +11,8 @@ from _machines import Machine
 
 
 def test_intervals_hold_in_the_closed_loop() -> None:
-    """Over all parameters of twelve logs; from residuals alone, and with one error for all nominal values, 85 to 89 % of
-    them did."""
+    """Over all parameters of twelve logs; from residuals alone, and with one error for all nominal values, 85 to 89 %
+    of them did."""
     found = coverage_.cover(Machine.of("arm3r"), closed=True, logs=range(12), methods=("wls", "ridge", "pc-ridge"))
     for method, one in found.items():
         assert 91.0 < np.mean(one["coverage"]) < 99.5, method

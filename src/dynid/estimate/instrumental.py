@@ -45,7 +45,7 @@ from dynid.estimate.instruments import (
     taper,
 )
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
-from dynid.estimate.motion_errors import with_unseen_motion
+from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.findings import Note
 from dynid.recording import Samples
@@ -193,12 +193,12 @@ class Instrumental:
         """Square (base, base) of the estimate's shift by motion that dry columns do not see, zero where the logs do not
         tell."""
         beta, detail = end.found.values.beta, end.found.detail
-        whole = with_unseen_motion(self.problem, beta)
-        if whole is None:
+        unseen = unseen_velocities(self.problem, beta)
+        if unseen is None:
             return np.zeros((len(beta), len(beta)))
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, detail.moving, strict=True))
-        shift = instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected, whole, beta,
-                                 detail.weights)
+        shift = instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected, unseen,
+                                 beta, detail.weights)
         return np.outer(shift, shift)
 
     def _motions(self, run: Run) -> tuple[Samples, ...]:

@@ -53,14 +53,15 @@ class MotionShift:
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
     not at hand or the way from them to the samples is not known."""
-    wide = with_unseen_motion(problem, solution.beta)
-    if wide is None:
+    unseen = unseen_velocities(problem, solution.beta)
+    if unseen is None:
         return None
+    wide = tuple(replace(samples, dq=samples.dq + more) for samples, more in zip(problem.data, unseen, strict=True))
     noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
     variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
     equations = [TorqueEquations.of(problem.model, logs, problem.base) for logs in variants]
-    normal, noise, unseen, share = _sums(problem, equations, solution.beta, weights)
-    shift = _shift(normal, noise, unseen, solution)
+    normal, noise, score, share = _sums(problem, equations, solution.beta, weights)
+    shift = _shift(normal, noise, score, solution)
     return MotionShift(shift, normal @ shift / share)
 
 
@@ -86,12 +87,12 @@ def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     return more, less
 
 
-def with_unseen_motion(problem: Problem, beta: Array) -> tuple[Samples, ...] | None:
-    """The data with velocities that have, beside what the filter left, the motion above the cut-off that the torques
-    show with base values beta (base,); None where the logs behind the data are not at hand."""
+def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
+    """Velocities (samples, joints), one a log, of the motion above the cut-off that the torques show with base values
+    beta (base,); None where the logs behind the data are not at hand."""
     if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
         return None
-    return tuple(replace(samples, dq=samples.dq + _unseen_velocity(problem, samples, log, beta))
+    return tuple(_unseen_velocity(problem, samples, log, beta)
                  for samples, log in zip(problem.data, problem.recordings, strict=True))
 
 

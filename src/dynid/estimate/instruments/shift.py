@@ -8,21 +8,22 @@ by -(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.estimate.instruments.projection import Projected
-from dynid.recording import Samples
 from dynid.regression.residuals import PIECE
 
 
-def instrument_shift(equations: Instrumented, projected: Projected, whole: Sequence[Samples], beta: Array,
+def instrument_shift(equations: Instrumented, projected: Projected, unseen: Sequence[Array], beta: Array,
                      weights: Array) -> Array:
-    """Shift (base,) of base values beta (base,) found with these joint weights (dof,); whole: the logs with the whole
-    motion's velocity."""
+    """Shift (base,) of base values beta (base,) found with these joint weights (dof,); unseen: velocities (samples,
+    dof), one a log, that are not in the smoothed ones."""
     measured, layout = equations.measured, equations.measured.layout
+    whole = [replace(steady, dq=steady.dq + more) for steady, more in zip(measured.steady, unseen, strict=True)]
     score = np.zeros(len(beta))
     for piece in equations.pieces(unit=PIECE) if len(measured.dry_rows) else ():
         off = np.zeros((layout.rows, len(piece.rows)))
