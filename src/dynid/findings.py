@@ -24,6 +24,13 @@ class Note:
         """Plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "text": self.text, "evidence": _plain(self.evidence)}
 
+    @staticmethod
+    def of(plain: Mapping[str, Any]) -> Note:
+        """From plain data, such as a file's."""
+        numbers = {name: tuple(math.nan if x is None else x for x in value) if isinstance(value, list) else
+                   math.nan if value is None else value for name, value in plain["evidence"].items()}
+        return Note(plain["code"], plain["text"], numbers)
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -15,6 +15,7 @@ from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
+from dynid.estimate.consistent import consistency_of
 from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
@@ -63,6 +64,19 @@ def test_the_optimum_is_cvxpys(links: int, seed: int, form: str) -> None:
     assert consistency.smallest_eigenvalue(best.theta) >= consistency.margin * (1 - 1e-9)
     assert consistency.slack(best.theta) >= 0
     assert best.misfit >= stacked.rest * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("links, seed", [(1, 0), (2, 1), (3, 4), (4, 2), (5, 7), (7, 3)])
+def test_the_estimate_is_above_cvxpys_optimum_by_what_it_says(links: int, seed: int) -> None:
+    """What is given up for links of sensible size is said, and at most a hundredth."""
+    model, _, _, regression = arm_problem(links, seed)
+    problem = Problem(model, regression)
+    estimate = identify(problem, method="pc-wls")
+    stacked = regression.stack(np.array(estimate.diagnostics.weights))
+    least = oracle(consistency_of(problem), stacked.r @ problem.base.matrix, stacked.rho) + stacked.rest
+    above = stacked.misfit(estimate.values) / least - 1.0
+    assert above == pytest.approx(estimate.diagnostics["given_up"], abs=3e-6)
+    assert above < 0.0101
 
 
 def test_limits_hold_and_cost_what_cvxpy_says() -> None:

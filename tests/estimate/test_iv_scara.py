@@ -11,7 +11,7 @@ import pytest
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.instruments import dry_columns
+from dynid.estimate.dry_columns import dry_columns
 from dynid.model import Coulomb, Model, RigidBodies, Scara, Stribeck, Viscous
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare

@@ -71,6 +71,32 @@ def test_a_decent_nominal_model_helps_and_deviations_count_the_bias(wrong: float
     assert np.median(seen) == pytest.approx(wrong, rel=0.3)
 
 
+def test_deviations_count_that_friction_errs_more_than_bodies() -> None:
+    """Nominal bodies right, nominal friction off by half: intervals of friction hold as often as they say."""
+    held = []
+    for seed in range(20):
+        problem, truth, scales = noisy(seed, 0.0)
+        model, rng = problem.model, np.random.default_rng(seed)
+        free = np.array([item.body is None for item in model.parameters])
+        nominal = problem.nominal + np.where(free, 0.5 * scales * rng.normal(size=len(scales)), 0.0)
+        estimate = identify(Problem.of(model, problem.data, base=problem.base, nominal=nominal), method="ridge")
+        low, high = estimate.conf_int().T
+        held.append(((low <= truth) & (truth <= high))[[name.startswith("F") for name in estimate.names]])
+    assert np.mean(held) > 0.9
+
+
+def test_scales_do_not_mix_units() -> None:
+    """A rotor of a sliding joint, in kilograms, says nothing of the size of one in kg m^2."""
+    robot = Robot.from_dh([(0.0, 0.2, 0.0, 0.0, "revolute"), (0.0, 0.0, 0.1, 0.0, "prismatic")], name="two")
+    model = Model(robot, make_terms(robot, ("viscous",), rotor=True))
+    nominal = np.ones(len(model.parameters))
+    for name, value in {"Ia1": 0.02, "Ia2": 40.0, "Fv1": 0.3, "Fv2": 200.0}.items():
+        nominal[model.parameters.index(name)] = value
+    scales = parameter_scales(model.parameters, nominal)
+    for name in ("Ia1", "Ia2", "Fv1", "Fv2"):
+        assert scales[model.parameters.index(name)] == pytest.approx(nominal[model.parameters.index(name)])
+
+
 @pytest.mark.parametrize(("rule", "most"), [("one-deviation", 1.4), ("minimum", 1.15)])
 def test_a_useless_nominal_model_does_little_harm(rule: str, most: float) -> None:
     pulled, plain = [], []

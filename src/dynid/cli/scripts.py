@@ -28,11 +28,12 @@ class Scripts:
     missing: str
 
     def names(self) -> dict[str, Path]:
-        """Name, with dashes, -> file."""
+        """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
+        installed package, is none of the script's."""
         if not self.folder.is_dir():
             raise NotPossibleError(f"the {self.noun}s come with dynid's source, not with the installed package: "
                                    "run this from an editable install of a clone, as 'make bench' makes one")
-        return {path.stem.replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
+        return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
     def command(self, name: str | None, every: bool, json: bool) -> dict[str, Any]:

@@ -130,7 +130,8 @@ def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margi
 
 def consistent_estimate(problem: Problem, name: str, weights: Array | None, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
-    """The estimate of a constrained fit, its open parameters filled in, with covariance and diagnostics."""
+    """The estimate of a constrained fit, its open parameters filled in, with covariance and diagnostics. given_up among
+    them: how far, as a share, the misfit is above the least that the set allows."""
     with one_blas_thread():
         stacked = stack_enough(problem.regression, weights)
         solution = solve(problem.regression, stacked)
@@ -149,6 +150,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
             excess_misfit=best.excess, smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
             filled_with=source, not_filled=open_names(problem) if source == "none" else [],
+            given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
             deviation="of the unconstrained estimate" if not best.active else
             "of the unconstrained estimate, projected on the border of the set where conditions are active; too small "
             "where one is only just active")

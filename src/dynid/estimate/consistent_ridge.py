@@ -24,9 +24,9 @@ from dynid.consistency.prior import (
 )
 from dynid.errors import ModelError
 from dynid.estimate.consistent import consistency_of, prior_rows
-from dynid.estimate.covariance import Noise, diagnostics
+from dynid.estimate.covariance import Noise, diagnostics, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import joint_weights, solve
+from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Stacked
 from dynid.regression.correlation import correlation
@@ -64,7 +64,8 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         for _ in range(_ROUNDS):
             deviation, effective = _noise(problem, chosen.theta)
             rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-            stacked = problem.regression.stack(np.sqrt(effective / rows) / deviation, prior=False)
+            believed = np.sqrt(effective / rows) / deviation
+            stacked = problem.regression.stack(believed, prior=False)
             before = chosen
             chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, strength))
             if chosen.strength == before.strength:
@@ -79,20 +80,34 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
         beta = problem.base.matrix @ theta
-        covariance = problem.base.matrix @ chosen.spread @ problem.base.matrix.T
+        found, covariance = _covariance(problem, replace(solution, beta=beta), chosen, stacked, believed)
         facts = diagnostics(
-            problem, replace(solution, beta=beta), weights, covariance, Noise(np.empty((0, 0)), "posterior"),
+            problem, replace(solution, beta=beta), weights, covariance, found,
             consistent=True, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence",
             nominal_thickened=list(nominal.thickened),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
-            deviation="of the posterior: effective rows of data and the prior" + (
+            deviation="of the posterior: noise of the data as it correlates in time, and the prior" + (
                 "; the set's border, where it is active, is not in it" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, beta, covariance, solution.identified, theta,
-                        diagnostics=facts.with_facts({"effective_rows_per_joint": effective.tolist()}),
-                        uncertainty="posterior")
+                        diagnostics=facts, uncertainty="posterior")
+
+
+def _covariance(problem: Problem, solution: Solution, chosen: PriorFit, stacked: Stacked, weights: Array
+                ) -> tuple[Noise, Array]:
+    """The noise of a fit with these joint weights (dof,), and the covariance (base, base) of noise and prior together.
+
+    P = K J^-1 K' is the posterior's, J = K' H K + L with the prior's curvature L, were the data's noise worth H = R'R
+    as the weights have it, one number of effective rows a joint. It is worth what correlation says at the frequencies
+    of the columns: J^-1 (K' middle K + L) J^-1 is P + P (middle - H) P.
+    """
+    spread = problem.base.matrix @ chosen.spread @ problem.base.matrix.T
+    found = noise(problem, replace(solution, inverse=spread), weights, regression=replace(problem.regression,
+                                                                                         prior=None))
+    covariance = spread + spread @ (found.middle - stacked.r.T @ stacked.r) @ spread
+    return replace(found, uncertainty="posterior"), 0.5 * (covariance + covariance.T)
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,

@@ -19,11 +19,15 @@ from dynid.arrays import Array, Bools
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Uncertainty
 from dynid.estimate.linear import Solution
+from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
-from dynid.regression import Equations, Factor, Regression
+from dynid.findings import Note
+from dynid.regression import BaseParameters, Equations, Factor, Regression
 from dynid.regression.correlation import Correlation, correlation
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
+_MATERIAL = 0.7  # share of the whole deviation: as much as all other noise
+_NAMED = 6  # parameters of a note
 _LEFT = 1e-9  # share of what is known of a direction that must be left without a block
 
 
@@ -32,17 +36,39 @@ class Noise:
     """What the noise does to the weighted equations: middle (base, base) with covariance H^-1 middle H^-1.
 
     uncertainty: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
-    correlation: of the residuals, where they were looked at.
+    correlation: of the residuals, where they were looked at. motion: shift by errors of the motion, whose square is in
+    `middle`; None where that is not known.
     """
 
     middle: Array
     uncertainty: Uncertainty
     freedom: float = np.inf
     correlation: Correlation | None = None
+    motion: MotionShift | None = None
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance (base, base) of a solution under this noise."""
         return solution.inverse @ self.middle @ solution.inverse
+
+    def shifted(self, motion: MotionShift | None) -> Noise:
+        """The same with the square of a shift added."""
+        if motion is None:
+            return self
+        return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=motion)
+
+    def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
+        """What to say of an estimate with this covariance (base, base)."""
+        if self.motion is None:
+            return ()
+        shift, std = np.abs(self.motion.shift), np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        far = np.flatnonzero(shift > _MATERIAL * std)
+        far = far[np.argsort(-shift[far] / std[far])]
+        if not len(far):
+            return ()
+        names = ", ".join(base.names[k] for k in far[:_NAMED]) + (", ..." if len(far) > _NAMED else "")
+        return (Note("noise-in-motion", f"noise of the positions shifts {names} by more than the noise of the torques "
+                     "does, towards less dry friction and inertia; their deviations count the shift, their values have "
+                     "it; 'iv' is hardly shifted", {"shift": tuple(float(x) for x in self.motion.shift[far])}),)
 
 
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
@@ -50,7 +76,8 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
     """The noise of a weighted estimate, in the best way the problem allows.
 
     weights (dof,): of the joints, None for none. equations, regression: those that were solved, the problem's own by
-    default. influence: as `correlation` takes it. What is known with a deviation has the noise it states.
+    default. influence: as `correlation` takes it. What is known with a deviation has the noise it states. Errors of the
+    motion shift an estimate; as their size is known better than their sign is certain, the shift counts as a deviation.
     """
     regression = problem.regression if regression is None else regression
     scale = np.ones(regression.dof) if weights is None else weights
@@ -59,6 +86,8 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
                            threads=problem.threads)
         found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
+        if equations is None:
+            found = found.shifted(motion_shift(problem, solution, scale))
     elif sum(block.rows > 0 for block in regression.blocks) >= FEWEST_BLOCKS:
         found = block_noise(regression, solution, scale)
     else:
@@ -142,6 +171,7 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array | None, cov
     weights = np.ones(regression.dof) if weights is None else weights
     naive = naive_covariance(regression, solution, weights) if naive is None else naive
     facts: dict[str, Any] = {"condition": solution.condition, "weights": weights.tolist(),
+                             "notes": [*found.notes(problem.base, covariance), *more.pop("notes", ())],
                              "confounded": {k: list(v) for k, v in solution.confounded.items()}}
     if found.uncertainty != "independent":
         facts["deviation_inflation"] = inflation(covariance, naive, solution.identified)

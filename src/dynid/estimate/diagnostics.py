@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.findings import Note
 from dynid.regression import Regression
 
 
@@ -24,6 +25,7 @@ class Diagnostics(Mapping[str, Any]):
     times larger the stated deviations are than those of independent rows, in the median; None where that is not known.
     effective_rows_per_joint (dof,): how many independent rows the data are worth; autocovariance of the residuals, one
     list a joint, at autocovariance_rate, Hz; None where residuals were not looked at.
+    notes: what else to know of the estimate, what its deviations do not promise among it.
     """
 
     relative_error: float
@@ -39,6 +41,7 @@ class Diagnostics(Mapping[str, Any]):
     effective_rows_per_joint: list[float] | None = None
     autocovariance: list[list[float]] | None = None
     autocovariance_rate: float | None = None
+    notes: Sequence[Note] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -55,6 +58,7 @@ class Diagnostics(Mapping[str, Any]):
     def of(facts: Mapping[str, Any]) -> Diagnostics:
         """From a mapping, such as this one read from a file."""
         core = {name: value for name, value in facts.items() if name in _CORE}
+        core["notes"] = tuple(note if isinstance(note, Note) else Note.of(note) for note in facts.get("notes", ()))
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:

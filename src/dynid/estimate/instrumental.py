@@ -35,6 +35,7 @@ from dynid.estimate.instruments import (
     Projected,
     at_low_rate,
     filtered_references,
+    instrument_shift,
     low_rate,
     low_rate_scale,
     plain_references,
@@ -43,7 +44,8 @@ from dynid.estimate.instruments import (
     spectral_covariance,
     taper,
 )
-from dynid.estimate.iteration import Past, Solved, Values, iterate
+from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
+from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.findings import Note
 from dynid.recording import Samples
@@ -189,6 +191,18 @@ class Instrumental:
         return State(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
                      state.notes or notes)
 
+    def shift(self, end: Settled[State, Detail]) -> Array:
+        """Square (base, base) of the estimate's shift by motion that dry columns do not see, zero where the logs do not
+        tell."""
+        beta, detail = end.found.values.beta, end.found.detail
+        unseen = unseen_velocities(self.problem, beta)
+        if unseen is None:
+            return np.zeros((len(beta), len(beta)))
+        tapers = tuple(ends * rows for ends, rows in zip(self.tapers, detail.moving, strict=True))
+        shift = instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected, unseen,
+                                 beta, detail.weights)
+        return np.outer(shift, shift)
+
     def _motions(self, run: Run) -> tuple[Samples, ...]:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
@@ -318,5 +332,5 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
-    return Estimate(name, problem.model, problem.base, values.beta, end.covariance, identified, values.theta,
-                    diagnostics=fitted, uncertainty="instruments")
+    return Estimate(name, problem.model, problem.base, values.beta, end.covariance + procedure.shift(end), identified,
+                    values.theta, diagnostics=fitted, uncertainty="instruments")

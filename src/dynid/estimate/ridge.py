@@ -17,6 +17,7 @@ from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
 
 RULES = ("one-deviation", "minimum")
+_LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is nominally next to zero may be wrong by
 _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
 
 
@@ -25,14 +26,15 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     """All standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
     Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
-    of gyration about the link frame; all others by the largest of their own nominal value and the usual one of their
-    kind. As joints are weighted by the deviation of their noise, 1 / sqrt(strength) is the share by which the nominal
-    values would be believed wrong if rows were independent. Without a given strength it is chosen by leaving out each
-    block of time in turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the
-    largest one whose loss against that is within one deviation of the loss over the blocks.
+    of gyration about the link frame; all others by their own nominal value, or a tenth of the usual one of their kind
+    and unit if that is larger. As joints are weighted by the deviation of their noise, 1 / sqrt(strength) is the share
+    by which the nominal values would be believed wrong if rows were independent. Without a given strength it is chosen
+    by leaving out each block of time in turn: rule "minimum" takes the strength that predicts the left-out blocks best,
+    "one-deviation" the largest one whose loss against that is within one deviation of the loss over the blocks.
 
     The estimate is biased. Its covariance is the mean square error: the noise's part, and the part of the bias if the
-    nominal values are wrong by what the strength says, or by what the data show if that is more. Parameters that the
+    nominal values are wrong by what the strength says, or by what the data show if that is more: of bodies and of all
+    others apart, as a file's friction errs more than its masses. Parameters that the
     data do not excite keep what the solution makes of their nominal values and are marked as not identified.
     """
     if rule not in RULES:
@@ -53,9 +55,9 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
     found = noise(problem, solution, weights)
     by_noise = found.covariance(solution)
-    wrong = max(1.0 / np.sqrt(strength), scaled.nominal_deviation(by_noise, strength))
-    covariance = by_noise + scaled.bias(strength, wrong)
-    facts |= {"strength": float(strength), "nominal_wrong_by": float(wrong),
+    wrong, by_chance = scaled.nominal_deviations(found.middle, strength)
+    covariance = by_noise + scaled.bias(strength, wrong * by_chance)
+    facts |= {"strength": float(strength), "nominal_wrong_by": float(np.sqrt(np.mean(wrong ** 2))),
               "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist()}
     return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
                     diagnostics=diagnostics(problem, solution, weights, covariance, found, **facts),
@@ -99,31 +101,57 @@ class RidgeProblem:
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
-    def bias(self, strength: float, wrong: float) -> Array:
-        """Covariance (base, base) from a nominal model whose scaled parameters are each wrong by `wrong`."""
-        half = self._to_base * (wrong * strength / (self.singular ** 2 + strength))
+    def bias(self, strength: float, wrong: Array) -> Array:
+        """Covariance (base, base) from a nominal model whose scaled parameters are wrong by `wrong` (parameters,)."""
+        half = (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T * wrong)
         return half @ half.T
 
-    def nominal_deviation(self, noise: Array, strength: float) -> float:
-        """Root mean square error of the scaled nominal parameters as far as the data show it, and one deviation more
-        that noise could hide; noise (base, base): the covariance that noise gives the ridge estimate."""
-        seen = np.flatnonzero(self.singular > 1e-9 * self.singular[0])
-        share = self.singular[seen] ** 2 / (self.singular[seen] ** 2 + strength)
-        moved = share * self.target[seen] / self.singular[seen]
-        back = np.linalg.pinv(self._to_base[:, seen])
-        by_noise = np.einsum("ib,bc,ic->i", back, noise, back)
-        squares = max(np.sum(moved ** 2 - by_noise), 0.0) + np.sqrt(2.0 * np.sum(by_noise ** 2))
-        return float(np.sqrt(squares / np.sum(share ** 2)))
+    def nominal_deviations(self, middle: Array, strength: float) -> tuple[Array, Array]:
+        """Deviation of each scaled nominal parameter (parameters,) from the truth, one for bodies and one for all else,
+        and the factors (parameters,) by which they may be more, as few parameters tell of them.
+
+        The estimate z has moved from the nominal values by F z_true + noise, F = V singular^2 / (singular^2 + strength)
+        V'. So its squares over a group g are, in the mean, sum_h wrong_h^2 |F_gh|^2 and those of the noise, whose
+        covariance comes from middle (base, base). One deviation more is taken of what noise could hide, and never less
+        than the strength says.
+        """
+        down = 1.0 / (self.singular ** 2 + strength)
+        moved = self.right @ (down * self.singular * self.target)
+        shown = (self.right * (down * self.singular ** 2)) @ self.right.T
+        through = self._to_base * down
+        noise = self.right @ (through.T @ middle @ through) @ self.right.T
+        body = np.array([item.body is not None for item in self.base.parameters])
+        groups = [group for group in (body, ~body) if shown[group].any()]
+        squares = np.array([max(np.sum(moved[g] ** 2 - np.diag(noise)[g]), 0.0)
+                            + np.sqrt(2.0 * np.sum(noise[np.ix_(g, g)] ** 2)) for g in groups])
+        matrix = np.array([[np.sum(shown[np.ix_(g, h)] ** 2) for h in groups] for g in groups])
+        seen = np.array([np.sum(shown[np.ix_(g, g)] ** 2) for g in groups])
+        wrong, factors = np.full(len(self.scale), 1.0 / np.sqrt(strength)), np.ones(len(self.scale))
+        for group, square, count in zip(groups, _not_negative(matrix, squares), seen, strict=True):
+            wrong[group] = np.maximum(wrong[group], np.sqrt(square))
+            factors[group] = np.sqrt(1.0 + np.sqrt(2.0 / max(count, 1.0)))  # one deviation of a sum of squares
+        return wrong, factors
+
+
+def _not_negative(matrix: Array, right: Array) -> Array:
+    """Solution of one or two equations, without an unknown that would come out below zero."""
+    found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=float)
+    if np.all(found >= 0.0):
+        return found
+    keep = found >= 0.0
+    found = np.zeros(len(right))
+    found[keep] = right[keep] / np.diag(matrix)[keep]
+    return found
 
 
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
     """The size (parameters,) by which a change of each parameter is measured; above zero for all."""
-    kinds = np.array([item.symbol for item in parameters])
+    kinds = [(item.symbol, item.unit) for item in parameters]
     scale = np.zeros(len(parameters))
-    for kind in np.unique(kinds):
-        same = kinds == kind
+    for kind in set(kinds):
+        same = np.array([one == kind for one in kinds])
         usual = np.sqrt(np.mean(nominal[same] ** 2))
-        scale[same] = np.maximum(np.abs(nominal[same]), usual if usual > 0 else 1.0)
+        scale[same] = np.maximum(np.abs(nominal[same]), _LEAST_SCALE * usual if usual > 0 else 1.0)
     for places in parameters.bodies.values():
         xx, _, _, yy, _, zz, _, _, _, mass = nominal[places]
         if mass > 0 and xx + yy + zz > 0:

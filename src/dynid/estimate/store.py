@@ -13,6 +13,7 @@ from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
+from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
@@ -60,5 +61,7 @@ def _shape(model: Any) -> dict[str, float]:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy as plain ones."""
+    """Numbers and arrays of numpy as plain ones, notes as mappings."""
+    if isinstance(value, Note):
+        return value.to_dict()
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -55,14 +55,20 @@ def summary(estimate: Estimate) -> str:
     lines = [headline(estimate), "", f"{'':{width}}  {'value':>12}  {'deviation':>11}  {'relative':>8}  expression"]
     lines += [f"{name:{width}}  {value:>12}  {std:>11}  {share:>8}  {expression}"
               for name, value, std, share, expression in table]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(["", *notes] if (notes := _notes(estimate)) else [])])
 
 
 def summary_html(estimate: Estimate) -> str:
     """The same table for notebooks."""
     head = "".join(f"<th>{name}</th>" for name in ("", "value", "deviation", "relative", "expression"))
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(estimate))
-    return f"<p>{escape(headline(estimate))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    said = "".join(f"<p>{escape(note)}</p>" for note in _notes(estimate))
+    return (f"<p>{escape(headline(estimate))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{said}")
+
+
+def _notes(estimate: Estimate) -> list[str]:
+    return [f"Note: {note.text}." for note in estimate.diagnostics.notes]
 
 
 def to_frame(estimate: Estimate) -> Any:

@@ -100,6 +100,14 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
+def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
+    """Positions q (samples, joints) at the rows of samples that `prepare` made, through the same filter: position,
+    velocity and acceleration, each (samples, joints). What is linear in the positions, their noise among it, goes the
+    way that the positions went."""
+    plan = make_plan(Preparation.of(samples.settings), samples.rate, len(samples), None, samples.source)
+    return _filtered(q, None, None, samples.segments, plan)[:3]
+
+
 def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
     recording = recording if recording.joints else _named(recording)

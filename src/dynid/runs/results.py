@@ -47,6 +47,7 @@ def facts(run: Run) -> dict[str, Any]:
         "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
         "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
         "deviation_inflation": _finite(fit.deviation_inflation),
+        "estimate_notes": [note.to_dict() for note in fit.notes],
         "shape": plain(estimate.diagnostics.get("shape")),
         "consistent": estimate.diagnostics.get("consistent"),
         "validation": [one.to_dict() for one in run.validations],

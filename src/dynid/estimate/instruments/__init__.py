@@ -15,12 +15,13 @@ Z is the regressor along a motion without noise. Two precautions, both needed wh
 
 from dynid.estimate.instruments.covariance import spectral_covariance
 from dynid.estimate.instruments.equations import Instrumented
-from dynid.estimate.instruments.measured import Measured, dry_columns
+from dynid.estimate.instruments.measured import Measured
 from dynid.estimate.instruments.projection import Projected, project
 from dynid.estimate.instruments.residuals import LowRate, at_low_rate, low_decimation, low_rate, low_rate_scale
+from dynid.estimate.instruments.shift import instrument_shift
 from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
 
-__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "dry_columns",
-           "filtered_references", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
+__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",
+           "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
            "smoothed_velocity", "soften", "spectral_covariance", "taper"]

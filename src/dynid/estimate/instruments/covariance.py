@@ -15,13 +15,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.instruments.projection import Projected
 from dynid.estimate.instruments.residuals import LowRate
+from dynid.regression.correlation import autocovariance
 
 Spectra = NDArray[np.complex128]
 
-_NEAR_ROWS = 11  # of the low rate, over which the amplitude of residuals is taken
+_NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
+_MEMORIES = 11  # times as long as residuals are correlated: as many independent ones as there are white ones
+_TURNS = 6  # of finding the two in turn, at most
 _QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
 _LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a frequency
 
@@ -61,15 +64,32 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
 
 
 def residual_amplitude(low: LowRate) -> Array:
-    """Local amplitude of the residuals of each joint about each row (dof, rows), not below a fifth of their
-    deviation."""
+    """Local amplitude of the residuals of each joint about each row (dof, rows), not below a fifth of their deviation.
+
+    It is taken over many times as long as the residuals are correlated, once divided by it, as what is slower would be
+    divided out of them. That is found in turn, from few rows on: bursts are no correlation.
+    """
+    local = np.empty(low.residual.T.shape)
+    for j, least in enumerate(np.maximum(_QUIETEST * low.deviation, 1e-300)):
+        residual, counts, rows = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS
+        for _ in range(_TURNS):
+            local[j] = np.maximum(_amplitude(residual, counts, rows), least)
+            shape = autocovariance(residual / local[j], counts)
+            memory = (2.0 * shape.sum() - shape[0]) / shape[0] if shape[0] > 0.0 else 1.0
+            longer = min(round(_MEMORIES * memory), len(residual) // 5) // 2 * 2 + 1
+            if longer <= rows:
+                break
+            rows = longer
+    return local
+
+
+def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
+    """Root mean square (m,) of residuals (m,) that count, over so many rows about each."""
     from scipy.ndimage import uniform_filter1d
 
-    counts = (low.kept > 0.0).astype(float).T
-    near = (uniform_filter1d(x, _NEAR_ROWS, axis=1) for x in (counts * low.residual.T ** 2, counts))
+    near = (uniform_filter1d(x, rows) for x in (np.where(counts, residual, 0.0) ** 2, counts.astype(float)))
     power, share = (np.maximum(x, 0.0) for x in near)  # running sums may end below zero by rounding
-    local = np.sqrt(power / np.maximum(share, 1.0 / _NEAR_ROWS))
-    return np.maximum(local, np.maximum(_QUIETEST * low.deviation, 1e-300)[:, None])
+    return np.asarray(np.sqrt(power / np.maximum(share, 1.0 / rows)))
 
 
 def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,

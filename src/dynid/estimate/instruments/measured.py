@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array
+from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.instruments.windows import smoothed_velocity
 from dynid.model import LinearModel
 from dynid.recording import Samples
@@ -15,17 +16,6 @@ from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
 _MEMORY = 400_000_000  # bytes of measured entries kept between iterations
-
-
-def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
-    """Which base columns are no polynomial of the velocity up to the second degree (base,)."""
-    rng = np.random.default_rng(0)
-    q, dq, ddq = rng.normal(size=(3, 20, model.dof))
-    # The third difference over equal steps of any quadratic is zero; that of a sign or a Stribeck curve is not.
-    y = [model.regressor(q, s * dq, ddq)[:, :, base.independent] for s in (-3.0, -1.0, 1.0, 3.0)]
-    third = np.abs(y[3] - 3.0 * y[2] + 3.0 * y[1] - y[0]).max(axis=(0, 1))
-    size = np.max([np.abs(x).max(axis=(0, 1)) for x in y], axis=0)
-    return third > 1e-9 * np.maximum(size, 1e-300)
 
 
 class Measured:
@@ -71,13 +61,12 @@ class Measured:
             return self._kept[piece]
         found = self.torques.rows(piece)
         if len(self.dry_rows):
-            found.entries[self.dry_rows] = self._dry_entries(piece)
+            found.entries[self.dry_rows] = self.dry_entries(piece, self.steady[piece.log])
         if found.entries.nbytes <= self._room:
             self._kept[piece] = found
             self._room -= found.entries.nbytes
         return found
 
-    def _dry_entries(self, piece: Piece) -> Array:
-        """(dry rows, m) of a piece at the smoothed velocity."""
-        steady = self.steady[piece.log]
-        return piece_entries(steady, piece, lambda rows: self._only_dry.entries(steady, rows)[self.dry_rows])
+    def dry_entries(self, piece: Piece, motion: Samples) -> Array:
+        """(dry rows, m) of a piece at the velocities of a motion, at the rows of the log's samples."""
+        return piece_entries(motion, piece, lambda rows: self._only_dry.entries(motion, rows)[self.dry_rows])

@@ -46,7 +46,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
             "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
-            "shape": shape_rows(estimate), "good": GOOD, "poor": HARDLY_KNOWN,
+            "shape": shape_rows(estimate), "notes": [note.text for note in estimate.diagnostics.notes],
+            "good": GOOD, "poor": HARDLY_KNOWN,
             "well": int(np.sum(known & (estimate.relative_std < GOOD))),
             "hardly": int(estimate.hardly_known.sum())}
 

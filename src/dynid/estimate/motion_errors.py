@@ -1,0 +1,189 @@
+"""Errors of the motion that equations are made of, and how far they shift an estimate by least squares.
+
+Least squares takes the columns of the regressor for exact. Two errors of theirs do not average out:
+
+- Noise of the positions that the filter lets through. With X_e the columns of a motion with as much noise again,
+  M = E[X_e' W^2 (X_e - X)] is what noise adds to the normal equations H = X' W^2 X (for an additive error its power,
+  for a sign that flips twice the share of flips), and the estimate is off by -(H - M)^-1 M b. The noise is taken twice
+  with opposite signs, so that what is linear in it, and zero in the mean, cancels.
+- Motion above the cut-off. Columns that are linear in it lose it with the torques, in parallel; dry friction does not:
+  the sign of a filtered velocity is not the filtered sign of the velocity of a machine that trembles about a reversal,
+  as one does whose encoder noise goes round its control loop. With X_w the columns whose dry ones see the whole motion,
+  the estimate is off by -H^-1 X' W^2 (X - X_w) b. Positions do not show that motion, since inside its bandwidth a loop
+  follows the noise and hides both; torques do: what is fast in the residuals, over the inertia, is its acceleration,
+  as far as it is coherent with the positions. The rest is noise of the torques alone, which moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.linear import Solution
+from dynid.estimate.problem import Problem
+from dynid.model import complete
+from dynid.recording import Recording, Samples
+from dynid.recording.prepare import filtered_again
+from dynid.regression import TorqueEquations
+from dynid.regression.residuals import PIECE
+from dynid.signals import at_times
+from dynid.threads import side_by_side
+
+_ENOUGH_ROWS = 131072  # rows at full rate that are looked at; of longer data some whole stretches all along
+_SAME_INERTIA = 0.02  # s, over which the inertia is taken for constant
+_NEAR = 12  # neighbouring frequencies on each side over which spectra are averaged
+_LEAST_INERTIA = 0.02  # smallest eigenvalue of an inertia matrix scaled to ones that is believed
+_MOST_NOISE = 0.95  # share of a direction's columns that may be noise before nothing can be said of it
+_RANK = 1e-10  # share of the largest eigenvalue of the scaled normal equations
+
+
+@dataclass(frozen=True, eq=False)
+class MotionShift:
+    """Shift (base,) of a weighted least-squares estimate by errors of the motion, and its score (base,): what it is in
+    the normal equations of all data."""
+
+    shift: Array
+    score: Array
+
+
+def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
+    """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
+    not at hand or the way from them to the samples is not known."""
+    unseen = unseen_velocities(problem, solution.beta)
+    if unseen is None:
+        return None
+    wide = tuple(replace(samples, dq=samples.dq + more) for samples, more in zip(problem.data, unseen, strict=True))
+    noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
+    variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
+    equations = [TorqueEquations.of(problem.model, logs, problem.base) for logs in variants]
+    normal, noise, score, share = _sums(problem, equations, solution.beta, weights)
+    shift = _shift(normal, noise, score, solution)
+    return MotionShift(shift, normal @ shift / share)
+
+
+def _repeatable(samples: Samples) -> bool:
+    """Whether samples were prepared from positions alone, all rows of the grid."""
+    settings = samples.settings
+    return bool(settings) and settings.get("thin", 1) == 1 and settings.get("velocity") == "differentiate"
+
+
+def _floors(samples: Samples) -> Array:
+    """Power density (joints,) of the positions' noise, rad^2 / Hz; zero where none is seen."""
+    found = [one.get("noise_floor") for one in samples.spectrum.values()]
+    return np.array([0.0 if x is None else x for x in found]) if len(found) == samples.dof else np.zeros(samples.dof)
+
+
+def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
+    """The samples with as much noise of positions again as they have, and with its negative."""
+    size = np.sqrt(0.5 * _floors(samples) * samples.rate)
+    noise = np.random.default_rng(seed).normal(size=samples.q.shape) * size
+    q, dq, ddq = filtered_again(samples, noise)
+    more, less = (replace(samples, q=samples.q + sign * q, dq=samples.dq + sign * dq, ddq=samples.ddq + sign * ddq)
+                  for sign in (1.0, -1.0))
+    return more, less
+
+
+def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
+    """Velocities (samples, joints), one a log, of the motion above the cut-off that the torques show with base values
+    beta (base,); None where the logs behind the data are not at hand."""
+    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
+        return None
+    return tuple(_unseen_velocity(problem, samples, log, beta)
+                 for samples, log in zip(problem.data, problem.recordings, strict=True))
+
+
+def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: Array) -> Array:
+    """Velocity (samples, joints) above the cut-off of the positions, from the logged torques."""
+    cutoff = samples.settings.get("cutoff")
+    if cutoff is None:
+        return np.zeros(samples.q.shape)
+    model, full = complete(problem.model), problem.base.expand(beta)
+    q, tau = (at_times(samples.t, log.t, x) for x in (log.q, log.tau))
+    residual = tau - model.inverse_dynamics(full, samples.q, samples.dq, samples.ddq)
+    residual[:, [name in samples.unmeasured for name in samples.joints]] = 0.0
+    fast = residual - filtered_again(samples, residual)[0]
+    step = max(1, round(_SAME_INERTIA * samples.rate))
+    inverse = np.repeat(_inverses(model.inertia_matrix(full, samples.q[::step])), step, axis=0)[:len(samples)]
+    out = np.zeros(samples.q.shape)
+    for start, stop in samples.segments:
+        here = slice(start, stop)
+        torque = _coherent(fast[here], q[here] - samples.q[here])
+        f = np.fft.rfftfreq(stop - start, 1.0 / samples.rate)
+        spectra = np.fft.rfft(np.einsum("mij,mj->mi", inverse[here], torque), axis=0)
+        high = f > 0.5 * cutoff
+        spectra[high] /= 2j * np.pi * f[high, None]
+        spectra[~high] = 0.0
+        out[here] = np.fft.irfft(spectra, stop - start, axis=0)
+    return out
+
+
+def _coherent(series: Array, other: Array) -> Array:
+    """The part of series (rows, joints) that is coherent with another, joint by joint."""
+    window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
+    out = np.zeros(series.shape)
+    if len(series) < 8 * _NEAR:
+        return out
+    for j in range(series.shape[1]):
+        own, by = np.fft.rfft(series[:, j]), np.fft.rfft(other[:, j])
+        power = np.convolve(np.abs(by) ** 2, window, mode="same")
+        transfer = np.convolve(own * by.conj(), window, mode="same") / np.maximum(power, 1e-300)
+        out[:, j] = np.fft.irfft(np.where(power > 0.0, transfer * by, 0.0), len(series))
+    return out
+
+
+def _inverses(inertia: Array) -> Array:
+    """Inverses of inertia matrices (m, dof, dof); of their diagonals where an estimate makes them impossible, zero for
+    a joint without inertia."""
+    diagonal = np.einsum("mii->mi", inertia)
+    size = np.sqrt(np.maximum(diagonal, 1e-300))
+    scaled = inertia / (size[:, :, None] * size[:, None, :])
+    good = (diagonal > 0.0).all(axis=1)
+    good[good] = np.linalg.eigvalsh(scaled[good])[:, 0] > _LEAST_INERTIA
+    found = np.where(diagonal > 0.0, 1.0 / np.maximum(diagonal, 1e-300), 0.0)[:, :, None] * np.eye(inertia.shape[1])
+    found[good] = np.linalg.inv(inertia[good])
+    return np.asarray(found)
+
+
+def _sums(problem: Problem, equations: Sequence[TorqueEquations], beta: Array, weights: Array
+          ) -> tuple[Array, Array, Array, float]:
+    """H and M (base, base) and X' W^2 (X - X_w) b (base,), and the share of the rows that they are from; equations: of
+    the samples, with noise, with its negative, and with the whole motion."""
+    plain, more, less, wide = equations
+    every = plain.pieces(unit=PIECE)
+    work = every[::max(1, sum(len(samples) for samples in problem.data) // _ENOUGH_ROWS)]
+    layout, size, dry = plain.layout, len(beta), dry_columns(problem.model, problem.base)
+
+    def one(k: int) -> tuple[Array, Array, Array]:
+        normal, noise, unseen = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+        rows = [each.rows(work[k]) for each in (plain, more, less, wide)]
+        for j, own in enumerate(layout.columns):
+            x, up, down, whole = (weights[j] * np.where(one.keep[:, j], one.joint(j)[:-1], 0.0) for one in rows)
+            at = np.ix_(own, own)
+            normal[at] += x @ x.T
+            noise[at] += 0.5 * (up @ (up - x).T + down @ (down - x).T)
+            unseen[own] += x @ ((x - whole)[dry[own]].T @ beta[own][dry[own]])
+        return normal, noise, unseen
+
+    found = side_by_side(one, range(len(work)), problem.threads)
+    normal, noise, unseen = (np.sum([each[k] for each in found], axis=0) for k in range(3))
+    counted = sum(len(piece.rows) for piece in work) / max(sum(len(piece.rows) for piece in every), 1)
+    return normal, 0.5 * (noise + noise.T), unseen, counted
+
+
+def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
+    """-(H - M)^-1 M b - H^-1 X' W^2 (X - X_w) b (base,), in the parameters that were solved for."""
+    kept = solution.excited & (np.diag(normal) > 0.0)
+    scale = np.sqrt(np.diag(normal)[kept])
+    values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))
+    seen = values > _RANK * values.max(initial=0.0)
+    half = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]  # H^-1 = half half'
+    shares, turn = np.linalg.eigh(half.T @ noise[np.ix_(kept, kept)] @ half)
+    shares = np.clip(shares, 0.0, _MOST_NOISE)
+    within = turn.T @ (half.T @ (normal[np.ix_(kept, kept)] @ solution.beta[kept]))
+    found = np.zeros(len(unseen))
+    found[kept] = -half @ (turn @ (shares / (1.0 - shares) * within)) - half @ (half.T @ unseen[kept])
+    return found
