@@ -1,10 +1,11 @@
 """Covariance of estimates under noise correlated in time, in the way that the data at hand allow.
 
-- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`). -
-"blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
-the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
-with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them. -
-"independent": from a fold of too few blocks, as if every row were independent. How much that understates is not known.
+- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`).
+- "blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
+  the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
+  with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them.
+- "independent": from a fold of too few blocks, as if every row were independent. How much that understates is not
+  known.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ class Noise:
         return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=motion)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """What to say of an estimate with this covariance (base, base)."""
+        """What to say of an estimate with this covariance (base, base); parameters behind the base's are not named."""
         if self.motion is None:
             return ()
-        shift, std = np.abs(self.motion.shift), np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        shift = np.abs(self.motion.shift[:len(std)])
         far = np.flatnonzero(shift > _MATERIAL * std)
         far = far[np.argsort(-shift[far] / std[far])]
         if not len(far):
