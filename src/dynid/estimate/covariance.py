@@ -58,11 +58,11 @@ class Noise:
         return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=motion)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """What to say of an estimate with this covariance (base, base); parameters behind the base's are not named."""
+        """What to say of an estimate with this covariance (base, base); shapes that were solved for besides stand
+        behind the base parameters."""
         if self.motion is None:
             return ()
-        std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        shift = np.abs(self.motion.shift[:len(std)])
+        shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
         far = np.flatnonzero(shift > _MATERIAL * std)
         far = far[np.argsort(-shift[far] / std[far])]
         if not len(far):
