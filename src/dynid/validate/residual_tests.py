@@ -36,6 +36,7 @@ _COLOURED = 0.5  # predictable share above which a residual counts as coloured; 
 _FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
 _STRENGTH = 12.0  # and its F statistic
 _RELEVANT = 0.01  # and its torque, as a share of the joint's
+_AGREED = 0.7  # and the share of the blocks of time left out that it explains
 _SHOWN = 200  # lags kept for plots
 
 
@@ -163,7 +164,8 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
             return JointTests(fit.name, unit, None, None, (), None)
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
         strong = bool(follows) and (follows[0].share > _FOLLOWED and follows[0].strength > _STRENGTH
-                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0))
+                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0)
+                                    and follows[0].blocks >= _AGREED)
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 

@@ -1,0 +1,154 @@
+"""All hypotheses about torques, motion and mounting, weighed against each other on the same blocks of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Problem
+from dynid.model import Model, complete
+from dynid.recording import Samples
+from dynid.regression import TorqueEquations, fold
+from dynid.regression.correlation import autocovariance
+from dynid.validate.candidates import Rows
+from dynid.validate.hypotheses.gains import wrong_scales
+from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
+from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
+from dynid.validate.hypotheses.motions import motion_hypotheses, refined
+from dynid.validate.hypotheses.trial import Trial, own_score, score, try_out
+
+MATERIAL = 0.87  # share of the misfit on blocks left out that the best hypothesis leaves at most
+_ASKED = 1.08  # misfit of all joints together over that of each alone, and
+_ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
+_CLOSE = 0.9  # share of what the best explains from which another explains as well
+_TRIED = 4  # of the motion hypotheses that are refined
+_TURNED = 5.0  # degrees that gravity has to be off
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """What weighing found: best, None where no hypothesis matters, those that explain as much, and all that were
+    weighed, the likeliest first. gravity: its direction, where that was estimated."""
+
+    best: Hypothesis | None
+    rivals: tuple[Hypothesis, ...]
+    weighed: tuple[Weighed, ...]
+    gravity: Gravity | None = None
+
+
+def inflation_of(rows: Rows) -> float:
+    """How many times wider deviations are than for independent rows, by what each joint's own equations leave."""
+    found = []
+    for j, columns in enumerate(rows.columns):
+        use = rows.keep[:, j]
+        size = np.linalg.norm(columns[use], axis=0)
+        if use.sum() < 3 * columns.shape[1] + 10 or not np.any(size > 0):
+            continue
+        basis, _ = np.linalg.qr(columns[use][:, size > 0] / size[size > 0])
+        rest = rows.measured[use, j]
+        rest = rest - basis @ (basis.T @ rest)
+        c = autocovariance(rest, np.ones(len(rest), dtype=bool))
+        if c[0] > 0:
+            found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
+    return float(np.median(found)) if found else 1.0
+
+
+def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
+          followed: Sequence[float] | None = None) -> Balance:
+    """The hypothesis about all joints' torques, motion or mounting that explains the data best.
+
+    inflation: of deviations by correlation in time. nominal (dof entries): scale of each torque by the nominal model.
+    followed (dof entries): share of each joint's own residual that something in it follows: a hypothesis about all
+    joints has to explain more.
+    """
+    logs, dof = problem.data, problem.model.dof
+    null = try_out(problem.regression)
+    noise = null.noise()
+    before = score(null, noise)
+    hypotheses: list[tuple[float, Hypothesis]] = []
+    scales = wrong_scales(problem.regression, noise, inflation, nominal)
+    if scales is not None:
+        torque = np.ones(dof)
+        torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
+        guess = Hypothesis("drive-gain", scales.joints, scaled_torques(torque), torque, scales.gains,
+                           len(scales.joints), {"std": scales.std, "improvement": scales.removed,
+                                                "rivals": tuple(map(float, scales.rivals))})
+        hypotheses.append((misfit_of(problem, logs, guess, noise), guess))
+    own = own_score(null, noise)
+    rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
+    gravity = None
+    if before > _ASKED * own or np.any(rough > _ROUGH):
+        hypotheses += _motions(problem, logs, noise, before)
+        gravity = _gravity(problem, logs, noise)
+        if gravity is not None:
+            hypotheses.append((gravity_misfit(problem, logs, gravity, noise), mounted(gravity)))
+    hypotheses.sort(key=lambda pair: pair[0])
+    joints = problem.regression.joints
+    simple = np.zeros(dof) if followed is None else np.asarray(followed, dtype=float)
+    terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
+    weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, value, before)
+                    for value, one in hypotheses)
+    if not hypotheses or hypotheses[0][0] > MATERIAL * min(before, terms):
+        return Balance(None, (), weighed, gravity)
+    least, best = hypotheses[0]
+    rivals = tuple(one for value, one in hypotheses[1:] if before - value > _CLOSE * (before - least)
+                   and value < 1.5 * least and one.cause != best.cause)
+    return Balance(best, rivals, weighed, gravity)
+
+
+def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> Trial:
+    """The data as they would be without the fault, fitted."""
+    model, changed = hypothesis.change(problem.model, logs)
+    base = problem.base if model is problem.model else None
+    weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
+    return try_out(fold(TorqueEquations.of(model, changed, base), blocks=8, threads=problem.threads), weights)
+
+
+def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
+    """Misfit on blocks left out under a hypothesis."""
+    return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
+
+
+def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, before: float
+             ) -> list[tuple[float, Hypothesis]]:
+    """The hypotheses about the motion that explain something, the best of each cause and joint."""
+    dof = problem.model.dof
+    found: dict[tuple[str, tuple[int, ...]], tuple[float, Hypothesis]] = {}
+    for one in motion_hypotheses(dof):
+        value, key = misfit_of(problem, logs, one, noise), (one.cause, one.joints)
+        if key not in found or value < found[key][0]:
+            found[key] = (value, one)
+    best = sorted((pair for pair in found.values() if pair[0] < before), key=lambda pair: pair[0])[:_TRIED]
+
+    def finer(pair: tuple[float, Hypothesis]) -> tuple[float, Hypothesis]:
+        other = refined(pair[1], lambda one: misfit_of(problem, logs, one, noise), dof)
+        value = misfit_of(problem, logs, other, noise)
+        return (value, other) if value < pair[0] else pair
+
+    return [finer(pair) for pair in best]
+
+
+def _gravity(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Gravity | None:
+    """The direction of gravity, where the model is a robot's and it is another than given."""
+    robot = complete(problem.model).robot
+    if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
+        return None
+    found = estimate_gravity(problem, logs, noise)
+    return found if found.angle > _TURNED else None
+
+
+def mounted(gravity: Gravity) -> Hypothesis:
+    """The robot is mounted otherwise."""
+    def change(model: object, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
+        assert isinstance(model, Model)
+        return with_gravity(model, gravity.vector), logs
+
+    return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2)
+
+
+def gravity_misfit(problem: Problem, logs: tuple[Samples, ...], gravity: Gravity, noise: Array) -> float:
+    """Misfit on blocks left out under another gravity."""
+    return misfit_of(problem, logs, mounted(gravity), noise)
