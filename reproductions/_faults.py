@@ -62,7 +62,7 @@ def scales(log: Recording, rng: Rng, count: int) -> Put | None:
     if log.dof < count + 2:
         return None
     # Joints near the base: those of a wrist share too little with the others for their torque's scale to show.
-    joints = _some(rng, max(log.dof - 2, count), count)
+    joints = _some(rng, max((log.dof + 1) // 2, count), count)
     values = rng.choice([0.6, 0.75, 1.3, 1.6], size=count, replace=count > 4)
     return Put(_scaled(log, _with(log.dof, joints, values)), joints=joints)
 
@@ -77,7 +77,7 @@ def rate(log: Recording, rng: Rng) -> Put:
 
 
 def gear(log: Recording, rng: Rng) -> Put:
-    [j] = _some(rng, max(log.dof - 2, 1), 1)
+    [j] = _some(rng, (log.dof + 1) // 2, 1)
     factor = _with(log.dof, (j,), 1.25)
     return Put(replace(log, q=log.q / factor, tau=log.tau * factor, dq=None), joints=(j,))
 
@@ -228,8 +228,10 @@ def payload_there(machine: Machine, rng: Rng) -> Put:
 
 
 def overfit(machine: Machine, rng: Rng) -> Put:
-    """Identified from a small slow motion, tried on the usual one."""
-    return Put(machine.record(speed=0.4, size=0.35), machine.record(1, source="other"))
+    """Identified from a short, small and slow motion, tried on the usual one."""
+    weak = machine.record(speed=0.8, size=0.4)
+    rows = slice(0, int(6.0 * weak.rate))
+    return Put(replace(weak, t=weak.t[rows], q=weak.q[rows], tau=weak.tau[rows]), machine.record(1, source="other"))
 
 
 def another_machine(machine: Machine, rng: Rng) -> Put:

@@ -13,17 +13,17 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
-from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals
+from dynid.validate.hypotheses.play import lag_of_link
 from dynid.validate.words import joint_label, listed, plain
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 _ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
-_HARDLY_FILTERED = 0.05  # of the rate: cut-off of reversals where the samples name none
+_GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Candidate:
     name: str
 
 
-NEIGHBOUR = "neighbour-motion"  # the only candidate that names another joint
+BACKLASH = "backlash"  # of the joint itself or of another
+NEIGHBOUR = "neighbour-motion"  # of another joint
 
 # Simplest first.
 CANDIDATES = {
@@ -65,7 +66,7 @@ CANDIDATES = {
     "drift": Candidate("grows like friction that changes with time", "grow like friction that changes with time",
                        "friction drifts over the log, as it does when the drive warms up: let it warm up first, or "
                        "identify from shorter logs", "drifting friction"),
-    "backlash": Candidate("jumps where the joint turns round", "jump where the joints turn round",
+    BACKLASH: Candidate("jumps where the joint turns round", "jump where the joints turn round",
                           "the gear has backlash: its encoder moves through the gap before the link follows",
                           "backlash"),
     NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
@@ -77,9 +78,9 @@ CANDIDATES = {
 class CandidateFit:
     """Fit of one candidate to the residual of a joint, once all that the model can explain is taken out of both.
 
-    candidate: a key of CANDIDATES. share: of the residual's power that it explains on blocks of time left out of its
-    fit. torque: RMS of that, N m or N. strength: F statistic with the residual's effective number of rows. blocks:
-    share of the blocks that it explains better than nothing does. coefficient: where the candidate is one column,
+    candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
+    strength: F statistic with the residual's effective number of rows. left_out: the share on blocks of time left out
+    of its fit, blocks: share of the blocks that it explains better than nothing does. coefficient: where the candidate is one column,
     residual per unit of it. neighbour: the other joint, where the candidate is its motion. rivals: other candidates
     that explain about as much, so that the data cannot tell which it is.
     """
@@ -90,13 +91,14 @@ class CandidateFit:
     strength: float
     coefficient: float | None
     neighbour: str | None = None
-    blocks: float = 1.0
+    left_out: float = 0.0
+    blocks: float = 0.0
     rivals: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """Two or three words for a headline."""
-        if self.neighbour is not None:
+        if self.neighbour is not None and self.candidate == NEIGHBOUR:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")
 
@@ -134,8 +136,8 @@ class CandidateFit:
 class Rows:
     """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
 
-    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: first and second derivative of the signs
-    through the positions' filter: what a gap in the gear adds to velocity and acceleration. course (m,): -1 at the
+    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and
+    acceleration that a gap in the gear takes off. course (m,): -1 at the
     start of its log, 1 at its end. All go through the same decimation as the torques.
     """
 
@@ -187,13 +189,12 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
 
 
 def _reversals(samples: Samples) -> tuple[Array, Array]:
-    """First and second derivative (samples, dof) of the signs of velocity, filtered as the positions were."""
-    cutoff = samples.settings.get("cutoff")
-    known = isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * samples.rate
-    smooth = low_pass(np.sign(samples.dq), float(cutoff) if known else _HARDLY_FILTERED * samples.rate, samples.rate,
-                      4, samples.segments)
-    return (differentiate(smooth, samples.rate, samples.segments),
-            differentiate_twice(smooth, samples.rate, samples.segments))
+    """Velocity and acceleration (samples, dof) that a gap in each joint's gear would take off its link's, at every
+    reversal."""
+    turns, jerks = np.zeros_like(samples.dq), np.zeros_like(samples.dq)
+    for j in range(samples.dof):
+        _, turns[:, j], jerks[:, j] = lag_of_link(samples, j, _GAP * float(np.ptp(samples.q[:, j])))
+    return turns, jerks
 
 
 def _motion(samples: Samples, piece: Piece, turns: Array, jerks: Array) -> Array:
@@ -227,8 +228,8 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
     with the others as its rivals.
 
     Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
-    is what adding it to the model would bring (the added-variable test). Its share is that on blocks of time whose rows
-    had no part in its coefficients, so that a candidate of many columns has no advantage.
+    is what adding it to the model would bring (the added-variable test). Candidates are ranked by what they explain on
+    blocks of time whose rows had no part in their coefficients, so that one of many columns has no advantage.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -248,17 +249,17 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
             continue
         direction, _ = np.linalg.qr(left[:, new])
         gained, better = _left_out(direction, rest, blocks)
-        share = gained / power
-        remainder = rest - direction @ (direction.T @ rest)
+        along = direction.T @ rest
+        share = float(along @ along) / power
+        remainder = rest - direction @ along
         c = autocovariance(remainder, np.ones(len(remainder), dtype=bool))
         effective = len(use) * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(len(use))
-        strength = (max(share, 0.0) / direction.shape[1] / max(float(remainder @ remainder) / power, 1e-12)
-                    * min(effective, len(use)))
+        strength = share / len(along) / max(float(remainder @ remainder) / power, 1e-12) * min(effective, len(use))
         single = None
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
-        torque = float(np.sqrt(max(share, 0.0) * power / len(use)))
-        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, better))
+        torque = float(np.sqrt(share * power / len(use)))
+        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better))
     return _ranked(found)
 
 
@@ -280,12 +281,20 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     """The likeliest first, with its rivals; the others by what they explain."""
     if not found:
         return ()
-    found = sorted(found, key=lambda f: -f.share)
-    order, least = [*CANDIDATES], 1.0 - found[0].share
-    alike = [f for f in found if f.share > 0.5 * found[0].share and least >= _ALIKE * (1.0 - f.share)]
+    found = sorted(found, key=lambda f: -f.left_out)
+    order, least = [*CANDIDATES], 1.0 - found[0].left_out
+    alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
     best = min(alike or found[:1], key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
+
+
+def _load(predicted: Array, dq: Array, sign: Array) -> Array:
+    """The size of a joint's load times the sign of its velocity (m,). The load is its torque without friction: that
+    would make a sharper sign of a sign that the filter made round."""
+    own = np.column_stack([np.ones_like(dq), dq, sign])
+    value = np.linalg.lstsq(own, predicted, rcond=1e-9)[0]
+    return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)
 
 
 def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
@@ -299,13 +308,13 @@ def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
         "offset": [np.ones(len(use))], "velocity-sign": [sign], "velocity": [dq], "acceleration": [ddq],
         "position": places, "speed-squared": [np.abs(dq) * dq], "asymmetry": [np.abs(dq)],
         "low-speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
-        "load": [np.abs(rows.predicted[use, j]) * sign], "delay": [rows.rate[use, j]],
-        "drift": [sign * course, dq * course], "backlash": [rows.jerks[use, j], rows.turns[use, j]],
+        "load": [_load(rows.predicted[use, j], dq, sign)], "delay": [rows.rate[use, j]],
+        "drift": [sign * course, dq * course], BACKLASH: [rows.jerks[use, j], rows.turns[use, j]],
     }
     shapes: dict[tuple[str, str | None], list[Array]] = {(name, None): columns for name, columns in own.items()}
     for k in range(len(names)):
         if k != j:
-            both = [np.sign(dq + rows.dq[use, k]), np.sign(dq - rows.dq[use, k])]
-            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k], *both]
+            shapes[BACKLASH, names[k]] = [rows.jerks[use, k], rows.turns[use, k]]
+            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}

@@ -24,7 +24,7 @@ _OFF = 0.08  # from one: a scale nearer than that is not wrong
 _DEVIATIONS = 4.0
 _KNOWN = 0.1  # deviation of a scale up to which it counts as known
 _REMOVED = 0.6  # share of the misfit between joints that the scales have to remove
-_NEEDED = 0.1  # share of it that each of them has to remove for itself
+_NEEDED = 0.005  # of what the most important of them removes that each has to remove for itself
 _ABSURD = 20.0  # times: no single drive is so far off
 _SMALL = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
 

@@ -18,13 +18,15 @@ from dynid.validate.hypotheses.gains import wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import motion_hypotheses, refined
-from dynid.validate.hypotheses.trial import Trial, own_score, score, try_out
+from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, own_score, score, try_out
 
 MATERIAL = 0.87  # share of the misfit on blocks left out that the best hypothesis leaves at most
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
 _CLOSE = 0.9  # share of what the best explains from which another explains as well
 _TRIED = 4  # of the motion hypotheses that are refined
+_MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
+_WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain
 _TURNED = 5.0  # degrees that gravity has to be off
 
 
@@ -81,7 +83,7 @@ def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     gravity = None
     if before > _ASKED * own or np.any(rough > _ROUGH):
-        hypotheses += _motions(problem, logs, noise, before)
+        hypotheses += _motions(problem, logs, noise, null, np.flatnonzero(rough > _MIXED).tolist())
         gravity = _gravity(problem, logs, noise)
         if gravity is not None:
             hypotheses.append((gravity_misfit(problem, logs, gravity, noise), mounted(gravity)))
@@ -91,20 +93,34 @@ def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, value, before)
                     for value, one in hypotheses)
-    if not hypotheses or hypotheses[0][0] > MATERIAL * min(before, terms):
+    if not hypotheses:
         return Balance(None, (), weighed, gravity)
     least, best = hypotheses[0]
-    rivals = tuple(one for value, one in hypotheses[1:] if before - value > _CLOSE * (before - least)
-                   and value < 1.5 * least and one.cause != best.cause)
-    return Balance(best, rivals, weighed, gravity)
+    if scales is not None and best.cause == "drive-gain" and least < min(before, terms):
+        return Balance(best, _rivals(hypotheses, before), weighed, gravity)  # its own thresholds are met
+    if least > MATERIAL * min(before, terms):
+        return Balance(None, (), weighed, gravity)
+    gained = null.left_out - changed_trial(problem, logs, best, noise).left_out / (
+        1.0 if best.torque is None else best.torque ** 2)
+    if np.max(gained / np.where(null.power > 0, null.power, np.inf)) < _WORTH ** 2:
+        return Balance(None, (), weighed, gravity)
+    return Balance(best, _rivals(hypotheses, before), weighed, gravity)
 
 
-def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> Trial:
+def _rivals(hypotheses: list[tuple[float, Hypothesis]], before: float) -> tuple[Hypothesis, ...]:
+    """Other causes that explain about as much as the best."""
+    least, best = hypotheses[0]
+    return tuple(one for value, one in hypotheses[1:] if before - value > _CLOSE * (before - least)
+                 and value < 1.5 * least and one.cause != best.cause)
+
+
+def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
+                  blocks: int = BLOCKS) -> Trial:
     """The data as they would be without the fault, fitted."""
     model, changed = hypothesis.change(problem.model, logs)
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
-    return try_out(fold(TorqueEquations.of(model, changed, base), blocks=8, threads=problem.threads), weights)
+    return try_out(fold(TorqueEquations.of(model, changed, base), blocks=blocks, threads=problem.threads), weights)
 
 
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
@@ -112,23 +128,33 @@ def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesi
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 
-def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, before: float
+def relative_left(problem: Problem, hypothesis: Hypothesis) -> float:
+    """What a hypothesis leaves of each torque on blocks left out, in shares of the torque, as the mean of logarithms: a
+    yardstick for hypotheses that give joints the torques of others."""
+    model, changed = hypothesis.change(problem.model, problem.data)
+    trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
+    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
+    return float(np.mean(np.log(share + FLOOR ** 2)))
+
+
+def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, rough: list[int]
              ) -> list[tuple[float, Hypothesis]]:
-    """The hypotheses about the motion that explain something, the best of each cause and joint."""
+    """The hypotheses about the motion that explain something, the best of each cause and joint; their numbers are
+    found inside the fit, which is faster, and only the best are judged on blocks left out."""
     dof = problem.model.dof
+
+    def quick(one: Hypothesis) -> float:
+        return score(changed_trial(problem, logs, one, noise, blocks=1), noise, one.torque)
+
+    before = float(np.sum(null.inside / noise ** 2) / max(float(null.rows.sum()), 1.0))
     found: dict[tuple[str, tuple[int, ...]], tuple[float, Hypothesis]] = {}
-    for one in motion_hypotheses(dof):
-        value, key = misfit_of(problem, logs, one, noise), (one.cause, one.joints)
+    for one in motion_hypotheses(dof, rough):
+        value, key = quick(one), (one.cause, one.joints)
         if key not in found or value < found[key][0]:
             found[key] = (value, one)
     best = sorted((pair for pair in found.values() if pair[0] < before), key=lambda pair: pair[0])[:_TRIED]
-
-    def finer(pair: tuple[float, Hypothesis]) -> tuple[float, Hypothesis]:
-        other = refined(pair[1], lambda one: misfit_of(problem, logs, one, noise), dof)
-        value = misfit_of(problem, logs, other, noise)
-        return (value, other) if value < pair[0] else pair
-
-    return [finer(pair) for pair in best]
+    finer = [refined(one, quick, dof) for _, one in best]
+    return [(misfit_of(problem, logs, one, noise), one) for one in finer]
 
 
 def _gravity(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Gravity | None:

@@ -20,6 +20,9 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
                                      *transfer.SUSPICIONS, *body.SUSPICIONS)
 
 
+_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
+
+
 def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     """Findings of all suspicions, and what explains the data.
 
@@ -33,8 +36,9 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     priced, free = without_conditions(case)
     cause = explained(free)
     fit = [] if cause.done else _look("fit", cause.case)
-    said = {finding.code for finding in cause.findings}
-    fit = [finding for finding in fit if finding.code not in said]
+    said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
+    if said:  # what a fault leaves behind is no cause of its own
+        fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND]
     return [*priced, *found, *cause.findings, *fit, *_look("transfer", case)], cause
 
 

@@ -19,12 +19,12 @@ from dynid.validate.candidates import Rows, joined, take_rows
 from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
-from dynid.validate.hypotheses.motions import position_sign
+from dynid.validate.hypotheses.motions import position_sign, swapped_positions
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import try_out
-from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, weigh
+from dynid.validate.hypotheses.trial import score, try_out
+from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, relative_left, weigh
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
@@ -135,7 +135,12 @@ def _swapped(state: Explained) -> Explained:
     def change(model: Any, logs: Any) -> Any:
         return model, tuple(replace(log, tau=np.ascontiguousarray(log.tau[:, order])) for log in logs)
 
-    return _with(state, finding, Hypothesis("torques-swapped", tuple(moved), change))
+    torques = Hypothesis("torques-swapped", tuple(moved), change)
+    if len(moved) == 2:
+        positions = swapped_positions(moved[0], moved[1], len(order))
+        if relative_left(case.problem, positions) < relative_left(case.problem, torques):
+            return _with(state, _positions(case, positions, None), positions)
+    return _with(state, finding, torques)
 
 
 def _signs(state: Explained) -> Explained:
@@ -149,6 +154,8 @@ def _signs(state: Explained) -> Explained:
     sign = np.ones(dof)
     sign[list(inverted)] = -1.0
     torques = Hypothesis("torque-sign", inverted, scaled_torques(sign), sign, (-1.0,) * len(inverted))
+    if case.problem.data and not _agreed(case, torques):
+        return state
     gains = [case.gains[j].gain for j in inverted]
     known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
     evidence = {"gain": known[0] if len(known) == 1 else each(known)}
@@ -168,6 +175,13 @@ def _signs(state: Explained) -> Explained:
                       f"{who} the wrong sign: friction and inertia come out below zero", joints=names,
                       evidence=evidence)
     return _with(state, finding, torques)
+
+
+def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
+    """Whether joints contradict each other no more with the data as a hypothesis has them."""
+    null = try_out(case.problem.regression)
+    noise = null.noise()
+    return misfit_of(case.problem, case.problem.data, hypothesis, noise) < 1.05 * score(null, noise)
 
 
 def _positions_instead(case: Case, torques: Hypothesis) -> bool:
@@ -215,7 +229,7 @@ def _weighed(state: Explained) -> Explained:
     case = state.case
     if not case.problem.data:
         return state
-    followed = [max((fit.share for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
+    followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
                 for test in case.tests.joints]
     found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed)
     state = replace(state, weighed=(*state.weighed, *found.weighed))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
-from dynid.validate.candidates import CandidateFit
+from dynid.validate.candidates import BACKLASH, CANDIDATES, CandidateFit
 from dynid.validate.residual_tests import JointTests
+from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
+_MATERIAL = 0.015  # of a joint's torque: what a residual has to be for its colour or outliers to matter
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -19,17 +21,22 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     for joint in case.tests.joints:
         if joint.explained_by is not None:
             cause = joint.explained_by
-            groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
-    for members in groups.values():
+            blamed = joint.joint if cause.candidate == BACKLASH and cause.neighbour is None else cause.neighbour
+            groups.setdefault((cause.candidate, blamed), []).append((joint, cause))
+    for (candidate, blamed), members in groups.items():
         (first, cause), causes = members[0], [cause for _, cause in members]
-        joints = [joint.joint for joint, _ in members]
+        joints = [blamed] if candidate == BACKLASH and blamed else [joint.joint for joint, _ in members]
         who = joints_listed(joints)
         evidence = {"share": each([one.share for one in causes]), "torque": each([one.torque for one in causes]),
                     "strength": each([one.strength for one in causes])}
         if all(one.coefficient is not None for one in causes):
             evidence["coefficient"] = each([one.coefficient or 0.0 for one in causes])
         text = first.notes[0].text
-        if len(members) > 1:
+        if candidate == BACKLASH:
+            text = (f"residuals jump where {who} turns round: {CANDIDATES[BACKLASH].hint} "
+                    f"({span([100 * one.share for one in causes])} of the residual of "
+                    f"{joints_listed([joint.joint for joint, _ in members])})")
+        elif len(members) > 1:
             shares = span([100 * one.share for one in causes])
             text = f"the residuals of {who} {cause.seen_by_several}: {_hint_for_several(causes)} ({shares} of them)"
         yield suspect(f"residual-follows-{cause.candidate}", f"residual follows {cause.title}", who, text,
@@ -47,7 +54,8 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
 def residuals_coloured(case: Case) -> Iterator[Finding]:
     """Residuals that their own past predicts, where no candidate explains them."""
     found = {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
-             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured}
+             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
+             and _matters(case, joint.joint, joint.whiteness.predictable)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
@@ -57,15 +65,26 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:
-    """Residuals with many rows far outside."""
+    """Residuals with many rows far outside, where a method that minds them less predicts other rows better."""
     found = {joint.joint: joint.normality.beyond for joint in case.tests.joints
-             if joint.normality is not None and joint.normality.shape == "outliers"}
+             if joint.normality is not None and joint.normality.shape == "outliers" and _matters(case, joint.joint)}
+    if found:
+        better = (dict(zip(case.problem.regression.joints, robust_predicts_better(case.problem), strict=True))
+                  if case.problem.data else {})
+        found = {joint: share for joint, share in found.items() if better.get(joint, not better)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows): a robust method (irls) is safer",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) predicts "
+                      "stretches of time left out better",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
+
+
+def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
+    """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
+    fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
+    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
