@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from _data import data
@@ -83,7 +83,7 @@ class Machine:
         return replace(made, reference=None, reference_velocity=None, source=source)
 
 
-@lru_cache(maxsize=None)
+@cache
 def robot_of(name: str) -> Robot:
     return (CHOSEN_ON | JUDGED_ON)[name]()
 
@@ -92,7 +92,7 @@ def model_of(robot: Robot) -> Model:
     return Model(robot, make_terms(robot, friction=FRICTION, rotor=True))
 
 
-@lru_cache(maxsize=None)
+@cache
 def exciting(name: str, seed: int, speed: float = 1.0, size: float = 1.0) -> Reference:
     """The best conditioned of some random Fourier motions inside the robot's limits."""
     robot, rng = robot_of(name), np.random.default_rng(seed)

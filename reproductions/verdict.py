@@ -91,9 +91,9 @@ def tried(group: str, robot: str, seed: int, faults: Sequence[Fault]) -> list[Ou
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     outcomes: list[Outcome] = []
-    for group, robots, seeds in (("chosen on", CHOSEN_ON, range(SEEDS)), ("judged on", JUDGED_ON, range(10, 10 + SEEDS))):
+    for group, robots, first in (("chosen on", CHOSEN_ON, 0), ("judged on", JUDGED_ON, 10)):
         for robot in robots:
-            for seed in seeds:
+            for seed in range(first, first + SEEDS):
                 progress(f"{robot}, machine {seed}")
                 outcomes += tried(group, robot, seed, FAULTS)
     return summary(outcomes)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Assignments, Horizon, Lock, NoSimulation, Only, simulation_table, words
+from dynid.cli.options import Assignments, Horizon, Lock, NoSimulation, Only, numbers, simulation_table, words
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -31,6 +31,9 @@ def command(
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
+    gravity: Annotated[str, typer.Option(metavar="X,Y,Z|estimate", show_default=False,
+                                         help="Gravity in the base frame, m/s^2, instead of the robot's own; "
+                                              "'estimate' finds its direction from the logs.")] = "",
     only: Only = "",
     lock: Lock = None,
     no_simulation: NoSimulation = False,
@@ -51,6 +54,7 @@ def command(
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
+        "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None:

@@ -13,6 +13,7 @@ from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.report import ReportData
 from dynid.runs.models import make_robot
+from dynid.runs.mounting import with_estimated_gravity
 from dynid.runs.run import Run, Tell, judge, load_problem, own_logs, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
@@ -41,6 +42,8 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
     problem, _ = load_problem(settings, robot, tell)
+    if settings.gravity == "estimate":
+        settings, robot, problem, _ = with_estimated_gravity(settings, robot, problem)
     estimates, seconds, failures = [], [], {}
     for name in names:
         tell(f"identifying by {name}")

@@ -17,6 +17,7 @@ from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.models import make_model, make_robot
+from dynid.runs.mounting import gravity_note, with_estimated_gravity
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
@@ -31,6 +32,7 @@ from dynid.validate import (
     simulation_checks,
     verdict,
 )
+from dynid.validate.hypotheses.gravity import Gravity
 
 _PATIENCE = 20.0  # s, for cross-validation
 
@@ -40,7 +42,8 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
+    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
+    mounting: the direction of gravity, where it was estimated."""
 
     settings: RunSettings
     robot: Robot
@@ -54,6 +57,7 @@ class Run:
     seconds: float
     simulations: tuple[SimulationCheck, ...] = ()
     physics: Physics | None = None
+    mounting: Gravity | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -70,13 +74,19 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     tell("reading the robot")
     robot = make_robot(settings)
     problem, recordings = load_problem(settings, robot, tell)
+    mounting = None
+    if settings.gravity == "estimate":
+        tell("estimating the direction of gravity")
+        settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
     estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
     result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
-    return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
+    said = () if mounting is None else (gravity_note(mounting),)
+    return replace(result, notes=(*said, *notes, *result.notes), mounting=mounting,
+                   seconds=time.perf_counter() - started)
 
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,

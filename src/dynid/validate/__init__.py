@@ -3,6 +3,7 @@ verdict."""
 
 from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate
+from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
 from dynid.validate.physical import (
     FreeFall,
     LinkPhysics,
@@ -26,9 +27,9 @@ from dynid.validate.simulation_check import (
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "CrossValidation", "FreeFall", "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog",
-    "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare", "cross_validate",
-    "free_fall", "physics", "positive_inertia_line",
+    "CrossValidation", "FreeFall", "Gravity", "JointTests", "LinkPhysics", "Physics", "Reconstruction",
+    "ResimulatedLog", "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison", "closed_loop", "compare",
+    "cross_validate", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
     "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
     "wrench_comparison",
 ]

@@ -80,9 +80,9 @@ class CandidateFit:
 
     candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
     strength: F statistic with the residual's effective number of rows. left_out: the share on blocks of time left out
-    of its fit, blocks: share of the blocks that it explains better than nothing does. coefficient: where the candidate is one column,
-    residual per unit of it. neighbour: the other joint, where the candidate is its motion. rivals: other candidates
-    that explain about as much, so that the data cannot tell which it is.
+    of its fit, blocks: share of the blocks that it explains better than nothing does. coefficient: where the candidate
+    is one column, residual per unit of it. neighbour: the other joint, where the candidate is its motion. rivals: other
+    candidates that explain about as much, so that the data cannot tell which it is.
     """
 
     candidate: str
@@ -176,7 +176,7 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
         if len(own):
             motions.append(_motion(samples, piece, turns, jerks)[own])
             entries.append(equations.rows(piece).entries[:, own])
-    motion = [np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1)]
+    q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1))
     columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
                                                         axis=1).T) for j in range(samples.dof))
     rows = np.arange(0, count, step)
@@ -185,7 +185,8 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
     t = series.t[rows]
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
-    return Rows(*motion, rate, course, columns, series.measured[rows] - predicted, predicted, series.keep[rows])
+    return Rows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted, predicted,
+                series.keep[rows])
 
 
 def _reversals(samples: Samples) -> tuple[Array, Array]:
@@ -219,8 +220,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([getattr(part, name) for part in parts])
 
     columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
-    return Rows(*(stack(name) for name in ("q", "dq", "ddq", "signs", "turns", "jerks", "rate", "course")), columns,
-                stack("residual"), stack("predicted"), stack("keep"))
+    return Rows(stack("q"), stack("dq"), stack("ddq"), stack("signs"), stack("turns"), stack("jerks"), stack("rate"),
+                stack("course"), columns, stack("residual"), stack("predicted"), stack("keep"))
 
 
 def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:

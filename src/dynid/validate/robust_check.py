@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
 from dynid.recording import Samples
@@ -17,7 +17,7 @@ _BETTER = 0.01  # share by which the typical residual has to shrink
 _MOST = 0.7  # share of the stretches in which it has to
 
 
-def robust_predicts_better(problem: Problem, method: str = "irls") -> Array:
+def robust_predicts_better(problem: Problem, method: str = "irls") -> Bools:
     """For each joint (dof,) bool: whether `method` predicts stretches of time left out better than `wls` does.
 
     By the median of the absolute residual, which outliers do not move: what counts is how well ordinary rows are met.
@@ -46,7 +46,7 @@ def robust_predicts_better(problem: Problem, method: str = "irls") -> Array:
     return better & (np.nanmedian(np.where(known, found, np.nan), axis=0) < 1.0 - _BETTER)
 
 
-def _typical(residual: Array, keep: Array) -> Array:
+def _typical(residual: Array, keep: Bools) -> Array:
     """Median absolute residual of each joint (dof,), nan where there are hardly rows."""
     return np.array([np.median(np.abs(residual[keep[:, j], j])) if keep[:, j].sum() > 10 else np.nan
                      for j in range(residual.shape[1])])

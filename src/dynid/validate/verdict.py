@@ -14,10 +14,10 @@ from dynid.findings import Finding
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
-from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.words import joint_label, joints_listed, listed, number, plain, sentence
 

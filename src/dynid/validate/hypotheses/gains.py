@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 
@@ -133,7 +133,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
     return c, std
 
 
-def _off(c: Array, std: Array) -> Array:
+def _off(c: Array, std: Array) -> Bools:
     """Which factors are known and not one (dof,)."""
     return (np.abs(c - 1.0) > np.maximum(_OFF, _DEVIATIONS * std)) & (std < _KNOWN * np.maximum(np.abs(c), 1.0))
 

@@ -17,7 +17,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression import TorqueEquations, fold
 from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.words import plain
 
@@ -54,8 +54,7 @@ def with_gravity(model: Model, gravity: Array) -> Model:
 def trial_with(problem: Problem, logs: tuple[Samples, ...], gravity: Array, noise: Array | None) -> Trial:
     """The logs fitted with another gravity."""
     model = with_gravity(_robotic(problem), gravity)
-    base = base_parameters(model)
-    return try_out(fold(TorqueEquations.of(model, logs, base), blocks=8, threads=problem.threads), noise)
+    return try_out(fold(TorqueEquations.of(model, logs), blocks=1, threads=problem.threads), noise)
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None) -> Gravity:

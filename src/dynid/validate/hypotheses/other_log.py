@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Problem
 from dynid.model import complete
 from dynid.recording import Samples
@@ -75,8 +75,8 @@ class _Stack:
 
     matrix: Array
     target: Array
-    second: Array
-    joint: Array
+    second: Bools
+    joint: Ints
 
     @staticmethod
     def of(folds: list[Regression], noise: Array) -> _Stack:

@@ -19,8 +19,9 @@ def lag_of_link(log: Samples, j: int, gap: float) -> tuple[Array, Array, Array]:
     for start, stop in log.segments:
         off[start:stop, 0] = _play(log.q[start:stop, j].tolist(), half) - log.q[start:stop, j]
     cutoff = log.settings.get("cutoff")
-    known = isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * log.rate
-    off = low_pass(off, float(cutoff) if known else _HARDLY_FILTERED * log.rate, log.rate, 4, log.segments)
+    if not isinstance(cutoff, float | int) or not 0 < cutoff < 0.45 * log.rate:
+        cutoff = _HARDLY_FILTERED * log.rate
+    off = low_pass(off, float(cutoff), log.rate, 4, log.segments)
     return (off[:, 0], differentiate(off, log.rate, log.segments)[:, 0],
             differentiate_twice(off, log.rate, log.segments)[:, 0])
 

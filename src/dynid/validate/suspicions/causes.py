@@ -336,8 +336,8 @@ def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     name = case.problem.regression.joints[found.joints[0]]
     return suspect("residual-follows-backlash", "backlash", joint_label(name),
-                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap of "
-                   f"{1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
+                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap "
+                   f"of {1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
                    evidence={"gap": found.values[0]})
 
 

@@ -76,8 +76,8 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) predicts "
-                      "stretches of time left out better",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) "
+                      "predicts stretches of time left out better",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
 
 

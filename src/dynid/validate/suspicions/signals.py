@@ -89,8 +89,8 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
             seconds = sum(float(log.t[one.stop - 1] - log.t[one.start]) for one in own)
             start = float(log.t[own[0].start])
             yield suspect("encoder-stuck", "stuck encoder", joint_label(names[j]),
-                          f"the position of {joint_label(names[j])} hangs for {seconds:.2g} s from t = {start:.4g} s on "
-                          f"while the joint moves: check the encoder and its bus; these rows of {log.source} were left "
+                          f"the position of {joint_label(names[j])} hangs for {seconds:.2g} s from t = {start:.4g} s "
+                          f"on while the joint moves: check the encoder and its bus; these rows of {log.source} were left "
                           "out", joints=[names[j]], logs=[log.source],
                           evidence={"seconds": seconds, "start": start, "times": float(len(own))})
 
