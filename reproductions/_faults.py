@@ -162,7 +162,7 @@ def asymmetric(machine: Machine, rng: Rng) -> Put:
     dq, tau, joints = _speed(log), log.tau.copy(), _some(rng, machine.dof, max(1, machine.dof // 3))
     for j in joints:
         fv, fc = machine.theta[machine.index("Fv", j)], machine.theta[machine.index("Fc", j)]
-        tau[:, j] += 0.5 * np.where(dq[:, j] > 0, 1.0, 0.0) * (fv * dq[:, j] + fc * np.tanh(dq[:, j] / 0.01))
+        tau[:, j] += 0.8 * np.where(dq[:, j] > 0, 1.0, 0.0) * (fv * dq[:, j] + fc * np.tanh(dq[:, j] / 0.01))
     return Put(replace(log, tau=tau), joints=joints)
 
 

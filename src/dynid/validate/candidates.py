@@ -66,6 +66,9 @@ CANDIDATES = {
     "drift": Candidate("grows like friction that changes with time", "grow like friction that changes with time",
                        "friction drifts over the log, as it does when the drive warms up: let it warm up first, or "
                        "identify from shorter logs", "drifting friction"),
+    "reversal": Candidate("rises where the joint turns round", "rise where the joints turn round",
+                          "friction does not change its sign at once, it gives a little first (presliding): leave out "
+                          "slow rows, or model it", "friction that gives way at reversals"),
     BACKLASH: Candidate("jumps where the joint turns round", "jump where the joints turn round",
                           "the gear has backlash: its encoder moves through the gap before the link follows",
                           "backlash"),
@@ -310,12 +313,12 @@ def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
         "position": places, "speed-squared": [np.abs(dq) * dq], "asymmetry": [np.abs(dq)],
         "low-speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
         "load": [_load(rows.predicted[use, j], dq, sign)], "delay": [rows.rate[use, j]],
-        "drift": [sign * course, dq * course], BACKLASH: [rows.jerks[use, j], rows.turns[use, j]],
+        "drift": [sign * course, dq * course], "reversal": [rows.turns[use, j]], BACKLASH: [rows.jerks[use, j]],
     }
     shapes: dict[tuple[str, str | None], list[Array]] = {(name, None): columns for name, columns in own.items()}
     for k in range(len(names)):
         if k != j:
-            shapes[BACKLASH, names[k]] = [rows.jerks[use, k], rows.turns[use, k]]
+            shapes[BACKLASH, names[k]] = [rows.jerks[use, k]]
             shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}

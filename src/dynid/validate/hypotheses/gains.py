@@ -25,7 +25,8 @@ _DEVIATIONS = 4.0
 _KNOWN = 0.1  # deviation of a scale up to which it counts as known
 _REMOVED = 0.6  # share of the misfit between joints that the scales have to remove
 _NEEDED = 0.005  # of what the most important of them removes that each has to remove for itself
-_ABSURD = 20.0  # times: no single drive is so far off
+_ABSURD = 6.0  # times: no single drive is so far off
+_DENIED = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
 _SMALL = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
 
 
@@ -85,11 +86,19 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
         return None
     most = max(found)
     scales = _measured(t, most[3], inflation, total)
-    if scales is None:
+    if scales is None or _denied(scales, nominal):
         return None
     rivals = sorted({j for count, doubt, right, wrong in found
                      if count == most[0] and doubt >= most[1] - 0.1 for j in wrong if j not in scales.joints})
     return Scales(scales.joints, scales.gains, scales.std, scales.removed, tuple(rivals))
+
+
+def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
+    """Whether the nominal model says of some joint that its torque has quite another scale; files are rough, but not by
+    that much."""
+    pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
+    return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(_DENIED))
+               for gain, value in pairs)
 
 
 def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) -> Scales | None:
@@ -135,7 +144,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 def _off(c: Array, std: Array) -> Bools:
     """Which factors are known and not one (dof,)."""
-    return (np.abs(c - 1.0) > np.maximum(_OFF, _DEVIATIONS * std)) & (std < _KNOWN * np.maximum(np.abs(c), 1.0))
+    return (np.abs(c - 1.0) > np.maximum(_OFF, _DEVIATIONS * std)) & (std < _KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:

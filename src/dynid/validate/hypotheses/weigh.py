@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
 from dynid.model import Model, complete
 from dynid.recording import Samples
@@ -17,10 +17,12 @@ from dynid.validate.candidates import Rows
 from dynid.validate.hypotheses.gains import wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
-from dynid.validate.hypotheses.motions import motion_hypotheses, refined
+from dynid.validate.hypotheses.motions import GAP, backlash, motion_hypotheses, refined
 from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, own_score, score, try_out
 
-MATERIAL = 0.87  # share of the misfit on blocks left out that the best hypothesis leaves at most
+MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
+_GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
+_MOST = 16000  # rows at full rate of all logs that motions are tried on
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
 _CLOSE = 0.9  # share of what the best explains from which another explains as well
@@ -59,15 +61,16 @@ def inflation_of(rows: Rows) -> float:
 
 
 def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
-          followed: Sequence[float] | None = None) -> Balance:
+          followed: Sequence[float] | None = None, gaps: Sequence[int] = ()) -> Balance:
     """The hypothesis about all joints' torques, motion or mounting that explains the data best.
 
     inflation: of deviations by correlation in time. nominal (dof entries): scale of each torque by the nominal model.
     followed (dof entries): share of each joint's own residual that something in it follows: a hypothesis about all
-    joints has to explain more.
+    joints has to explain more. gaps: joints (from 0) whose residual looks as a gap in the gear makes it.
     """
-    logs, dof = problem.data, problem.model.dof
-    null = try_out(problem.regression)
+    logs, dof = excerpt(problem.data), problem.model.dof
+    null = try_out(problem.regression if logs is problem.data else fold(
+        TorqueEquations.of(problem.model, logs, problem.base), blocks=BLOCKS, threads=problem.threads))
     noise = null.noise()
     before = score(null, noise)
     hypotheses: list[tuple[float, Hypothesis]] = []
@@ -93,18 +96,52 @@ def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, value, before)
                     for value, one in hypotheses)
-    if not hypotheses:
-        return Balance(None, (), weighed, gravity)
-    least, best = hypotheses[0]
+    least, best = hypotheses[0] if hypotheses else (np.inf, Hypothesis(""))
     if scales is not None and best.cause == "drive-gain" and least < min(before, terms):
         return Balance(best, _rivals(hypotheses, before), weighed, gravity)  # its own thresholds are met
-    if least > MATERIAL * min(before, terms):
-        return Balance(None, (), weighed, gravity)
-    gained = null.left_out - changed_trial(problem, logs, best, noise).left_out / (
-        1.0 if best.torque is None else best.torque ** 2)
-    if np.max(gained / np.where(null.power > 0, null.power, np.inf)) < _WORTH ** 2:
-        return Balance(None, (), weighed, gravity)
+    if least > MATERIAL * min(before, terms) or not _matters(null, changed_trial(problem, logs, best, noise), best,
+                                                             noise):
+        gap = _gap(problem, logs, noise, null, gaps)
+        return Balance(gap, (), weighed, gravity)
     return Balance(best, _rivals(hypotheses, before), weighed, gravity)
+
+
+def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array) -> bool:
+    """Whether a hypothesis also explains the data inside the fit, and enough of some joint's torque."""
+    scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
+    inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
+    gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
+    return inside < MATERIAL and float(np.max(gained)) > _WORTH ** 2
+
+
+def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, joints: Sequence[int]
+         ) -> Hypothesis | None:
+    """The gap in the gear of one of some joints that explains most of that joint's own misfit; None where none does
+    much."""
+    found: list[tuple[float, Hypothesis]] = []
+    for j in joints:
+        def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
+            return float(changed_trial(problem, logs, one, noise, blocks).left_out[j] / null.left_out[j])
+
+        best = refined(backlash(j, GAP), left, problem.model.dof)
+        found.append((left(best, blocks=BLOCKS), best))
+    least = min(found, key=lambda pair: pair[0], default=(1.0, Hypothesis("")))
+    return least[1] if least[0] < 1.0 - _GAP_SHARE else None
+
+
+def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
+    """The logs, or where they are long some windows of each, evenly spread."""
+    total = sum(len(log) for log in logs)
+    if total <= _MOST:
+        return logs
+    return tuple(replace(log, segments=_windows(log, _MOST * len(log) // total)) for log in logs)
+
+
+def _windows(log: Samples, rows: int) -> Ints:
+    """Row ranges (k, 2) of about `rows` rows in all, in as many windows as there are blocks, inside segments."""
+    starts = (np.arange(BLOCKS) * len(log)) // BLOCKS
+    found = [(max(int(a), int(s)), min(int(b), int(s) + rows // BLOCKS)) for s in starts for a, b in log.segments]
+    return np.array([(a, b) for a, b in found if b - a > rows // (4 * BLOCKS)] or log.segments, dtype=np.int64)
 
 
 def _rivals(hypotheses: list[tuple[float, Hypothesis]], before: float) -> tuple[Hypothesis, ...]:

@@ -20,6 +20,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
                                      *transfer.SUSPICIONS, *body.SUSPICIONS)
 
 
+_MORE = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
 
 
@@ -38,8 +39,17 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     fit = [] if cause.done else _look("fit", cause.case)
     said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
     if said:  # what a fault leaves behind is no cause of its own
-        fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND]
+        fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
+               and not (finding.code.startswith("residual-follows") and _little(cause.case, finding))]
     return [*priced, *found, *cause.findings, *fit, *_look("transfer", case)], cause
+
+
+def _little(case: Case, finding: Finding) -> bool:
+    """Whether what residuals follow is little of their joints' torques."""
+    size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
+    torque = finding.evidence.get("torque", ())
+    each = torque if isinstance(torque, tuple) else (torque,)
+    return all(x < _MORE * size[joint] for x, joint in zip(each, finding.joints, strict=False))
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

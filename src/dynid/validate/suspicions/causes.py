@@ -15,7 +15,7 @@ import numpy as np
 from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.regression import TorqueEquations, fold
-from dynid.validate.candidates import Rows, joined, take_rows
+from dynid.validate.candidates import BACKLASH, Rows, joined, take_rows
 from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
@@ -231,7 +231,11 @@ def _weighed(state: Explained) -> Explained:
         return state
     followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
                 for test in case.tests.joints]
-    found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed)
+    names = case.problem.regression.joints
+    gaps = {names.index(fit.neighbour or test.joint) for test in case.tests.joints
+            if (fit := test.explained_by) is not None and fit.candidate == BACKLASH}
+    found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed,
+                  sorted(gaps))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
     best = found.best
     if best is None:

@@ -5,42 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
-from dynid.validate.candidates import BACKLASH, CANDIDATES, CandidateFit
+from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
-_MATERIAL = 0.015  # of a joint's torque: what a residual has to be for its colour or outliers to matter
+_MATERIAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
+_ALONE = 0.6  # share of its residual that a delay of one joint alone has to explain: torques share a bus
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
-    """What residuals follow, joints that follow the same together: a term is missing or too simple."""
+    """What residuals follow, joints that follow the same together: a term is missing or too simple. Backlash is not
+    said here: its gap is measured among the causes."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     for joint in case.tests.joints:
-        if joint.explained_by is not None:
+        if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
-            blamed = joint.joint if cause.candidate == BACKLASH and cause.neighbour is None else cause.neighbour
-            groups.setdefault((cause.candidate, blamed), []).append((joint, cause))
-    for (candidate, blamed), members in groups.items():
+            if cause.candidate == "delay" and cause.left_out < _ALONE and _delayed(case) == 1 < len(case.tests.joints):
+                continue
+            groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
+    for members in groups.values():
         (first, cause), causes = members[0], [cause for _, cause in members]
-        joints = [blamed] if candidate == BACKLASH and blamed else [joint.joint for joint, _ in members]
+        joints = [joint.joint for joint, _ in members]
         who = joints_listed(joints)
         evidence = {"share": each([one.share for one in causes]), "torque": each([one.torque for one in causes]),
                     "strength": each([one.strength for one in causes])}
         if all(one.coefficient is not None for one in causes):
             evidence["coefficient"] = each([one.coefficient or 0.0 for one in causes])
         text = first.notes[0].text
-        if candidate == BACKLASH:
-            text = (f"residuals jump where {who} turns round: {CANDIDATES[BACKLASH].hint} "
-                    f"({span([100 * one.share for one in causes])} of the residual of "
-                    f"{joints_listed([joint.joint for joint, _ in members])})")
-        elif len(members) > 1:
+        if len(members) > 1:
             shares = span([100 * one.share for one in causes])
             text = f"the residuals of {who} {cause.seen_by_several}: {_hint_for_several(causes)} ({shares} of them)"
         yield suspect(f"residual-follows-{cause.candidate}", f"residual follows {cause.title}", who, text,
                       joints=joints, evidence=evidence)
+
+
+def _delayed(case: Case) -> int:
+    """How many joints' residuals follow a delay."""
+    return sum(test.explained_by is not None and test.explained_by.candidate == "delay" for test in case.tests.joints)
 
 
 def _hint_for_several(causes: list[CandidateFit]) -> str:

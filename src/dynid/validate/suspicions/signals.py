@@ -90,8 +90,8 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
             start = float(log.t[own[0].start])
             yield suspect("encoder-stuck", "stuck encoder", joint_label(names[j]),
                           f"the position of {joint_label(names[j])} hangs for {seconds:.2g} s from t = {start:.4g} s "
-                          f"on while the joint moves: check the encoder and its bus; these rows of {log.source} were left "
-                          "out", joints=[names[j]], logs=[log.source],
+                          f"on while the joint moves: check the encoder and its bus; these rows of {log.source} were "
+                          "left out", joints=[names[j]], logs=[log.source],
                           evidence={"seconds": seconds, "start": start, "times": float(len(own))})
 
 
