@@ -35,7 +35,8 @@ _UNLIKELY = 1e-3  # probability below which whiteness is refused
 _COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
 _FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
 _STRENGTH = 12.0  # and its F statistic
-_RELEVANT = 0.02  # and its torque, as a share of the joint's
+_RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
+_CERTAIN = 1000.0
 _AGREED = 0.7  # and the share of the blocks of time left out that it explains
 _SHOWN = 200  # lags kept for plots
 
@@ -164,6 +165,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
         strong = bool(follows) and (follows[0].left_out > _FOLLOWED and follows[0].strength > _STRENGTH
                                     and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0)
+                                    * (0.5 if follows[0].strength > _CERTAIN else 1.0)
                                     and follows[0].blocks >= _AGREED)
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)

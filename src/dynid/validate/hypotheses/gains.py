@@ -20,11 +20,12 @@ from dynid.arrays import Array, Bools
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 
-_OFF = 0.08  # from one: a scale nearer than that is not wrong
+_OFF = 0.12  # from one: a scale nearer than that is not wrong
 _DEVIATIONS = 4.0
+_LARGE = 0.2  # from one: a scale farther off is named however little of the misfit it makes
 _KNOWN = 0.1  # deviation of a scale up to which it counts as known
 _REMOVED = 0.6  # share of the misfit between joints that the scales have to remove
-_NEEDED = 0.005  # of what the most important of them removes that each has to remove for itself
+_NEEDED = 0.02  # of what the most important of them removes that each has to remove for itself
 _ABSURD = 6.0  # times: no single drive is so far off
 _DENIED = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
 _SMALL = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
@@ -113,7 +114,8 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
         for j in wrong:
             without, _ = _against(t, (*right, j), dof)
             each[j] = (float(np.sum((t @ without) ** 2)) - left) / total
-        weak = [j for j in wrong if each[j] < _NEEDED * max(each.values()) or not _off(c, std * inflation)[j]]
+        weak = [j for j in wrong if not _off(c, std * inflation)[j]
+                or (each[j] < _NEEDED * max(each.values()) and abs(c[j] - 1.0) < _LARGE)]
         if not weak:
             removed = 1.0 - left / total
             if removed < _REMOVED or np.any(np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(_ABSURD)):

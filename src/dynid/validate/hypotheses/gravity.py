@@ -8,6 +8,7 @@ the one is taken for which bodies that can exist explain the torques.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dynid.validate.words import plain
 
 _STEP = 0.03  # rad, of the slopes by differences
 _ROUNDS = 6
+_SETTLED = 0.002  # share of the misfit that a step has to take away for another one
 _ALIKE = 1.25  # times the least misfit up to which a direction may be the right one
 _EARTH = 9.81  # m/s^2, where the robot's file has no gravity
 
@@ -60,8 +62,8 @@ def trial_with(problem: Problem, logs: tuple[Samples, ...], gravity: Array, nois
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None) -> Gravity:
     """The direction of gravity that explains the problem's logs, its size that of the robot's own.
 
-    The six axes and the given direction are tried, the best is refined by Gauss-Newton on the sphere, and where it and
-    its opposite fit alike, bodies that can exist decide.
+    The axes, the directions between them and the given one are tried, the best is refined by Newton's steps on the
+    sphere, and where it and its opposite fit alike, bodies that can exist decide.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
@@ -74,7 +76,9 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
         trial = trial_with(problem, data, size * direction, noise)
         return float(np.sum(trial.inside / noise ** 2) / max(float(trial.rows.sum()), 1.0))
 
-    axes = [start, -start, *(sign * axis for axis in np.eye(3) for sign in (1.0, -1.0) if abs(axis @ start) < 0.999)]
+    around = np.array([point for point in product((-1.0, 0.0, 1.0), repeat=3) if any(point)])
+    around /= np.linalg.norm(around, axis=1)[:, None]
+    axes = [start, -start, *(axis for axis in around if abs(axis @ start) < 0.999)]
     tried = sorted(((left(axis), k) for k, axis in enumerate(axes)))
     direction, misfit, std = _refined(axes[tried[0][1]], tried[0][0], left, float(first.rows.sum()))
     given = next(value for value, k in tried if k == 0)
@@ -109,12 +113,16 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
         values = np.maximum(np.abs(values), 1e-9)
         move = -vectors @ ((vectors.T @ slope) / values)
         move *= min(1.0, 0.3 / max(float(np.linalg.norm(move)), 1e-12))
-        new = at(*move)
-        value = left(new)
         std = np.sqrt(2.0 * misfit / rows / values)
-        if value < misfit:
-            direction, misfit = new, value
-        if value >= misfit or float(np.linalg.norm(move)) < 1e-3:
+        before = misfit
+        for _ in range(3):
+            new = at(*move)
+            value = left(new)
+            if value < misfit:
+                direction, misfit = new, value
+                break
+            move *= 0.3
+        if misfit > (1.0 - _SETTLED) * before:
             break
     return direction, misfit, std
 

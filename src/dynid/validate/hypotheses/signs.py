@@ -9,7 +9,7 @@ from dynid.regression import Regression
 
 _SURE = 4.0  # deviations from which a value's sign is known
 _MOST = 0.9  # share of the evidence that has to speak for the wrong sign
-_EXPLAINED = 0.15  # share of its torque that a joint's own equations leave at most
+_EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
 
 
 def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:

@@ -22,7 +22,8 @@ from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, own_score, sco
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
-_MOST = 16000  # rows at full rate of all logs that motions are tried on
+_MOST = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
+_LEAST = 1000  # rows after decimation
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
 _CLOSE = 0.9  # share of what the best explains from which another explains as well
@@ -132,9 +133,10 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     """The logs, or where they are long some windows of each, evenly spread."""
     total = sum(len(log) for log in logs)
-    if total <= _MOST:
+    most = max(_MOST, *(_LEAST * (1 if log.decimation is None else log.decimation.total) for log in logs))
+    if total <= most:
         return logs
-    return tuple(replace(log, segments=_windows(log, _MOST * len(log) // total)) for log in logs)
+    return tuple(replace(log, segments=_windows(log, most * len(log) // total)) for log in logs)
 
 
 def _windows(log: Samples, rows: int) -> Ints:

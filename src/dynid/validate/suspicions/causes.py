@@ -31,6 +31,8 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed, plain
 
 METHOD = "wls"  # of second fits: it works on the factors alone and is fast
+_MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
+_SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 _ALIKE = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
 
 
@@ -73,7 +75,7 @@ def explained(case: Case) -> Explained:
     """The causes that explain the data, in the order in which they can be found: torques in wrong columns, then signs,
     then units, then all that has to be weighed; each looked for in the data without those before."""
     state = Explained((), case)
-    for look in (_swapped, _signs, _unit, _weighed, _load):
+    for look in (_swapped, _swapped_positions, _signs, _unit, _weighed, _load):
         if not state.done:
             state = look(state)
     return state
@@ -141,6 +143,22 @@ def _swapped(state: Explained) -> Explained:
         if relative_left(case.problem, positions) < relative_left(case.problem, torques):
             return _with(state, _positions(case, positions, None), positions)
     return _with(state, finding, torques)
+
+
+def _swapped_positions(state: Explained) -> Explained:
+    """Positions in other joints' columns: joints' own equations explain nothing, which looks like much else."""
+    problem, dof = state.case.problem, state.case.problem.model.dof
+    if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
+        return state
+    null = try_out(problem.regression)
+    rough = np.flatnonzero(null.alone > _MIXED ** 2 * null.power)
+    pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
+    if not pairs:
+        return state
+    least, best = min(((relative_left(problem, one), one) for one in pairs), key=lambda pair: pair[0])
+    if least > relative_left(problem, Hypothesis("")) - _SWAPPED / dof:
+        return state
+    return _with(state, _positions(state.case, best, None), best)
 
 
 def _signs(state: Explained) -> Explained:
