@@ -82,6 +82,7 @@ _MODULES = {
     "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
     "cutoff_dependence": "dynid.validate.cutoff_dependence",
+    "estimate_gravity": "dynid.validate",
     "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruct",
     "residual_tests": "dynid.validate.residual_tests",
@@ -181,6 +182,7 @@ if TYPE_CHECKING:
     from dynid.symbolic import generate as generate
     from dynid.validate import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate
+    from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
     from dynid.validate.compare import compare as compare

@@ -49,10 +49,14 @@ def found(settings: RunSettings) -> Run:
     return run(settings)
 
 
+def loaded(found: Run) -> Loaded:
+    return Loaded(found.problem, found.settings, found.robot)
+
+
 def judged(found: Run, theta: np.ndarray) -> dict[str, dict]:
     """What the simulations of a run say of other parameters, by mode."""
     estimate = replace(found.estimate, values=found.estimate.base.reduce(theta))
-    checks = judge(Loaded(found.problem), estimate, found.settings, found.robot).simulations
+    checks = judge(loaded(found), estimate, found.settings, found.robot).simulations
     return {check.mode: check.to_dict() for check in checks}
 
 
@@ -107,7 +111,7 @@ def test_a_horizon_that_is_no_time_is_refused(horizon: object, message: str) -> 
 def test_a_horizon_longer_than_the_log_is_said_and_the_run_goes_on(found: Run) -> None:
     long = found.settings.model_copy(update={"simulation": found.settings.simulation.model_copy(
         update={"horizon": 60.0})})
-    driven, closed = judge(Loaded(found.problem), found.estimate, long, found.robot).simulations
+    driven, closed = judge(loaded(found), found.estimate, long, found.robot).simulations
     assert driven.log is None and driven.reason is not None and driven.reason.code == "horizon-too-long"
     assert closed.log is not None
 

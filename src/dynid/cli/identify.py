@@ -17,6 +17,7 @@ from dynid.cli.options import (
     Only,
     Start,
     Stop,
+    numbers,
     simulation_table,
     words,
 )
@@ -44,6 +45,9 @@ def command(
                                                        help="A log to try the result on; may be repeated.")] = None,
     start: Start = None,
     stop: Stop = None,
+    gravity: Annotated[str, typer.Option(metavar="X,Y,Z|estimate", show_default=False,
+                                         help="Gravity in the base frame, m/s^2, instead of the robot's own; "
+                                              "'estimate' finds its direction from the logs.")] = "",
     only: Only = "",
     lock: Lock = None,
     no_simulation: NoSimulation = False,
@@ -65,6 +69,7 @@ def command(
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
+        "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
     if output is not None:

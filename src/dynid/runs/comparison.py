@@ -45,6 +45,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
     loaded = load_problem(settings, robot, tell)
+    settings, robot = loaded.settings, loaded.robot
     found, estimates, seconds, failures = [], [], [], {}
     for name in names:
         tell(f"identifying by {name}")

@@ -18,9 +18,10 @@ from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
 from dynid.runs.models import make_model
+from dynid.runs.mounting import gravity_note, with_estimated_gravity
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
-from dynid.validate import CutoffChoice, choose_cutoff
+from dynid.validate import CutoffChoice, Gravity, choose_cutoff
 
 Tell = Callable[[str], None]  # says in a few words what is going on now
 
@@ -41,16 +42,24 @@ class Resting:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A folded problem. cutoff: the choice of the cut-off, None where it was given. resting: logs left out."""
+    """A folded problem, with the run's settings and robot as they are once the logs were looked at.
+
+    cutoff: the choice of the cut-off, None where it was given. resting: logs left out. mounting: the direction of
+    gravity, where it was estimated.
+    """
 
     problem: Problem
+    settings: RunSettings
+    robot: Robot
     cutoff: CutoffChoice | None = None
     resting: tuple[Resting, ...] = ()
+    mounting: Gravity | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What reading the logs said, each once."""
-        return tuple(dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
+        """What was found on the way, and what reading the logs said, each once."""
+        said = () if self.mounting is None else (gravity_note(self.mounting),)
+        return (*said, *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
 
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
@@ -72,7 +81,11 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=control_law(settings))
-    return Loaded(problem, cutoff, tuple(resting))
+    mounting = None
+    if settings.gravity == "estimate":
+        tell("estimating the direction of gravity")
+        settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
+    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting)
 
 
 def control_law(settings: RunSettings) -> Controller | None:

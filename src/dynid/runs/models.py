@@ -15,9 +15,11 @@ from dynid.runs.settings import RunSettings
 
 
 def make_robot(settings: RunSettings) -> Robot:
-    """The robot a run names, with the gravity and the joints it asks for."""
+    """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
+    estimated."""
     robot = part_of(Robot.load(settings.robot), settings.only, settings.lock)
-    return robot if settings.gravity is None else robot.with_gravity(settings.gravity)
+    given = settings.gravity
+    return robot if given is None or given == "estimate" else robot.with_gravity(given)
 
 
 def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:

@@ -56,6 +56,7 @@ def facts(run: Run) -> dict[str, Any]:
         "cutoff": {"chosen": None if run.choice is None else run.choice.to_dict(),
                    "dependence": None if run.dependence is None else run.dependence.to_dict()},
         "physics": None if run.physics is None else run.physics.to_dict(),
+        "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "verdict": run.verdict.to_dict(),
         "logs": [log.to_dict() for log in run.logs],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),

@@ -32,6 +32,7 @@ from dynid.validate import (
     simulation_checks,
     verdict,
 )
+from dynid.validate.hypotheses.gravity import Gravity
 
 _PATIENCE = 20.0  # s, for cross-validation
 
@@ -41,7 +42,8 @@ class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
     the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
-    dependence: of the parameters on it, None where there is none."""
+    dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
+    estimated."""
 
     settings: RunSettings
     robot: Robot
@@ -58,6 +60,7 @@ class Run:
     logs: tuple[LogFacts, ...] = ()
     choice: CutoffChoice | None = None
     dependence: CutoffDependence | None = None
+    mounting: Gravity | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -74,6 +77,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     tell("reading the robot")
     robot = make_robot(settings)
     loaded = load_problem(settings, robot, tell)
+    settings, robot = loaded.settings, loaded.robot
     tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time")
     begun = time.perf_counter()
     estimate = identify(loaded.problem, method=settings.method, **settings.options)
@@ -115,7 +119,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
-               simulations, body, tuple(logs), loaded.cutoff, dependence)
+               simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting)
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -125,11 +125,11 @@ class RunSettings(SettingsFile):
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
     simulation: the [simulation] table, validation by simulation. compare: the [compare] table. gravity: in the base
-    frame, m/s^2, instead of the robot's own. only: the joints that take part; the others are locked at zero. lock: the
-    [lock] table, joints made fixed and where, rad or m; logs may have their columns too. known: the [known] table,
-    standard parameters whose values are known, by name: a value, or a value and its deviation. blocks: stretches of
-    time for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for
-    logs larger than memory.
+    frame, m/s^2, instead of the robot's own; "estimate": its direction from the logs. only: the joints that take part;
+    the others are locked at zero. lock: the [lock] table, joints made fixed and where, rad or m; logs may have their
+    columns too. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
+    its deviation. blocks: stretches of time for cross-validation. stream_rows: read the logs so many rows at a time and
+    keep them in temporary files, for logs larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -145,7 +145,7 @@ class RunSettings(SettingsFile):
     controller: dict[str, Any] | None = None
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     compare: CompareSettings = Field(default_factory=CompareSettings)
-    gravity: tuple[float, float, float] | None = None
+    gravity: tuple[float, float, float] | Literal["estimate"] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)

@@ -1,9 +1,10 @@
-"""Candidates for structure in residuals: motions and torques that a missing or too simple term would leave behind."""
+"""Candidates for structure in one joint's residual: what a missing or too simple term, a late torque, friction that
+drifts or a gap in the gear would leave behind, each judged on blocks of time that were left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,43 +16,64 @@ from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals
-from dynid.validate.words import joint_label, plain
+from dynid.validate.hypotheses.play import lag_of_link
+from dynid.validate.words import joint_label, listed, plain
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
+BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
-_SIMPLER = 0.9  # a simpler candidate is preferred when it explains this much of what the best one does
+_ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
+_GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate in words: what one residual does, what several do, and the cause it hints at."""
+    """A candidate in words: what one residual does, what several do, and the cause it hints at. name: of the cause, in
+    two or three words."""
 
     one: str
     many: str
     hint: str
+    name: str
 
 
-NEIGHBOUR = "neighbour-motion"  # the only candidate that names another joint
+BACKLASH = "backlash"  # of the joint itself or of another
+NEIGHBOUR = "neighbour-motion"  # of another joint
 
 # Simplest first.
 CANDIDATES = {
-    "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing"),
+    "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing", "an offset"),
     "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
-                               "friction model too simple, Coulomb friction is missing"),
+                               "friction model too simple, Coulomb friction is missing", "Coulomb friction"),
     "velocity": Candidate("follows the velocity", "follow the velocity",
-                          "friction model too simple, viscous friction is missing"),
+                          "friction model too simple, viscous friction is missing", "viscous friction"),
     "acceleration": Candidate("follows the acceleration", "follow the acceleration",
-                              "inertia or rotor inertia is missing"),
-    "position": Candidate("follows the position", "follow the position", "gravity, a spring or a cable is missing"),
+                              "inertia or rotor inertia is missing", "rotor inertia"),
+    "position": Candidate("follows the position", "follow the position", "gravity, a spring or a cable is missing",
+                          "a spring or cable"),
+    "asymmetry": Candidate("depends on the direction of motion", "depend on the direction of motion",
+                           "friction is not the same in both directions: try a friction that is asymmetric",
+                           "asymmetric friction"),
     "speed-squared": Candidate("bends with speed", "bend with speed",
-                               "friction model too simple, it does not grow in proportion to speed: try Stribeck"),
-    "low-speed": Candidate("rises at low speed", "rise at low speed", "friction model too simple, try Stribeck"),
+                               "friction model too simple, it does not grow in proportion to speed: try Stribeck",
+                               "friction that bends with speed"),
+    "low-speed": Candidate("rises at low speed", "rise at low speed", "friction model too simple, try Stribeck",
+                           "Stribeck friction"),
     "load": Candidate("follows the sign of velocity times the load", "follow the sign of velocity times the load",
-                      "friction grows with the load"),
+                      "friction grows with the load", "friction that grows with load"),
     "delay": Candidate("follows the rate of change of the torque", "follow the rate of change of the torque",
-                       "torque and motion are out of step in time"),
+                       "torque and motion are out of step in time", "a delay"),
+    "drift": Candidate("grows like friction that changes with time", "grow like friction that changes with time",
+                       "friction drifts over the log, as it does when the drive warms up: let it warm up first, or "
+                       "identify from shorter logs", "drifting friction"),
+    "reversal": Candidate("rises where the joint turns round", "rise where the joints turn round",
+                          "friction does not change its sign at once, it gives a little first (presliding): leave out "
+                          "slow rows, or model it", "friction that gives way at reversals"),
+    BACKLASH: Candidate("jumps where the joint turns round", "jump where the joints turn round",
+                          "the gear has backlash: its encoder moves through the gap before the link follows",
+                          "backlash"),
     NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
-                         "the two drives are coupled or their columns mixed up"),
+                         "the two drives are coupled or their columns mixed up", "coupled drives"),
 }
 
 
@@ -60,8 +82,10 @@ class CandidateFit:
     """Fit of one candidate to the residual of a joint, once all that the model can explain is taken out of both.
 
     candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
-    strength: F statistic with the residual's effective number of rows. coefficient: where the candidate is one column,
-    residual per unit of it. neighbour: the other joint, where the candidate is its motion.
+    strength: F statistic with the residual's effective number of rows. left_out: the share on blocks of time left out
+    of its fit, blocks: share of the blocks that it explains better than nothing does. coefficient: where the candidate
+    is one column, residual per unit of it. neighbour: the other joint, where the candidate is its motion. rivals: other
+    candidates that explain about as much, so that the data cannot tell which it is.
     """
 
     candidate: str
@@ -70,11 +94,14 @@ class CandidateFit:
     strength: float
     coefficient: float | None
     neighbour: str | None = None
+    left_out: float = 0.0
+    blocks: float = 0.0
+    rivals: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """Two or three words for a headline."""
-        if self.neighbour is not None:
+        if self.neighbour is not None and self.candidate == NEIGHBOUR:
             return f"motion of {joint_label(self.neighbour)}"
         return self.candidate.replace("-", " ")
 
@@ -90,12 +117,19 @@ class CandidateFit:
 
     @property
     def hint(self) -> str:
-        """Words for the cause it hints at."""
+        """Words for the cause it hints at, and what it cannot be told from."""
+        words = CANDIDATES[self.candidate].hint
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
             later = "later" if self.coefficient < 0 else "earlier"
-            return f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion says"
-        return CANDIDATES[self.candidate].hint
+            words = f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion says"
+        return words + self.doubt
+
+    @property
+    def doubt(self) -> str:
+        """What it cannot be told from, in words; empty where it can."""
+        others = [CANDIDATES[name].name for name in self.rivals]
+        return f" (the data cannot tell {CANDIDATES[self.candidate].name} from {listed(others)})" if others else ""
 
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})
@@ -103,17 +137,33 @@ class CandidateFit:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep."""
+    """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
+
+    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and
+    acceleration that a gap in the gear takes off. course (m,): -1 at the
+    start of its log, 1 at its end. All go through the same decimation as the torques.
+    """
 
     q: Array
     dq: Array
     ddq: Array
-    signs: Array  # of velocity, through the same decimation as the torques
-    rate: Array  # of the predicted torque, N m/s
+    signs: Array
+    turns: Array
+    jerks: Array
+    rate: Array
+    course: Array
     columns: tuple[Array, ...]
     residual: Array
     predicted: Array
     keep: Bools
+
+    @property
+    def measured(self) -> Array:
+        return self.residual + self.predicted
+
+    def blocks(self) -> Ints:
+        """(m,) number of the block of time each row belongs to."""
+        return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
 
 def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
@@ -121,31 +171,46 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
     equations = TorqueEquations.of(estimate.model, samples, estimate.base)
     count = len(series.t)
     step = max(1, count // most)
+    turns, jerks = _reversals(samples)
     motions, entries, done = [], [], 0
     for piece in equations.pieces(unit=PIECE):
         own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of the whole log
         done += len(piece.rows)
         if len(own):
-            motions.append(_motion(samples, piece)[own])
+            motions.append(_motion(samples, piece, turns, jerks)[own])
             entries.append(equations.rows(piece).entries[:, own])
-    q, dq, ddq, signs = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 4, axis=1))
+    q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1))
     columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
                                                         axis=1).T) for j in range(samples.dof))
     rows = np.arange(0, count, step)
     before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, count - 1)
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
+    t = series.t[rows]
+    course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
-    return Rows(q, dq, ddq, signs, rate, columns, series.measured[rows] - predicted, predicted, series.keep[rows])
+    return Rows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted, predicted,
+                series.keep[rows])
 
 
-def _motion(samples: Samples, piece: Piece) -> Array:
-    """q, dq, ddq and the signs of dq (rows, 4 dof) of a piece, through the same decimation as its equations."""
+def _reversals(samples: Samples) -> tuple[Array, Array]:
+    """Velocity and acceleration (samples, dof) that a gap in each joint's gear would take off its link's, at every
+    reversal."""
+    turns, jerks = np.zeros_like(samples.dq), np.zeros_like(samples.dq)
+    for j in range(samples.dof):
+        _, turns[:, j], jerks[:, j] = lag_of_link(samples, j, _GAP * float(np.ptp(samples.q[:, j])))
+    return turns, jerks
+
+
+def _motion(samples: Samples, piece: Piece, turns: Array, jerks: Array) -> Array:
+    """q, dq, ddq, the signs of dq and their derivatives (rows, 6 dof) of a piece, through the same decimation as its
+    equations."""
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
     part = slice(low, high)
-    motion = np.concatenate([samples.q[part], samples.dq[part], samples.ddq[part], np.sign(samples.dq[part])], axis=1)
+    motion = np.concatenate([samples.q[part], samples.dq[part], samples.ddq[part], np.sign(samples.dq[part]),
+                             turns[part], jerks[part]], axis=1)
     if samples.decimation is None:
-        return motion
+        return motion[piece.rows.start - low:piece.rows.stop - low:piece.rows.step]
     return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
 
 
@@ -158,15 +223,17 @@ def joined(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([getattr(part, name) for part in parts])
 
     columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
-    return Rows(stack("q"), stack("dq"), stack("ddq"), stack("signs"), stack("rate"), columns, stack("residual"),
-                stack("predicted"), stack("keep"))
+    return Rows(stack("q"), stack("dq"), stack("ddq"), stack("signs"), stack("turns"), stack("jerks"), stack("rate"),
+                stack("course"), columns, stack("residual"), stack("predicted"), stack("keep"))
 
 
 def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
-    """All candidates for joint j, the best first, the simplest of those about as good as the best before it.
+    """All candidates for joint j, the likeliest first: of those that explain about as much as the best, the simplest,
+    with the others as its rivals.
 
     Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
-    is what adding it to the model would bring (the added-variable test).
+    is what adding it to the model would bring (the added-variable test). Candidates are ranked by what they explain on
+    blocks of time whose rows had no part in their coefficients, so that one of many columns has no advantage.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -177,7 +244,7 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
     size = np.linalg.norm(own, axis=0)
     basis, _ = np.linalg.qr(own[:, size > 0] / size[size > 0])
     rest = residual - basis @ (basis.T @ residual)
-    found = []
+    blocks, found = rows.blocks()[use], []
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
         left = wide - basis @ (basis.T @ wide)
@@ -185,6 +252,7 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
         if not new.any():
             continue
         direction, _ = np.linalg.qr(left[:, new])
+        gained, better = _left_out(direction, rest, blocks)
         along = direction.T @ rest
         share = float(along @ along) / power
         remainder = rest - direction @ along
@@ -195,13 +263,42 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour))
-    found.sort(key=lambda f: -f.share)
+        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better))
+    return _ranked(found)
+
+
+def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float]:
+    """Sum of squares of `rest` that orthonormal columns explain on blocks left out of their fit, and the share of the
+    blocks in which that is above zero."""
+    count = int(blocks[-1]) + 1
+    gram = np.array([direction[blocks == b].T @ direction[blocks == b] for b in range(count)])
+    along = np.array([direction[blocks == b].T @ rest[blocks == b] for b in range(count)])
+    whole, ridge = along.sum(axis=0), 1e-6 * np.eye(direction.shape[1])
+    gains = []
+    for b in range(count):
+        coefficients = np.linalg.solve(np.eye(len(whole)) - gram[b] + ridge, whole - along[b])
+        gains.append(float(2.0 * coefficients @ along[b] - coefficients @ gram[b] @ coefficients))
+    return float(np.sum(gains)), float(np.mean(np.array(gains) > 0.0))
+
+
+def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
+    """The likeliest first, with its rivals; the others by what they explain."""
     if not found:
         return ()
-    order = [*CANDIDATES]
-    best = min((f for f in found if f.share >= _SIMPLER * found[0].share), key=lambda f: order.index(f.candidate))
-    return (best, *(f for f in found if f is not best))
+    found = sorted(found, key=lambda f: -f.left_out)
+    order, least = [*CANDIDATES], 1.0 - found[0].left_out
+    alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
+    best = min(alike or found[:1], key=lambda f: order.index(f.candidate))
+    rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
+    return (replace(best, rivals=rivals), *(f for f in found if f is not best))
+
+
+def _load(predicted: Array, dq: Array, sign: Array) -> Array:
+    """The size of a joint's load times the sign of its velocity (m,). The load is its torque without friction: that
+    would make a sharper sign of a sign that the filter made round."""
+    own = np.column_stack([np.ones_like(dq), dq, sign])
+    value = np.linalg.lstsq(own, predicted, rcond=1e-9)[0]
+    return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)
 
 
 def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
@@ -209,16 +306,19 @@ def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
     """The candidates for joint j, by name and neighbour, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
+    course = rows.course[use]
     places = [q, np.sin(q), np.cos(q)] if turning else [q]
     own = {
         "offset": [np.ones(len(use))], "velocity-sign": [sign], "velocity": [dq], "acceleration": [ddq],
-        "position": places, "speed-squared": [np.abs(dq) * dq],
+        "position": places, "speed-squared": [np.abs(dq) * dq], "asymmetry": [np.abs(dq)],
         "low-speed": [sign * np.exp(-np.abs(dq) / (0.1 * top))] if top > 0 else [],
-        "load": [np.abs(rows.predicted[use, j]) * sign], "delay": [rows.rate[use, j]],
+        "load": [_load(rows.predicted[use, j], dq, sign)], "delay": [rows.rate[use, j]],
+        "drift": [sign * course, dq * course], "reversal": [rows.turns[use, j]], BACKLASH: [rows.jerks[use, j]],
     }
     shapes: dict[tuple[str, str | None], list[Array]] = {(name, None): columns for name, columns in own.items()}
-    for k in (j - 1, j + 1):
-        if 0 <= k < len(names):
+    for k in range(len(names)):
+        if k != j:
+            shapes[BACKLASH, names[k]] = [rows.jerks[use, k]]
             shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}

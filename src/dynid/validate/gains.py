@@ -20,7 +20,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
-from dynid.regression import Factor, Regression, TorqueEquations, fold
+from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 from dynid.validate.words import plain
@@ -75,27 +75,6 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
         return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
 
     return tuple(side_by_side(one, range(regression.dof), problem.threads))
-
-
-def corrected(problem: Problem, j: int, gain: float) -> Problem:
-    """The problem with joint j's torque divided by a gain; its data are left out."""
-    known = problem.base.known_vector
-
-    def scale(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-        changed = list(factors)
-        r = changed[j].r.copy()
-        r[:, -1] /= gain
-        changed[j] = replace(changed[j], r=r, power=changed[j].power / gain ** 2)
-        return tuple(changed)
-
-    if np.any(known):  # their torque is not divided: from the data, with the torque set right
-        torque = np.where(np.arange(problem.model.dof) == j, 1.0 / gain, 1.0)
-        data = tuple(replace(part, tau=part.tau * torque) for part in problem.data)
-        anew = fold(TorqueEquations.of(problem.model, data, problem.base), threads=problem.threads)
-        return replace(problem, regression=replace(anew, prior=problem.regression.prior), data=())
-    blocks = tuple(replace(block, factors=scale(block.factors)) for block in problem.regression.blocks)
-    regression = replace(problem.regression, factors=scale(problem.regression.factors), blocks=blocks)
-    return replace(problem, regression=regression, data=())
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:

@@ -35,7 +35,9 @@ _UNLIKELY = 1e-3  # probability below which whiteness is refused
 _COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
 _FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
 _STRENGTH = 12.0  # and its F statistic
-_RELEVANT = 0.01  # and its torque, as a share of the joint's
+_RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
+_CERTAIN = 1000.0
+_AGREED = 0.7  # and the share of the blocks of time left out that it explains
 _SHOWN = 200  # lags kept for plots
 
 
@@ -85,8 +87,7 @@ class Normality:
     def hint(self) -> str:
         """Words for the cause it hints at."""
         if self.shape == "outliers":
-            return (f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations): a robust method (irls) "
-                    "is safer")
+            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations)"
         return "two humps, as a missing sign of velocity leaves" if self.shape == "two-humps" else "normal"
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,8 +163,10 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         if not enough:
             return JointTests(fit.name, unit, None, None, (), None)
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
-        strong = bool(follows) and (follows[0].share > _FOLLOWED and follows[0].strength > _STRENGTH
-                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0))
+        strong = bool(follows) and (follows[0].left_out > _FOLLOWED and follows[0].strength > _STRENGTH
+                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0)
+                                    * (0.5 if follows[0].strength > _CERTAIN else 1.0)
+                                    and follows[0].blocks >= _AGREED)
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 

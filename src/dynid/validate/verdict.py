@@ -15,6 +15,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
@@ -34,8 +35,9 @@ _INFLATED = 1.2  # times that deviations have to widen to be worth a word
 class Verdict:
     """A headline, and findings in the order they should be read: suspicious ones first.
 
-    tests, excitation, gains: what the findings stand on, for tables and plots. refit: where a joint's drive gain looks
-    wrong, what the data were fitted again with to see what else is; None where nothing was fitted again.
+    tests, excitation, gains: what the findings stand on, for tables and plots. refit: where a fault explains the data,
+    what they were fitted again without to see what else is wrong; None where nothing was fitted again. hypotheses: all
+    that were weighed against each other, the likeliest first.
     """
 
     headline: str
@@ -44,6 +46,7 @@ class Verdict:
     excitation: DataExcitation
     gains: tuple[Gain, ...]
     refit: Refit | None = None
+    hypotheses: tuple[Weighed, ...] = ()
 
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The findings of one kind."""
@@ -60,7 +63,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         return plain({"headline": self.headline, "good": self.good, "findings": self.findings, "tests": self.tests,
-                      "excitation": self.excitation, "gains": self.gains, "refit": self.refit})
+                      "excitation": self.excitation, "gains": self.gains, "refit": self.refit,
+                      "hypotheses": self.hypotheses})
 
 
 def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
@@ -75,10 +79,11 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
     """
     case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
                 drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
-    suspected, refit = suspicious(case)
+    suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
-    return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, refit)
+    return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, cause.refit,
+                   cause.weighed)
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation.filters import Segments
 from dynid.recording.preparation.selection import longer_than
 from dynid.recording.recording import Recording
+from dynid.recording.stuck import hanging_positions
 from dynid.robot import numbered_joints
 from dynid.signals import at_times, cubic_spline
 
@@ -74,6 +75,8 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
             if signal is not None:
                 fresh[name] &= ~stale_rows(recording.q, repeated_rows(signal, likely=name != "q"))
         frozen = frozen_positions(recording.q, fresh["q"])
+        for hang in hanging_positions(t, recording.q):
+            frozen[hang.start + 1:hang.stop, hang.joint] = True
         steps += repeated_sentences(recording, fresh, frozen)
         fresh["q"] &= ~np.any(frozen, axis=1)
 

@@ -7,31 +7,49 @@ in the list below.
 from __future__ import annotations
 
 from dynid.findings import Finding
-from dynid.validate.suspicions import amount, body, cutoff, gains, known, parameters, residuals, signals, transfer
+from dynid.validate.suspicions import amount, body, cutoff, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
-from dynid.validate.suspicions.gains import Refit, with_gains_set_right
+from dynid.validate.suspicions.causes import Explained, Refit, explained
 from dynid.validate.suspicions.price import without_conditions
 
-__all__ = ["SUSPICIONS", "Case", "Refit", "Suspicion", "suspicious"]
+__all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
 # In the order in which findings are said, stage by stage.
-SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *gains.SUSPICIONS, *residuals.SUSPICIONS,
+SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
                                      *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
-def suspicious(case: Case) -> tuple[list[Finding], Refit | None]:
-    """Findings of all suspicions, and the second fit where a drive gain had to be set right.
+_MORE = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
+_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
+
+
+def suspicious(case: Case) -> tuple[list[Finding], Explained]:
+    """Findings of all suspicions, and what explains the data.
 
     Where the data make the fit worthless, only what is wrong with the data is said. Where consistency has a large price
-    that is said first, and the fit that is looked at is the one without it.
+    that is said first, and the fit that is looked at is the one without it. Where a cause is found, the fit that is
+    looked at is the one without that fault.
     """
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
-        return found, None
+        return found, Explained((), case)
     priced, free = without_conditions(case)
-    wrong, refitted, refit = with_gains_set_right(free)
-    return [*priced, *found, *wrong, *_look("fit", refitted), *_look("transfer", case)], refit
+    cause = explained(free)
+    fit = [] if cause.done else _look("fit", cause.case)
+    said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
+    if said:  # what a fault leaves behind is no cause of its own
+        fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
+               and not (finding.code.startswith("residual-follows") and _little(cause.case, finding))]
+    return [*priced, *found, *cause.findings, *fit, *_look("transfer", case)], cause
+
+
+def _little(case: Case, finding: Finding) -> bool:
+    """Whether what residuals follow is little of their joints' torques."""
+    size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
+    torque = finding.evidence.get("torque", ())
+    each = torque if isinstance(torque, tuple) else (torque,)
+    return all(x < _MORE * size[joint] for x, joint in zip(each, finding.joints, strict=False))
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

@@ -6,7 +6,6 @@ are then asked of the unconstrained one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -36,24 +35,13 @@ def without_conditions(case: Case) -> tuple[list[Finding], Case]:
     reconstruction = reconstruct(estimate, case.reconstruction.samples)
     free = replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
                    gains=drive_gains(case.problem, estimate))
-    signs = list(_inverted(free))
-    joints = signs[0].joints if signs else _impossible_joints(free)
+    joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "price of consistency", "all torques",
                     f"No robot that can exist explains these torques: its relative error is {error:.3g} %, that of "
                     f"{_METHOD}, which may be any numbers, {least:.3g} %; check signs, units and gains{where}, and the "
                     "direction of gravity", joints=joints,
-                    evidence={"relative_error": error, "unconstrained_relative_error": least}), *signs], free
-
-
-def _inverted(free: Case) -> Iterator[Finding]:
-    """Are all values that physics wants above zero below it? Then all torques have the wrong sign."""
-    values = free.estimate.values[_sure(free)]
-    if len(values) > 1 and np.all(values < 0):
-        yield suspect("torque-sign", "torque sign", "all joints",
-                      f"all torques have the wrong sign: all {len(values)} inertias and friction parameters that are "
-                      "known come out below zero", joints=free.problem.regression.joints,
-                      evidence={"negative": float(len(values))})
+                    evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:

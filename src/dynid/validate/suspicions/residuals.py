@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
-from dynid.validate.candidates import CandidateFit
+from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import JointTests
+from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
+_MATERIAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
+_ALONE = 0.6  # share of its residual that a delay of one joint alone has to explain: torques share a bus
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
-    """What residuals follow, joints that follow the same together: a term is missing or too simple."""
+    """What residuals follow, joints that follow the same together: a term is missing or too simple. Backlash is not
+    said here: its gap is measured among the causes."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     for joint in case.tests.joints:
-        if joint.explained_by is not None:
+        if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
+            if cause.candidate == "delay" and cause.left_out < _ALONE and _delayed(case) == 1 < len(case.tests.joints):
+                continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
         (first, cause), causes = members[0], [cause for _, cause in members]
@@ -36,6 +42,11 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
                       joints=joints, evidence=evidence)
 
 
+def _delayed(case: Case) -> int:
+    """How many joints' residuals follow a delay."""
+    return sum(test.explained_by is not None and test.explained_by.candidate == "delay" for test in case.tests.joints)
+
+
 def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
@@ -47,7 +58,8 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
 def residuals_coloured(case: Case) -> Iterator[Finding]:
     """Residuals that their own past predicts, where no candidate explains them."""
     found = {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
-             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured}
+             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
+             and _matters(case, joint.joint, joint.whiteness.predictable)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
@@ -57,15 +69,26 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:
-    """Residuals with many rows far outside."""
+    """Residuals with many rows far outside, where a method that minds them less predicts other rows better."""
     found = {joint.joint: joint.normality.beyond for joint in case.tests.joints
-             if joint.normality is not None and joint.normality.shape == "outliers"}
+             if joint.normality is not None and joint.normality.shape == "outliers" and _matters(case, joint.joint)}
+    if found:
+        better = (dict(zip(case.problem.regression.joints, robust_predicts_better(case.problem), strict=True))
+                  if case.problem.data else {})
+        found = {joint: share for joint, share in found.items() if better.get(joint, not better)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows): a robust method (irls) is safer",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) "
+                      "predicts stretches of time left out better",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
+
+
+def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
+    """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
+    fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
+    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.recording.preparation.selection import at_limit, found_limits
+from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joint_label, joints_listed
@@ -15,6 +17,11 @@ _FAR = 3.0  # times its limit that a joint has to reach for its positions to loo
 _TURNS = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
 _SLACK = 0.05  # rad or m beyond a limit that nobody minds
 _TOO_FAST = 1.5  # times the speed limit
+_IN_A_ROW = 5  # samples at a limit that count as saturated
+_AT_LIMIT = 0.002  # share of a log's rows at a torque limit that is worth a word
+_CLOCK = 0.1  # from one: factor between measured and differentiated velocity
+_CLEAR = 0.95  # their correlation
+_DEGREES = 180.0 / np.pi
 
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
@@ -71,6 +78,62 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
                           evidence={"speed": motion.speed, "limit": motion.velocity_limit})
 
 
+def encoders_stuck(case: Case) -> Iterator[Finding]:
+    """Encoders that hang while their joints move."""
+    for log in case.problem.recordings:
+        names = log.joints or case.problem.regression.joints
+        hangs: dict[int, list[Hang]] = {}
+        for one in hanging_positions(log.t, log.q):
+            hangs.setdefault(one.joint, []).append(one)
+        for j, own in hangs.items():
+            seconds = sum(float(log.t[one.stop - 1] - log.t[one.start]) for one in own)
+            start = float(log.t[own[0].start])
+            yield suspect("encoder-stuck", "stuck encoder", joint_label(names[j]),
+                          f"the position of {joint_label(names[j])} hangs for {seconds:.2g} s from t = {start:.4g} s "
+                          f"on while the joint moves: check the encoder and its bus; these rows of {log.source} were "
+                          "left out", joints=[names[j]], logs=[log.source],
+                          evidence={"seconds": seconds, "start": start, "times": float(len(own))})
+
+
+def torques_saturated(case: Case) -> Iterator[Finding]:
+    """Torques that are cut off at a limit."""
+    for log in case.problem.recordings:
+        names = log.joints or case.problem.regression.joints
+        lower, upper = found_limits(log.tau, _IN_A_ROW)
+        share = at_limit(log.tau, lower, upper, _IN_A_ROW).mean(axis=0)
+        for j in np.flatnonzero(share > _AT_LIMIT):
+            limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
+            yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
+                          f"the torque of {joint_label(names[j])} is cut off at {limit:.4g} in "
+                          f"{100 * share[j]:.2g} % of {log.source}: the drive or its log is at its limit; these rows "
+                          "were left out, move slower or with less load", joints=[names[j]], logs=[log.source],
+                          evidence={"share": float(share[j]), "limit": limit})
+
+
+def clock_against_velocity(case: Case) -> Iterator[Finding]:
+    """Time stamps that contradict the measured velocity by one factor at all joints."""
+    for log in case.problem.recordings:
+        if log.dq is None or len(log) < 100:
+            continue
+        speed = np.gradient(log.q, log.t, axis=0)
+        width = max(1, len(log) // 2000)
+        smooth = np.ones(width) / width
+        factors = []
+        for j in range(log.dof):
+            a, b = (np.convolve(x[:, j], smooth, mode="valid") for x in (speed, log.dq))
+            if np.any(a) and np.any(b) and np.corrcoef(a, b)[0, 1] > _CLEAR:
+                factors.append(float(a @ b / (b @ b)))
+        if not factors or np.ptp(factors) > _CLOCK * abs(np.median(factors)):
+            continue
+        factor = float(np.median(factors))
+        unit = min(abs(factor * _DEGREES - 1.0), abs(factor / _DEGREES - 1.0)) < _CLOCK
+        if abs(factor - 1.0) > _CLOCK and factor > 0 and not unit:
+            yield suspect("time-scale", "time stamps", log.source,
+                          f"time stamps of {log.source} are wrong by a factor: positions change {factor:.3g} times as "
+                          "fast as the measured velocity says; check time_unit and rate", logs=[log.source],
+                          evidence={"factor": factor})
+
+
 def _reach(motion: JointMotion) -> float:
     return max(abs(motion.low), abs(motion.high))
 
@@ -86,4 +149,6 @@ def _far(case: Case) -> list[JointMotion]:
 
 
 SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torques),
-              Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits))
+              Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
+              Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
+              Suspicion("data", clock_against_velocity))

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.words import joints_listed, listed
+from dynid.validate.words import joint_label, joints_listed, listed
 from dynid.validate.worthless import blocks_worse_than_nothing, worse_than_nothing
 
 _SCALED = 0.1  # change of the slope of measured over predicted torque
@@ -21,23 +22,54 @@ _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
-    """Other logs whose torques have another scale, or that are met far worse than the fitted one."""
+    """Other logs that are met far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
-        scaled = _scaled_joints(own, other)
-        if scaled:
-            joints, slopes, many = [*scaled], [*scaled.values()], len(scaled) > 1
-            who, what = joints_listed(joints), "the load" if many else "its drive gain or its load"
-            yield suspect("load-changed" if many else "gain-or-load-changed",
-                          "load" if many else "drive gain or load", who,
-                          f"on {other.source} the torque of {who} is {listed([f'{x:.2f}' for x in slopes])} times the "
-                          f"predicted one: {what} has changed", joints=joints, logs=other.sources,
-                          evidence={"slope": each(slopes)})
-        elif other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
-            yield suspect("does-not-carry-over", "validation error", other.source,
-                          f"the error on {other.source} is {other.relative_error:.1f} %, on the fitted data "
-                          f"{own.relative_error:.1f} %: the estimate does not carry over", logs=other.sources,
-                          evidence={"relative_error": other.relative_error, "fitted": own.relative_error})
+        if other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
+            yield _why(case, other)
+
+
+def _why(case: Case, other: Reconstruction) -> Finding:
+    """The finding on a log that is met worse: what changed, or that too little was known."""
+    problem, estimate, own = case.problem, case.estimate, case.reconstruction
+    evidence: dict[str, float | tuple[float, ...]] = {"relative_error": other.relative_error,
+                                                      "fitted": own.relative_error}
+    found = what_changed(problem, estimate.values, other.samples) if estimate.base is problem.base else None
+    log, much = other.source, f"{other.relative_error:.1f} % on {other.source}, {own.relative_error:.1f} % on its own"
+    if found is None or found.what == "noise":
+        return suspect("does-not-carry-over", "validation error", log,
+                       f"the error on {log} is {other.relative_error:.1f} %, on the fitted data "
+                       f"{own.relative_error:.1f} %: the estimate does not carry over", logs=other.sources,
+                       evidence=evidence)
+    evidence |= {"both": found.errors[1], "alone": found.errors[2], **found.explained}
+    if found.what == "overfit":
+        return suspect("overfit", "overfit", log,
+                       f"the estimate overfits its log: it errs by {much}, yet one set of parameters meets both logs "
+                       f"({found.errors[1]:.1f} % on {log}): its motion does not show all parameters; identify from "
+                       "both, from a richer motion, or by a pc- method", logs=other.sources, evidence=evidence)
+    if found.what == "gain" and found.joint is not None and found.gain is not None:
+        name = problem.regression.joints[found.joint]
+        return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
+                       f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted one: its "
+                       "drive gain or its load has changed", joints=[name], logs=other.sources,
+                       evidence={**evidence, "slope": (found.gain,)})
+    scaled = _scaled_joints(own, other)
+    if found.what == "load":
+        slopes = f" ({listed([f'{x:.2f}' for x in scaled.values()])} times the predicted torque)" if scaled else ""
+        return suspect("load-changed", "load", log,
+                       f"on {log} the robot carries another load: ten numbers of the last body explain "
+                       f"{100 * found.explained['load']:.0f} % of the difference, seen by "
+                       f"{joints_listed([*scaled] or list(own.names))}{slopes}", joints=[*scaled] or list(own.names),
+                       logs=other.sources, evidence={**evidence, "slope": each([*scaled.values()])})
+    if found.what == "friction":
+        return suspect("friction-changed", "friction", log,
+                       f"on {log} friction is another one (temperature, lubrication, wear): it explains "
+                       f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
+                       logs=other.sources, evidence=evidence)
+    return suspect("another-machine", "another machine", log,
+                   f"{log} is not of the same machine, or of one that was rebuilt: it is met to {much}, no one set of "
+                   "parameters meets both logs, and neither a load nor a drive gain nor friction alone explains the "
+                   "difference", logs=other.sources, evidence=evidence)
 
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:

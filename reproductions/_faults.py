@@ -1,0 +1,295 @@
+"""Faults put into logs, each with the findings that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from _faulty_machines import Machine
+
+from dynid.arrays import Array
+from dynid.recording import Recording
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Put:
+    """A fault as it was put in: the log to identify from, one to try the result on, and what names the fault: any of
+    the codes, and these joints (from 0) where the joints matter."""
+
+    log: Recording
+    other: Recording | None = None
+    joints: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """codes: findings that name it; none for a healthy log. also: findings that may stand beside without being
+    wrong."""
+
+    name: str
+    codes: tuple[str, ...]
+    put: Callable[[Machine, Rng], Put | None]
+    also: tuple[str, ...] = ()
+    real: bool = False  # needs only the recording, so that it can be put into a real log
+
+
+def _some(rng: Rng, dof: int, count: int) -> tuple[int, ...]:
+    return tuple(sorted(int(j) for j in rng.choice(dof, size=count, replace=False)))
+
+
+def _scaled(log: Recording, factor: Array) -> Recording:
+    return replace(log, tau=log.tau * factor)
+
+
+def _with(dof: int, joints: tuple[int, ...], values: Array | float) -> Array:
+    factor = np.ones(dof)
+    factor[list(joints)] = values
+    return factor
+
+
+def signs(log: Recording, rng: Rng, count: int) -> Put | None:
+    dof = log.dof
+    if count > dof or (count == dof and count == 2):
+        return None
+    joints = _some(rng, dof, count)
+    return Put(_scaled(log, _with(dof, joints, -1.0)), joints=joints)
+
+
+def scales(log: Recording, rng: Rng, count: int) -> Put | None:
+    if log.dof < count + 2:
+        return None
+    # Joints near the base: those of a wrist share too little with the others for their torque's scale to show.
+    joints = _some(rng, max((log.dof + 1) // 2, count), count)
+    values = rng.choice([0.6, 0.75, 1.3, 1.6], size=count, replace=count > 4)
+    return Put(_scaled(log, _with(log.dof, joints, values)), joints=joints)
+
+
+def counts(log: Recording, rng: Rng) -> Put:
+    return Put(_scaled(log, rng.uniform(30.0, 400.0, log.dof)))
+
+
+def rate(log: Recording, rng: Rng) -> Put:
+    factor = float(rng.choice([0.5, 2.0]))
+    return Put(replace(log, t=log.t[0] + (log.t - log.t[0]) * factor, dq=None))
+
+
+def gear(log: Recording, rng: Rng) -> Put:
+    [j] = _some(rng, (log.dof + 1) // 2, 1)
+    factor = _with(log.dof, (j,), 1.25)
+    return Put(replace(log, q=log.q / factor, tau=log.tau * factor, dq=None), joints=(j,))
+
+
+def swapped_torques(log: Recording, rng: Rng) -> Put:
+    j = int(rng.integers(0, log.dof - 1))
+    order = np.arange(log.dof)
+    order[[j, j + 1]] = order[[j + 1, j]]
+    return Put(replace(log, tau=np.ascontiguousarray(log.tau[:, order])), joints=(j, j + 1))
+
+
+def swapped_positions(log: Recording, rng: Rng) -> Put:
+    j = int(rng.integers(0, log.dof - 1))
+    order = np.arange(log.dof)
+    order[[j, j + 1]] = order[[j + 1, j]]
+    return Put(replace(log, q=np.ascontiguousarray(log.q[:, order]), dq=None), joints=(j, j + 1))
+
+
+def delayed(log: Recording, rng: Rng) -> Put:
+    late = float(rng.uniform(0.012, 0.03))
+    tau = np.column_stack([np.interp(log.t - late, log.t, log.tau[:, j]) for j in range(log.dof)])
+    return Put(replace(log, tau=tau))
+
+
+def stuck(log: Recording, rng: Rng) -> Put:
+    j, start = int(rng.integers(0, log.dof)), float(rng.uniform(0.2, 0.7)) * (log.t[-1] - log.t[0]) + log.t[0]
+    hangs = (log.t >= start) & (log.t < start + 1.0)
+    q = log.q.copy()
+    q[hangs, j] = q[np.argmax(hangs), j]
+    return Put(replace(log, q=q, dq=None), joints=(j,))
+
+
+def saturated(log: Recording, rng: Rng) -> Put:
+    j = int(rng.integers(0, log.dof))
+    top = 0.65 * float(np.abs(log.tau[:, j]).max())
+    tau = log.tau.copy()
+    tau[:, j] = np.clip(tau[:, j], -top, top)
+    return Put(replace(log, tau=tau), joints=(j,))
+
+
+def coloured(log: Recording, rng: Rng) -> Put:
+    from scipy.signal import lfilter
+
+    news = rng.normal(size=log.tau.shape)
+    noise = lfilter([np.sqrt(1.0 - 0.95 ** 2)], [1.0, -0.95], news, axis=0)
+    return Put(replace(log, tau=log.tau + 0.005 * np.sqrt(np.mean(log.tau ** 2, axis=0)) * noise))
+
+
+# -- faults of the machine ----------------------------------------------------------------------------
+
+def _speed(log: Recording) -> Array:
+    from scipy.signal import butter, sosfiltfilt
+
+    rate = log.rate
+    return np.asarray(sosfiltfilt(butter(4, 15.0, fs=rate, output="sos"),
+                                  np.gradient(log.q, 1.0 / rate, axis=0), axis=0))
+
+
+def drift(machine: Machine, rng: Rng) -> Put:
+    log, dq = machine.record(), None
+    joints = _some(rng, machine.dof, max(1, machine.dof // 2))
+    dq, tau = _speed(log), log.tau.copy()
+    course = 0.45 * (1.0 - np.exp(-2.0 * (log.t - log.t[0]) / (log.t[-1] - log.t[0]))) / (1.0 - np.exp(-2.0))
+    for j in joints:
+        fv, fc = machine.theta[machine.index("Fv", j)], machine.theta[machine.index("Fc", j)]
+        tau[:, j] -= course * (fv * dq[:, j] + fc * np.tanh(dq[:, j] / 0.01))
+    return Put(replace(log, tau=tau), joints=joints)
+
+
+def stribeck(machine: Machine, rng: Rng) -> Put:
+    log = machine.record()
+    dq, tau, joints = _speed(log), log.tau.copy(), _some(rng, machine.dof, max(1, machine.dof // 3))
+    for j in joints:
+        fc = machine.theta[machine.index("Fc", j)]
+        top = float(np.abs(dq[:, j]).max())
+        tau[:, j] += fc * np.tanh(dq[:, j] / 0.01) * np.exp(-(dq[:, j] / (0.12 * top)) ** 2)
+    return Put(replace(log, tau=tau), joints=joints)
+
+
+def asymmetric(machine: Machine, rng: Rng) -> Put:
+    log = machine.record()
+    dq, tau, joints = _speed(log), log.tau.copy(), _some(rng, machine.dof, max(1, machine.dof // 3))
+    for j in joints:
+        fv, fc = machine.theta[machine.index("Fv", j)], machine.theta[machine.index("Fc", j)]
+        tau[:, j] += 0.8 * np.where(dq[:, j] > 0, 1.0, 0.0) * (fv * dq[:, j] + fc * np.tanh(dq[:, j] / 0.01))
+    return Put(replace(log, tau=tau), joints=joints)
+
+
+def backlash(machine: Machine, rng: Rng) -> Put:
+    """The motor goes through the gap at every reversal before the link follows; the encoder is the motor's."""
+    log = machine.record()
+    j = int(rng.integers(0, machine.dof))
+    dq, q = _speed(log)[:, j], log.q.copy()
+    gap = 0.02  # rad
+    side, through = np.where(dq >= 0, 1.0, -1.0), int(0.02 * log.rate)
+    smooth = np.convolve(np.pad(side, (through, through), mode="edge"), np.ones(2 * through + 1) / (2 * through + 1),
+                         mode="valid")
+    q[:, j] += 0.5 * gap * smooth
+    return Put(replace(log, q=q), joints=(j,))
+
+
+def coupled(machine: Machine, rng: Rng) -> Put:
+    """Motor j + 1 turns with joint j as well: its rotor and friction load both."""
+    log = machine.record()
+    j = int(rng.integers(0, machine.dof - 1))
+    k = j + 1
+    dq = _speed(log)
+    ddq = np.gradient(dq, 1.0 / log.rate, axis=0)
+    fv, fc = (machine.theta[machine.index(name, k)] for name in ("Fv", "Fc"))
+    ia = machine.theta[machine.index("Ia", k)]
+
+    def motor(speed: Array, acceleration: Array) -> Array:
+        return ia * acceleration + fv * speed + fc * np.tanh(speed / 0.01)
+
+    both = motor(dq[:, j] + dq[:, k], ddq[:, j] + ddq[:, k])
+    tau = log.tau.copy()
+    tau[:, k] += both - motor(dq[:, k], ddq[:, k])
+    tau[:, j] += both
+    return Put(replace(log, tau=tau), joints=(j, k))
+
+
+def payload_theta(machine: Machine, rng: Rng) -> Array:
+    """The machine's parameters with a load on its last body."""
+    last = machine.model.robot.body_names[-1]
+    own = {p.name[:-len(str(machine.dof))]: i for i, p in enumerate(machine.model.parameters) if p.body == last}
+    whole = sum(machine.theta[i] for i, p in enumerate(machine.model.parameters) if p.name.startswith("M")
+                and p.name[1:].isdigit())
+    mass, centre = 0.12 * whole, 0.12 * rng.normal(size=3) / np.sqrt(3.0) + np.array([0.05, 0.0, 0.08])
+    theta = machine.theta.copy()
+    x, y, z = centre
+    about = mass * (np.eye(3) * (centre @ centre) - np.outer(centre, centre)) + np.eye(3) * 0.4 * mass * 0.05 ** 2
+    for name, value in (("XX", about[0, 0]), ("XY", about[0, 1]), ("XZ", about[0, 2]), ("YY", about[1, 1]),
+                        ("YZ", about[1, 2]), ("ZZ", about[2, 2]), ("MX", mass * x), ("MY", mass * y),
+                        ("MZ", mass * z), ("M", mass)):
+        theta[own[name]] += value
+    return theta
+
+
+def payload_here(machine: Machine, rng: Rng) -> Put | None:
+    if not np.any(machine.model.robot.gravity):
+        return None
+    return Put(machine.changed(payload_theta(machine, rng)).record())
+
+
+def payload_there(machine: Machine, rng: Rng) -> Put:
+    loaded = machine.changed(payload_theta(machine, rng)).record(1, source="other")
+    return Put(machine.record(), loaded)
+
+
+def overfit(machine: Machine, rng: Rng) -> Put:
+    """Identified from a short, small and slow motion, tried on the usual one."""
+    weak = machine.record(speed=0.8, size=0.4)
+    rows = slice(0, int(6.0 * weak.rate))
+    return Put(replace(weak, t=weak.t[rows], q=weak.q[rows], tau=weak.tau[rows]), machine.record(1, source="other"))
+
+
+def another_machine(machine: Machine, rng: Rng) -> Put:
+    theta = machine.theta.copy()
+    for body in dict.fromkeys(p.body for p in machine.model.parameters if p.body is not None):
+        own = [i for i, p in enumerate(machine.model.parameters) if p.body == body]
+        theta[own] *= np.exp(0.12 * rng.normal())
+    for i, p in enumerate(machine.model.parameters):
+        if p.body is None:
+            theta[i] *= np.exp(0.35 * rng.normal())
+    return Put(machine.record(), machine.changed(theta).record(1, source="other"))
+
+
+def mounted(machine: Machine, mirrored: bool) -> Put | None:
+    """The robot hangs otherwise than its file says: gravity along x, or upside down."""
+    own = machine.model.robot.gravity
+    size = float(np.linalg.norm(own))
+    down = own / size
+    side = np.array([1.0, 0.0, 0.0]) if abs(down[0]) < 0.5 else np.array([0.0, 1.0, 0.0])
+    return Put(machine.record(gravity=-own if mirrored else size * side))
+
+
+def on_log(change: Callable[[Recording, Rng], Put | None]) -> Callable[[Machine, Rng], Put | None]:
+    return lambda machine, rng: change(machine.record(), rng)
+
+
+FRICTION_SHAPES = ("residual-follows-low-speed", "residual-follows-speed-squared", "residual-follows-asymmetry")
+FAULTS = (
+    Fault("healthy, white noise", (), on_log(lambda log, rng: Put(log)), real=True),
+    Fault("healthy, coloured noise", (), on_log(coloured)),
+    Fault("healthy, second log", (), lambda m, rng: Put(m.record(), m.record(1, source="other"))),
+    Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1)), real=True),
+    Fault("signs of two joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 2)), real=True),
+    Fault("signs of all joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, log.dof))),
+    Fault("scale of one joint", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1)), real=True),
+    Fault("scales of three joints", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 3)), real=True),
+    Fault("torques in mN m", ("torque-unit",), on_log(lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)))),
+          real=True),
+    Fault("torques in raw counts", ("torque-unit",), on_log(counts)),
+    Fault("positions in degrees", ("degrees-for-radians",), on_log(
+        lambda log, rng: Put(replace(log, q=np.rad2deg(log.q), dq=None)))),
+    Fault("rate wrong by two", ("time-scale",), on_log(rate), ("velocity-beyond-limits",), real=True),
+    Fault("gear ratio 1.25", ("gear-ratio",), on_log(gear), real=True),
+    Fault("swapped torques", ("torques-swapped",), on_log(swapped_torques), real=True),
+    Fault("swapped positions", ("positions-swapped",), on_log(swapped_positions), ("position-beyond-limits",),
+          real=True),
+    Fault("delay", ("residual-follows-delay",), on_log(delayed), real=True),
+    Fault("stuck encoder, 1 s", ("encoder-stuck",), on_log(stuck), real=True),
+    Fault("saturated torque", ("torque-saturated",), on_log(saturated), real=True),
+    Fault("drifting friction", ("residual-follows-drift",), drift),
+    Fault("Stribeck friction", FRICTION_SHAPES, stribeck),
+    Fault("asymmetric friction", ("residual-follows-asymmetry",), asymmetric),
+    Fault("backlash", ("residual-follows-backlash",), backlash),
+    Fault("coupled drives", ("residual-follows-neighbour-motion",), coupled),
+    Fault("payload on the log", ("payload",), payload_here),
+    Fault("payload on the other log", ("load-changed",), payload_there),
+    Fault("overfit, faster motion", ("overfit",), overfit, ("badly-conditioned",)),
+    Fault("another machine", ("another-machine",), another_machine),
+    Fault("mounted sideways", ("gravity-direction",), lambda m, rng: mounted(m, False)),
+    Fault("mounted upside down", ("gravity-direction",), lambda m, rng: mounted(m, True)),
+)

@@ -1,0 +1,76 @@
+"""Encoders that hang: a position that stays exactly the same for a while although the joint was moving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+
+_LONG = 0.1  # s that a position has to stay the same
+_WINDOW = 0.04  # s before and after, over which the speed is taken
+_COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
+_SUDDEN = 3.0  # times the largest change of speed over such a window elsewhere
+
+
+@dataclass(frozen=True)
+class Hang:
+    """A joint (from 0) whose position hangs from row `start` to before row `stop`."""
+
+    joint: int
+    start: int
+    stop: int
+
+
+def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
+    """Where positions q (samples, joints) at times t (samples,) hang.
+
+    A joint that comes to rest slows down first; one whose encoder hangs stops, or starts again, from one row to the
+    next. So a stretch of equal values counts where the speed on one of its sides is that of several encoder counts in
+    the time, and changes more suddenly than it does anywhere else in the log.
+    """
+    if len(t) < 20:
+        return ()
+    step = float(np.median(np.diff(t)))
+    width, least = max(2, round(_WINDOW / step)), max(5, round(_LONG / step))
+    found = []
+    for j in range(q.shape[1]):
+        column = q[:, j]
+        runs = _equal(column, least)
+        if not len(runs):
+            continue
+        size = np.abs(np.diff(column))
+        count = float(np.percentile(size[size > 0], 10)) if np.any(size > 0) else 0.0
+        usual = _usual_change(column, runs, width)
+        for start, stop in runs:
+            before = _speed(column, start - width, start) if start >= width else 0.0
+            after = _speed(column, stop - 1, stop - 1 + width) if stop - 1 + width < len(column) else 0.0
+            fastest = max(abs(before), abs(after))
+            if fastest * (stop - start) > _COUNTS * max(count, 1e-12) and fastest > _SUDDEN * usual:
+                found.append(Hang(j, int(start), int(stop)))
+    return tuple(found)
+
+
+def _equal(column: Array, least: int) -> Array:
+    """Row ranges (k, 2) over which a column stays the same for `least` rows or more."""
+    same = np.concatenate([[False], np.diff(column) == 0.0, [False]])
+    starts = np.flatnonzero(~same[:-1] & same[1:])
+    stops = np.flatnonzero(same[:-1] & ~same[1:]) + 1
+    long = stops - starts >= least
+    return np.column_stack([starts[long], stops[long]])
+
+
+def _speed(column: Array, low: int, high: int) -> float:
+    """Mean change a row."""
+    return float(column[high] - column[low]) / (high - low)
+
+
+def _usual_change(column: Array, runs: Array, width: int) -> float:
+    """Largest change of speed (a row) over a window beside the next one, away from the runs."""
+    speed = (column[width:] - column[:-width]) / width
+    change = np.abs(speed[width:] - speed[:-width])
+    away = np.ones(len(change), dtype=bool)
+    for start, stop in runs:
+        away[max(start - 2 * width - 1, 0):stop + 1] = False
+    return float(np.percentile(change[away], 99.0)) if away.sum() > 10 else np.inf

@@ -1,0 +1,66 @@
+"""Hypothesis: one thing that may be wrong with a log or a model, what it changes, and the evidence for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.findings import Evidence
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.validate.words import plain
+
+Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[Samples, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A cause and how model and data look where it holds.
+
+    cause: its name, the code of the finding that names it. joints: those it blames, from 0. change: model and samples
+    as they would be without the fault. torque (dof,): what the torques were multiplied by to set them right, so that
+    misfits are compared in the torques as logged. values: the numbers of the hypothesis, one a joint. parameters: how
+    many of them were fitted.
+    """
+
+    cause: str
+    joints: tuple[int, ...] = ()
+    change: Change = lambda model, logs: (model, logs)
+    torque: Array | None = None
+    values: tuple[float, ...] = ()
+    parameters: int = 0
+    details: Evidence = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A hypothesis with its evidence: misfit: weighted squares on blocks of time left out, in units of the joints' own
+    noise (1 is all that can be reached), without: that of the data as they are."""
+
+    cause: str
+    joints: tuple[str, ...]
+    values: tuple[float, ...]
+    misfit: float
+    without: float
+
+    @property
+    def explained(self) -> float:
+        """Share of the misfit that the hypothesis takes away."""
+        return 1.0 - self.misfit / self.without if self.without > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain({**vars(self), "explained": self.explained})
+
+
+def scaled_torques(factors: Sequence[float] | Array) -> Change:
+    """The change that multiplies each joint's torque."""
+    scale = np.asarray(factors, dtype=float)
+
+    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
+        return model, tuple(replace(log, tau=log.tau * scale) for log in logs)
+
+    return change

@@ -1,0 +1,204 @@
+"""Hypotheses that need a nominal model: torques in another unit, and a load the file knows nothing of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.estimate import Problem
+from dynid.model import complete
+
+_ROWS = 1500  # of each log that the nominal model is held against
+_BLOCKS = 8
+_UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
+_FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
+_BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
+_HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
+_OTHER = 1.25  # what the load leaves over what another body's ten numbers leave, at most: on the last axis both do
+_WEIGHT = 3.0  # deviations of the load's mass or first moments from zero
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load on the last body: explained: share of what the nominal model leaves that it explains on blocks of time
+    left out; mass: kg, None where the motion does not tell it; std: its deviation. share: of the torque of the joint
+    that feels it most."""
+
+    body: str
+    explained: float
+    mass: float | None
+    std: float | None
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class _LoadFit:
+    """The load's torque (rows,), its mass and deviation."""
+
+    torque: Array
+    mass: float | None
+    std: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sheet:
+    """Rows of all joints: torque tau, nominal bodies' torque and free columns (what no body's), each joint after the
+    other with its own noise as unit; block: of time, joint: of each row."""
+
+    tau: Array
+    nominal: Array
+    free: Array
+    bodies: dict[str, Array]
+    block: Array
+    joint: Array
+
+
+def torque_factors(problem: Problem) -> list[float | None]:
+    """For each joint the factor between its torque and the nominal bodies' (dof entries), with friction, rotor and
+    offset free; None where the nominal model says nothing of it."""
+    sheet = _sheet(problem)
+    if sheet is None:
+        return [None] * problem.model.dof
+    found: list[float | None] = []
+    for j in range(problem.model.dof):
+        own = sheet.joint == j
+        columns = np.column_stack([sheet.nominal[own], sheet.free[own]])
+        columns = columns[:, np.any(columns, axis=0)]
+        tau = sheet.tau[own]
+        if not np.any(sheet.nominal[own]) or len(tau) < 3 * columns.shape[1] + 10 or not np.any(tau):
+            found.append(None)
+            continue
+        size = np.linalg.norm(columns, axis=0)
+        value = np.linalg.lstsq(columns / size, tau, rcond=1e-9)[0] / size
+        rest = tau - columns @ value
+        power = float(np.sum((tau - tau.mean()) ** 2))
+        alone = sheet.nominal[own] * value[0]
+        part = float(np.sum((alone - alone.mean()) ** 2))
+        found.append(float(value[0]) if power > 0 and rest @ rest < _FITS * power and part > _FITS * power else None)
+    return found
+
+
+def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
+    """The factors of the joints that the nominal model knows, where most are off by more than any drive or file is."""
+    known = np.array([value for value in factors if value is not None])
+    if not len(known):
+        return None
+    off = np.abs(np.log(np.maximum(np.abs(known), 1e-12))) > np.log(_UNIT)
+    return tuple(map(float, known)) if off.mean() > 0.5 else None
+
+
+def load_on_log(problem: Problem) -> Load | None:
+    """A load on the last body that explains why torques are not the nominal model's; None where none does.
+
+    The nominal bodies stay, friction and rotors are free. What is left is fitted by ten numbers of the last body, and
+    for comparison of every other one: a file that is rough everywhere is not explained by its last body alone.
+    """
+    sheet = _sheet(problem)
+    robot = complete(problem.model).robot
+    if sheet is None or robot is None or len(sheet.bodies) < 2:
+        return None
+    last = robot.body_names[-1]
+    if last not in sheet.bodies:
+        return None
+    rest = sheet.tau - sheet.nominal
+    before = _left_out(sheet.free, rest, sheet.block)
+    if before <= 0:
+        return None
+    left = {body: _left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
+            for body, columns in sheet.bodies.items()}
+    explained = 1.0 - left[last] / before
+    others = [value for body, value in left.items() if body != last]
+    if explained < _BY_LOAD or left[last] > _OTHER * min(others):
+        return None
+    fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
+    share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
+    if share < _HEAVY or (fit.mass is not None and fit.mass < _WEIGHT * (fit.std or 0.0)):
+        return None
+    return Load(last, explained, fit.mass, fit.std, share)
+
+
+def _share(part: Array, whole: Array) -> float:
+    """Root mean square of a part of a torque over that of the torque, both about their means."""
+    return float(np.std(part) / np.std(whole)) if len(whole) and np.std(whole) > 0 else 0.0
+
+
+def _sheet(problem: Problem) -> _Sheet | None:
+    model = problem.model
+    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
+    body = np.array([p.body is not None and value is not None for p, value in
+                     zip(model.parameters, values, strict=True)])
+    if not problem.data or not body.any():
+        return None
+    theta = np.array([value if own else 0.0 for value, own in zip(values, body, strict=True)], dtype=float)
+    part = max(problem.data, key=len)
+    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
+    block = np.arange(len(rows)) * _BLOCKS // len(rows)
+    tau, nominal, free, which, joints = [], [], [], [], []
+    noise = _noise(problem)
+    owners = _bodies(problem, body)
+    columns: dict[str, list[Array]] = {name: [] for name in owners}
+    dof = model.dof
+    for j in range(dof):
+        keep = part.keep[rows, j]
+        dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
+        own = np.zeros((int(keep.sum()), 4 * dof))
+        own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
+        tau.append(part.tau[rows[keep], j] / noise[j])
+        nominal.append(y[keep, j] @ theta / noise[j])
+        free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
+        which.append(block[keep])
+        joints.append(np.full(int(keep.sum()), j))
+        for name, places in owners.items():
+            columns[name].append(y[keep, j][:, places] / noise[j])
+    whole = np.concatenate(free)
+    return _Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
+                  {name: np.concatenate(parts) for name, parts in columns.items()}, np.concatenate(which),
+                  np.concatenate(joints))
+
+
+def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
+    """Places of the parameters of each body of the robot's file."""
+    found: dict[str, list[int]] = {}
+    for i, p in enumerate(problem.model.parameters):
+        if body[i] and p.body is not None:
+            found.setdefault(p.body, []).append(i)
+    return {name: np.array(places) for name, places in found.items()}
+
+
+def _noise(problem: Problem) -> Array:
+    """A unit for each joint's torque (dof,): a twentieth of its root mean square, as nominal models are rough."""
+    power = np.array([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
+    return np.maximum(0.05 * np.sqrt(power), 1e-12)
+
+
+def _left_out(columns: Array, target: Array, block: Array) -> float:
+    """Sum of squares on blocks of time left out of a fit."""
+    size = np.linalg.norm(columns, axis=0)
+    u, s, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
+    basis = u[:, s > 1e-5 * s[0]]
+    along, total = basis.T @ target, 0.0
+    for b in np.unique(block):
+        own = block == b
+        gram = basis[own].T @ basis[own]
+        value = np.linalg.solve(np.eye(len(along)) * (1.0 + 1e-4) - gram, along - basis[own].T @ target[own])
+        total += float(np.sum((target[own] - basis[own] @ value) ** 2))
+    return total
+
+
+def _fitted(columns: Array, target: Array, first: int) -> _LoadFit:
+    """The load whose ten columns begin at `first`, by least squares with all others."""
+    size = np.linalg.norm(columns, axis=0)
+    scale = np.where(size > 0, size, 1.0)
+    u, s, vt = np.linalg.svd(columns / scale, full_matrices=False)
+    good = s > 1e-6 * s[0]
+    value = vt[good].T @ ((u[:, good].T @ target) / s[good]) / scale
+    torque, at = columns[:, first:] @ value[first:], first + 9
+    if size[at] <= 0 or np.sum(vt[~good, at] ** 2) > 1e-4:
+        return _LoadFit(torque, None, None)
+    rest = target - columns @ value
+    noise = np.sqrt(float(rest @ rest) / max(len(target) - good.sum(), 1))
+    deviation = float(noise * np.sqrt(np.sum((vt[good, at] / s[good]) ** 2)) / scale[at])
+    return _LoadFit(torque, float(value[at]), deviation)

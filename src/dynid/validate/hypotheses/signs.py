@@ -1,0 +1,51 @@
+"""Signs of torques: what physics wants above zero comes out below it in the joint's own equations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.regression import Regression
+
+_SURE = 4.0  # deviations from which a value's sign is known
+_MOST = 0.9  # share of the evidence that has to speak for the wrong sign
+_EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
+
+
+def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
+    """Joints (from 0) whose inertias and friction all come out below zero when the joint is fitted alone.
+
+    A joint's equations alone know nothing of the other joints' torques, so any set of joints is found at once.
+    inflation: how many times wider deviations are than for independent rows.
+    """
+    items, matrix = regression.base.parameters.items, regression.base.matrix
+    sure = np.array([bool(np.all(row >= 0)) and all(items[c].never_negative for c in np.flatnonzero(row))
+                     for row in matrix])
+    return tuple(j for j in range(regression.dof) if _inverted(regression, j, sure, inflation))
+
+
+def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> bool:
+    factor = regression.factors[j]
+    if factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
+        return False
+    z = own_evidence(factor.r, factor.rows, inflation)[sure[factor.columns]]
+    rest = factor.r[-1, -1] ** 2 / factor.power
+    known = z[np.abs(z) > _SURE]
+    if not len(known) or rest > _EXPLAINED ** 2:
+        return False
+    weight = np.log1p(known ** 2)
+    return bool(np.sum(weight[known < 0]) > _MOST * np.sum(weight))
+
+
+def own_evidence(r: Array, rows: int, inflation: float) -> Array:
+    """Values over their deviations (columns,) of a joint fitted alone; zero where it does not tell them."""
+    size = np.linalg.norm(r[:, :-1], axis=0)
+    scale = np.where(size > 0, size, 1.0)
+    u, s, vt = np.linalg.svd(r[:-1, :-1] / scale)
+    good = s > 1e-7 * s[0]
+    value = vt[good].T @ ((u[:, good].T @ r[:-1, -1]) / s[good])
+    noise = abs(r[-1, -1]) / np.sqrt(max(rows - len(s), 1)) * inflation
+    deviation = noise * np.sqrt(np.sum((vt[good] / s[good, None]) ** 2, axis=0))
+    told = np.sum(vt[~good] ** 2, axis=0) < 1e-6
+    floor = 1e-9 * float(np.max(np.abs(value), initial=0.0))
+    return np.where(told & (size > 0), value / np.maximum(deviation, floor + 1e-300), 0.0)

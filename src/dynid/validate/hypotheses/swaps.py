@@ -1,0 +1,55 @@
+"""Swapped torques: each joint's equations are tried on every other joint's torque."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.validate.candidates import Rows
+
+_CLEAR = 4.0  # times that what is left of the swapped torques has to shrink, in squares, on average over them
+_EACH = 1.5  # and of each of them
+_LEAST = 1e-4  # share of a torque's variation below which a fit counts as exact
+
+
+def swapped_torques(rows: Rows) -> Ints | None:
+    """For each joint the joint (from 0) whose torque its equations explain best, where that is another order than the
+    log's (dof,); None where the log's own order is as good.
+
+    The order that leaves least in all, by assignment; what is left is in shares of each torque's variation, so that
+    large torques do not decide.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    left = _left(rows)
+    if left is None:
+        return None
+    cost = np.log(np.maximum(left, _LEAST))
+    _, order = linear_sum_assignment(cost)
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    if not len(moved):
+        return None
+    gained = cost[moved, moved] - cost[moved, order[moved]]
+    if float(gained.mean()) < np.log(_CLEAR) or float(gained.min()) < -np.log(_EACH):
+        return None
+    if np.any(left[moved, order[moved]] > 0.5):
+        return None
+    return np.asarray(order, dtype=np.int64)
+
+
+def _left(rows: Rows) -> Array | None:
+    """left[j, k]: share of the variation of torque k that joint j's columns leave (dof, dof)."""
+    dof, measured = rows.q.shape[1], rows.measured
+    found = np.ones((dof, dof))
+    for j in range(dof):
+        use = np.all(rows.keep, axis=1) if np.all(rows.keep, axis=1).sum() > 100 else rows.keep[:, j]
+        columns = rows.columns[j][use]
+        size = np.linalg.norm(columns, axis=0)
+        if use.sum() < 3 * columns.shape[1] + 10 or not np.any(size > 0):
+            return None
+        basis, _ = np.linalg.qr(columns[:, size > 0] / size[size > 0])
+        tau = measured[use]
+        rest = tau - basis @ (basis.T @ tau)
+        variation = np.sum((tau - tau.mean(axis=0)) ** 2, axis=0)
+        found[j] = np.sum(rest ** 2, axis=0) / np.where(variation > 0, variation, 1.0)
+    return found

@@ -1,0 +1,90 @@
+"""Trial: a model fitted to some logs, and how well it predicts blocks of time that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+
+BLOCKS = 8
+FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more
+_WEAK = 1e-4  # directions weaker than this share of the strongest are not used to predict with
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Sums of squared residuals of each joint (dof,): inside the fit, on blocks left out, and of each joint fitted
+    alone; rows and squared torques. beta (base,): the fit to all."""
+
+    regression: Regression
+    beta: Array
+    inside: Array
+    left_out: Array
+    alone: Array
+    rows: Array
+    power: Array
+
+    def noise(self) -> Array:
+        """Deviation of each joint's own fit (dof,), at least a share FLOOR of its torque."""
+        rows = np.maximum(self.rows, 1.0)
+        size = np.sqrt(self.power / rows)
+        noise = np.sqrt(self.alone / rows + (FLOOR * size) ** 2)
+        return np.where(noise > 0, noise, 1.0)
+
+
+def solve_stacked(regression: Regression, weights: Array) -> Array:
+    """Base values (base,) by weighted least squares, zero along directions that the data hardly show."""
+    stacked = regression.stack(weights)
+    size = np.linalg.norm(stacked.r, axis=0)
+    scale = np.where(size > 0, size, 1.0)
+    return np.linalg.lstsq(stacked.r / scale, stacked.rho, rcond=_WEAK)[0] / scale
+
+
+def try_out(regression: Regression, noise: Array | None = None) -> Trial:
+    """A fold's fit with joints weighted by their noise (dof,), that of their own fits unless given."""
+    factors = regression.factors
+    alone = np.array([_alone(factor.r) for factor in factors])
+    rows = np.array([factor.rows for factor in factors], dtype=float)
+    power = np.array([factor.power for factor in factors])
+    trial = Trial(regression, np.zeros(len(regression.base)), alone, alone, alone, rows, power)
+    weights = 1.0 / (trial.noise() if noise is None else noise)
+    beta = solve_stacked(regression, weights)
+    left_out = regression.misfits(beta)
+    if len(regression.blocks) > 2:
+        left_out = np.sum([regression.only(b).misfits(solve_stacked(fewer, weights))
+                           for b, fewer in enumerate(regression.without_each())], axis=0)
+    return Trial(regression, beta, regression.misfits(beta), left_out, alone, rows, power)
+
+
+def _alone(r: Array) -> float:
+    """What a joint's own columns leave of its torque, from its triangular factor."""
+    size = np.linalg.norm(r[:, :-1], axis=0)
+    columns = r[:, :-1][:, size > 0] / size[size > 0]
+    if not columns.shape[1]:
+        return float(np.sum(r[:, -1] ** 2))
+    rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=1e-9)[0]
+    return float(rest @ rest)
+
+
+def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
+              threads: int | None = None, blocks: int = BLOCKS) -> Regression:
+    """Logs folded into some blocks of time."""
+    return fold(TorqueEquations.of(model, tuple(logs), base), blocks=blocks, threads=threads)
+
+
+def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
+    """Mean over all rows of squared residuals on blocks left out, in units of the noise (dof,); torque (dof,): what
+    torques were multiplied by."""
+    size = noise if torque is None else noise * np.abs(torque)
+    return float(np.sum(trial.left_out / size ** 2) / max(float(trial.rows.sum()), 1.0))
+
+
+def own_score(trial: Trial, noise: Array) -> float:
+    """The same of each joint fitted alone: what no joint's wrong scale can spoil."""
+    return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))

@@ -1,0 +1,373 @@
+"""Causes: which fault of torques, motion, mounting or load explains the data, weighed against all others.
+
+A fault makes other things look wrong too. So the data are fitted again as they would be without it, and the suspicions
+of the fit are asked of that: only what stays is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.estimate import Problem, identify
+from dynid.findings import Finding
+from dynid.regression import TorqueEquations, fold
+from dynid.validate.candidates import BACKLASH, Rows, joined, take_rows
+from dynid.validate.gains import drive_gains
+from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
+from dynid.validate.hypotheses.motions import position_sign, swapped_positions
+from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
+from dynid.validate.hypotheses.signs import inverted_joints
+from dynid.validate.hypotheses.swaps import swapped_torques
+from dynid.validate.hypotheses.trial import score, try_out
+from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, relative_left, weigh
+from dynid.validate.reconstruct import reconstruct
+from dynid.validate.residual_tests import residual_tests
+from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.words import joint_label, joints_listed, listed, plain
+
+METHOD = "wls"  # of second fits: it works on the factors alone and is fast
+_MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
+_SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
+_ALIKE = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What the data were fitted again without: causes, in the order they were found, the joints they blame, and their
+    numbers (gains, factors, seconds). method: of the second fit."""
+
+    causes: tuple[str, ...]
+    joints: tuple[str, ...]
+    values: tuple[float, ...]
+    method: str = METHOD
+
+    @property
+    def joint(self) -> str:
+        """The first joint blamed."""
+        return self.joints[0] if self.joints else ""
+
+    @property
+    def gain(self) -> float:
+        """Its number."""
+        return self.values[0] if self.values else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain({**vars(self), "joint": self.joint or None, "gain": self.values[0] if self.values else None})
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What was found: findings, the case without the faults, what was fitted again, and all that was weighed."""
+
+    findings: tuple[Finding, ...]
+    case: Case
+    refit: Refit | None = None
+    weighed: tuple[Weighed, ...] = ()
+    done: bool = False  # nothing more can be asked of the fit
+
+
+def explained(case: Case) -> Explained:
+    """The causes that explain the data, in the order in which they can be found: torques in wrong columns, then signs,
+    then units, then all that has to be weighed; each looked for in the data without those before."""
+    state = Explained((), case)
+    for look in (_swapped, _swapped_positions, _signs, _unit, _weighed, _load):
+        if not state.done:
+            state = look(state)
+    return state
+
+
+def rows_of(case: Case) -> Rows:
+    """Rows of the case's logs, thinned."""
+    both = zip(case.reconstruction.samples, case.reconstruction.series, strict=True)
+    return joined([take_rows(case.estimate, *pair) for pair in both])
+
+
+def without(case: Case, hypothesis: Hypothesis) -> Case:
+    """The case as it would be without a fault, identified anew by weighted least squares.
+
+    Estimate, reconstruction, residual tests and gains are those of the second fit; what is known of the excitation and
+    of other logs stays.
+    """
+    problem = case.problem
+    model, samples = hypothesis.change(problem.model, case.reconstruction.samples)
+    base = problem.base if model is problem.model else None
+    anew = fold(TorqueEquations.of(model, samples, base), blocks=len(problem.regression.blocks),
+                threads=problem.threads)
+    prior = problem.regression.prior if base is not None else None
+    second = Problem(model, replace(anew, prior=prior), samples, problem.nominal, problem.threads)
+    estimate = identify(second, method=METHOD)
+    reconstruction = reconstruct(estimate, samples)
+    return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
+                   tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
+
+
+def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, weighed: tuple[Weighed, ...] = (),
+          done: bool = False) -> Explained:
+    """The state with one more cause."""
+    case, refit = state.case, state.refit
+    if hypothesis is not None:
+        names = case.problem.regression.joints
+        joints = tuple(names[j] for j in hypothesis.joints)
+        case = without(case, hypothesis)
+        before = refit or Refit((), (), ())
+        refit = Refit((*before.causes, hypothesis.cause), (*before.joints, *joints),
+                      (*before.values, *hypothesis.values))
+    return Explained((*state.findings, finding), case, refit, state.weighed + weighed, done)
+
+
+def _swapped(state: Explained) -> Explained:
+    """Torques in other joints' columns."""
+    case = state.case
+    order = swapped_torques(rows_of(case)) if case.problem.regression.dof > 1 else None
+    if order is None:
+        return state
+    moved = [int(j) for j in np.flatnonzero(order != np.arange(len(order)))]
+    names = case.problem.regression.joints
+    joints = [names[j] for j in moved]
+    finding = suspect("torques-swapped", "torques swapped", joints_listed(joints),
+                      f"the torques of {joints_listed(joints)} stand in each other's columns: "
+                      + listed([f"the equations of {joint_label(names[j])} explain the torque logged for "
+                                f"{joint_label(names[order[j]])}" for j in moved], 3), joints=joints)
+
+    def change(model: Any, logs: Any) -> Any:
+        return model, tuple(replace(log, tau=np.ascontiguousarray(log.tau[:, order])) for log in logs)
+
+    torques = Hypothesis("torques-swapped", tuple(moved), change)
+    if len(moved) == 2:
+        positions = swapped_positions(moved[0], moved[1], len(order))
+        if relative_left(case.problem, positions) < relative_left(case.problem, torques):
+            return _with(state, _positions(case, positions, None), positions)
+    return _with(state, finding, torques)
+
+
+def _swapped_positions(state: Explained) -> Explained:
+    """Positions in other joints' columns: joints' own equations explain nothing, which looks like much else."""
+    problem, dof = state.case.problem, state.case.problem.model.dof
+    if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
+        return state
+    null = try_out(problem.regression)
+    rough = np.flatnonzero(null.alone > _MIXED ** 2 * null.power)
+    pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
+    if not pairs:
+        return state
+    least, best = min(((relative_left(problem, one), one) for one in pairs), key=lambda pair: pair[0])
+    if least > relative_left(problem, Hypothesis("")) - _SWAPPED / dof:
+        return state
+    return _with(state, _positions(state.case, best, None), best)
+
+
+def _signs(state: Explained) -> Explained:
+    """Torques, or positions, of any set of joints that are counted the other way round."""
+    case = state.case
+    regression, dof = case.problem.regression, case.problem.model.dof
+    inverted = inverted_joints(regression, inflation_of(rows_of(case)) if case.problem.data else 1.0)
+    if not inverted:
+        return state
+    names = [regression.joints[j] for j in inverted]
+    sign = np.ones(dof)
+    sign[list(inverted)] = -1.0
+    torques = Hypothesis("torque-sign", inverted, scaled_torques(sign), sign, (-1.0,) * len(inverted))
+    if case.problem.data and not _agreed(case, torques):
+        return state
+    gains = [case.gains[j].gain for j in inverted]
+    known = [-1.0 if gain is None or gain > 0 else gain for gain in gains]
+    evidence = {"gain": known[0] if len(known) == 1 else each(known)}
+    if _positions_instead(case, torques):
+        def change(model: Any, logs: Any) -> Any:
+            for j in inverted:
+                model, logs = position_sign(j, dof).change(model, logs)
+            return model, logs
+
+        finding = suspect("position-sign", "position sign", joints_listed(names),
+                          f"the positions of {joints_listed(names)} are counted the other way round: friction and "
+                          "inertia come out below zero, and the other joints' torques agree only so", joints=names)
+        return _with(state, finding, Hypothesis("position-sign", inverted, change))
+    who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
+        if len(names) == 1 else f"the torques of {joints_listed(names)} have"
+    finding = suspect("torque-sign", "torque sign", "all joints" if len(names) == dof > 1 else joints_listed(names),
+                      f"{who} the wrong sign: friction and inertia come out below zero", joints=names,
+                      evidence=evidence)
+    return _with(state, finding, torques)
+
+
+def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
+    """Whether joints contradict each other no more with the data as a hypothesis has them."""
+    null = try_out(case.problem.regression)
+    noise = null.noise()
+    return misfit_of(case.problem, case.problem.data, hypothesis, noise) < 1.05 * score(null, noise)
+
+
+def _positions_instead(case: Case, torques: Hypothesis) -> bool:
+    """Whether positions counted the other way round explain more than torques with the wrong sign."""
+    problem, dof = case.problem, case.problem.model.dof
+    if not problem.data or len(torques.joints) == dof:
+        return False
+    noise = try_out(problem.regression).noise()
+
+    def change(model: Any, logs: Any) -> Any:
+        for j in torques.joints:
+            model, logs = position_sign(j, dof).change(model, logs)
+        return model, logs
+
+    positions = Hypothesis("position-sign", torques.joints, change)
+    return misfit_of(problem, problem.data, positions, noise) < 0.5 * misfit_of(problem, problem.data, torques, noise)
+
+
+def _unit(state: Explained) -> Explained:
+    """Torques in another unit than the nominal model's, or not converted at all."""
+    case = state.case
+    factors = torque_factors(case.problem)
+    off = wrong_unit(factors)
+    if off is None:
+        return state
+    names = case.problem.regression.joints
+    joints = [names[j] for j, value in enumerate(factors) if value is not None]
+    sizes = np.abs(off)
+    alike = float(np.ptp(np.log(sizes))) < 2.0 * _ALIKE
+    text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: check their unit"
+            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, each "
+            "joint by another factor: they look like raw counts or currents; give drive gains and gear ratios")
+    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
+    finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
+                      [gain.joint for gain in case.gains if gain.by_nominal is not None],
+                      evidence={"nominal": each(nominal or off)})
+    if alike:
+        return _with(state, finding, None)
+    return _with(state, finding, None, done=True)
+
+
+def _weighed(state: Explained) -> Explained:
+    """What is weighed on blocks of time left out: scales, time stamps, delay, gears, gaps, swapped positions,
+    mounting."""
+    case = state.case
+    if not case.problem.data:
+        return state
+    followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
+                for test in case.tests.joints]
+    names = case.problem.regression.joints
+    gaps = {names.index(fit.neighbour or test.joint) for test in case.tests.joints
+            if (fit := test.explained_by) is not None and fit.candidate == BACKLASH}
+    found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed,
+                  sorted(gaps))
+    state = replace(state, weighed=(*state.weighed, *found.weighed))
+    best = found.best
+    if best is None:
+        return state
+    finding = _FINDINGS[best.cause](case, best, found.gravity)
+    if found.rivals:
+        also = listed([_NAMES[one.cause] for one in found.rivals])
+        text = f"{finding.text.rstrip('.')}; the data cannot tell this from {also}."
+        finding = replace(finding, text=text)
+    return _with(state, finding, best)
+
+
+def _load(state: Explained) -> Explained:
+    """A load that the robot's file knows nothing of."""
+    if state.findings or not state.case.problem.data:
+        return state
+    load = load_on_log(state.case.problem)
+    if load is None:
+        return state
+    mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
+    finding = suspect("payload", "payload", load.body,
+                      f"the robot carries a load{mass} on {load.body} that its file knows nothing of: it explains "
+                      f"{100 * load.explained:.0f} % of what the nominal model leaves, and makes up to "
+                      f"{100 * load.share:.0f} % of a joint's torque", evidence={
+                          "explained": load.explained, "share": load.share,
+                          **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
+    return _with(state, finding, None)
+
+
+# -- findings ----------------------------------------------------------------------------------------
+
+def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = case.problem.regression.joints
+    joints = [names[j] for j in found.joints]
+    std, improvement = found.details["std"], found.details["improvement"]
+    deviations = std if isinstance(std, tuple) else (std,)
+    rivals = found.details["rivals"]
+    others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
+    alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
+    nominal = [case.gains[j].by_nominal for j in found.joints]
+    evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement))}
+    if len(joints) == 1:
+        evidence |= {"gain": found.values[0], "std": deviations[0]}
+        evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
+        known = "" if nominal[0] is None else f"; the nominal model says {nominal[0]:.2f}"
+        text = (f"the drive gain of {joint_label(joints[0])} looks wrong: its torque is {found.values[0]:.2f} +- "
+                f"{deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
+    else:
+        evidence |= {"gain": each(found.values), "std": each(deviations)}
+        text = (f"the drive gains of {joints_listed(joints)} look wrong: their torques are "
+                f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
+                f"imply{alternative}")
+    return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
+
+
+def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    factor = found.values[0]
+    return suspect("time-scale", "time stamps", "all logs",
+                   f"time stamps are wrong by a factor: gravity and accelerations agree when time runs {factor:.3g} "
+                   f"times as {'slowly' if factor > 1 else 'long'} as the log says; check time_unit and rate",
+                   evidence={"factor": factor})
+
+
+def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    name, factor = case.problem.regression.joints[found.joints[0]], found.values[0]
+    also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
+        ", and its torque as much too small" if found.details["torque"] else ""
+    return suspect("gear-ratio", "gear ratio", joint_label(name),
+                   f"the gear ratio of {joint_label(name)} looks wrong: its true motion is {factor:.3g} times the "
+                   f"logged one{also}", joints=[name], evidence={"factor": factor})
+
+
+def _positions(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    return suspect("positions-swapped", "positions swapped", joints_listed(names),
+                   f"the positions of {joints_listed(names)} stand in each other's columns", joints=names)
+
+
+def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    return suspect("position-sign", "position sign", joints_listed(names),
+                   f"the position of {joints_listed(names)} is counted the other way round", joints=names)
+
+
+def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    assert gravity is not None
+    x, y, z = gravity.vector
+    how = "the other way round" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from what the model says"
+    return suspect("gravity-direction", "gravity", "mounting",
+                   f"the robot is mounted otherwise: the torques want gravity along ({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 "
+                   f"in the base frame, {how}; give it as gravity, or gravity = \"estimate\"",
+                   evidence={"gravity": each(gravity.vector), "angle": gravity.angle, "std": each(gravity.std)})
+
+
+def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    late, names = found.values[0], case.problem.regression.joints
+    return suspect("residual-follows-delay", "delay", "all joints",
+                   f"the torques come {1e3 * abs(late):.3g} ms {'later' if late > 0 else 'earlier'} than the motion "
+                   "says", joints=names, evidence={"coefficient": (-late,) * len(names)})
+
+
+def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    name = case.problem.regression.joints[found.joints[0]]
+    return suspect("residual-follows-backlash", "backlash", joint_label(name),
+                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap "
+                   f"of {1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
+                   evidence={"gap": found.values[0]})
+
+
+_FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
+    "drive-gain": _gain, "time-scale": _time, "gear-ratio": _gear, "positions-swapped": _positions,
+    "position-sign": _position_sign, "gravity-direction": _mounting, "residual-follows-delay": _late,
+    "residual-follows-backlash": _gap}
+_NAMES = {"drive-gain": "wrong drive gains", "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
+          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
+          "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
+          "residual-follows-backlash": "backlash"}

@@ -1,0 +1,193 @@
+"""Hypotheses: each fault that is put in is measured, for any set of joints, and no other is blamed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import DynidError
+from dynid.estimate import Problem
+from dynid.model import Model, Scara
+from dynid.recording.stuck import hanging_positions
+from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
+from dynid.validate.hypotheses.gains import between_joints, wrong_scales
+from dynid.validate.hypotheses.play import lag_of_link
+from dynid.validate.hypotheses.signs import inverted_joints
+from dynid.validate.hypotheses.trial import score, try_out
+
+
+def judged(log, others=()) -> Verdict:
+    problem, estimate = log.fitted()
+    return verdict(problem, estimate, reconstruct(estimate, log.samples),
+                   [reconstruct(estimate, one) for one in others])
+
+
+def causes(found: Verdict) -> list[tuple[str, ...]]:
+    return [(one.code, *one.joints) for one in found.of("suspicious")]
+
+
+def moved(log, **signals):
+    return replace(log, samples=replace(log.samples, **signals))
+
+
+@pytest.mark.parametrize("joints", [(0,), (1, 2), (0, 3, 5), tuple(range(7))])
+def test_signs_of_any_set_of_joints(simulate, joints):
+    log = simulate("kuka-lwr4")
+    sign = np.ones(7)
+    sign[list(joints)] = -1.0
+    wrong = log.with_torque(log.samples.tau * sign)
+    assert inverted_joints(wrong.problem().regression) == joints
+    names = tuple(log.model.robot.joint_names[j] for j in joints)
+    if len(joints) in (2, 7):
+        assert causes(judged(wrong)) == [("torque-sign", *names)]
+
+
+def test_scales_of_three_joints_at_once(simulate):
+    log = simulate("kuka-lwr4", noise=0.005)
+    gains = np.array([1.0, 1.3, 1.0, 0.7, 1.5, 1.0, 1.0])
+    regression = log.with_torque(log.samples.tau * gains).problem().regression
+    found = wrong_scales(regression, try_out(regression).noise(), 1.0)
+    assert found is not None and found.joints == (1, 3, 4) and found.rivals == ()
+    assert np.abs(np.array(found.gains) - gains[[1, 3, 4]]).max() < 4.0 * max(found.std) and max(found.std) < 0.03
+    assert found.removed > 0.95
+
+
+def test_misfit_between_joints_vanishes_at_the_right_scales(simulate):
+    log = simulate("arm3r", noise=0.0)
+    regression = log.with_torque(log.samples.tau * [2.0, 1.0, 0.5]).problem().regression
+    t = between_joints(regression, np.ones(3))
+    assert np.linalg.norm(t @ [0.5, 1.0, 2.0]) < 1e-8 * np.linalg.norm(t @ np.ones(3))
+
+
+def test_swapped_torques_and_swapped_positions_are_told_apart(simulate):
+    log = simulate("arm3r", changes={f"{name}{j}": 0.3 for name in ("Fv", "Fc") for j in (1, 2, 3)})
+    order, s, names = [0, 2, 1], log.samples, log.model.robot.joint_names
+    assert causes(judged(log.with_torque(s.tau[:, order])))[0] == ("torques-swapped", *names[1:])
+    positions = moved(log, q=s.q[:, order].copy(), dq=s.dq[:, order].copy(), ddq=s.ddq[:, order].copy())
+    assert causes(judged(positions))[0] == ("positions-swapped", *names[1:])
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_time_stamps_wrong_by_a_factor(simulate, factor):
+    log = simulate("kuka-lwr4", noise=0.01)
+    s = log.samples
+    wrong = moved(log, t=s.t * factor, rate=s.rate / factor, dq=s.dq / factor, ddq=s.ddq / factor ** 2)
+    found = [one for one in judged(wrong).of("suspicious") if one.code == "time-scale"]
+    assert found and found[0].evidence["factor"] == pytest.approx(1.0 / factor, rel=0.02)
+
+
+def test_gear_ratio(simulate):
+    log = simulate("kuka-lwr4", noise=0.01)
+    scale = np.where(np.arange(7) == 1, 1.25, 1.0)
+    s = log.samples
+    wrong = moved(log, q=s.q / scale, dq=s.dq / scale, ddq=s.ddq / scale, tau=s.tau * scale)
+    found = judged(wrong)
+    assert causes(found)[0] == ("gear-ratio", log.model.robot.joint_names[1])
+    assert found.of("suspicious")[0].evidence["factor"] == pytest.approx(1.25, rel=0.02)
+    assert found.hypotheses[0].cause == "gear-ratio" and found.hypotheses[0].explained > 0.5
+    assert found.refit.causes == ("gear-ratio",)
+
+
+@pytest.mark.parametrize("gravity", [(9.81, 0.0, 0.0), (0.0, 6.9367, -6.9367)])
+def test_the_direction_of_gravity(simulate, gravity):
+    log = simulate("kuka-lwr4", noise=0.01)
+    s = log.samples
+    tilted = Model(log.model.robot.with_gravity(gravity), log.model.terms)
+    noise = s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)
+    wrong = log.with_torque(tilted.inverse_dynamics(log.theta, s.q, s.dq, s.ddq) + noise)
+    found = estimate_gravity(wrong.problem())
+    off = np.rad2deg(np.arccos(np.clip(found.vector @ gravity / 9.81 ** 2, -1.0, 1.0)))
+    assert off < 1.0 and np.all(found.std < 1.0) and off < 6.0 * max(found.std)
+    assert causes(judged(wrong))[0] == ("gravity-direction",)
+
+
+def test_mirrored_gravity_is_decided_by_what_can_exist(simulate):
+    """At this speed gravity is nearly all: masses below zero meet the torques as well."""
+    log = simulate("arm3r", noise=0.01, speed=0.15, changes={f"{name}{j}": 0.1 for name in ("Fv", "Fc") for j in (1, 2,
+                                                                                                             3)})
+    s = log.samples
+    mirrored = Model(log.model.robot.with_gravity((0.0, 0.0, 9.81)), log.model.terms)
+    wrong = log.with_torque(mirrored.inverse_dynamics(log.theta, s.q, s.dq, s.ddq))
+    found = estimate_gravity(wrong.problem())
+    assert found.vector[2] == pytest.approx(9.81, abs=0.1)
+
+
+def test_gravity_of_a_model_without_a_robot(simulate):
+    log = simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13])
+    with pytest.raises(DynidError, match="only be estimated for a robot"):
+        estimate_gravity(log.problem())
+
+
+def test_a_rough_nominal_model_is_no_wrong_gain(simulate):
+    """Bodies off by up to 45 % from the file, all joints alike: nothing is wrong with the drives."""
+    factors = dict(zip(range(1, 8), (1.4, 0.7, 1.3, 0.8, 1.45, 0.6, 1.2), strict=True))
+    healthy = simulate("kuka-lwr4")
+    changes = {p.name: value * factors[p.owner + 1] for p, value in
+               zip(healthy.model.parameters, healthy.theta, strict=True) if p.body is not None}
+    assert causes(judged(simulate("kuka-lwr4", changes=changes))) == []
+
+
+def test_payload_on_the_log(simulate):
+    found = judged(simulate("kuka-lwr4", changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09}))
+    assert causes(found) == [("payload",)]
+    evidence = found.of("suspicious")[0].evidence
+    assert evidence["explained"] > 0.9 and evidence["share"] > 0.3
+
+
+def test_link_behind_a_gap():
+    from dynid.recording import Samples
+
+    t = np.arange(0.0, 4.0, 0.005)
+    q = np.sin(2 * np.pi * 0.5 * t)[:, None]
+    off, _, _ = lag_of_link(Samples.of(q, q, q, q, t=t, rate=200.0), 0, 0.1)
+    away = np.abs(np.cos(2 * np.pi * 0.5 * t)) > 0.8  # from reversals
+    assert np.allclose(np.abs(off[away][100:-60]), 0.05, atol=2e-3)
+    assert np.allclose(np.sign(off[away][100:-60]), -np.sign(np.cos(2 * np.pi * 0.5 * t))[away][100:-60])
+
+
+@pytest.mark.parametrize("start", [0.7, 1.9, 2.4])
+def test_an_encoder_that_hangs_and_one_that_rests(start):
+    """At 1.9 s the joint turns round while its encoder hangs, so that it goes on near where it stopped."""
+    t = np.arange(0.0, 5.0, 0.002)
+    count = 2 * np.pi / 2 ** 16
+    q = np.round(np.sin(2 * np.pi * 0.25 * (t - 1.4)) / count)[:, None] * count
+    assert hanging_positions(t, q) == ()
+    hung = q.copy()
+    rows = (t >= start) & (t < start + 1.0)
+    hung[rows] = q[np.argmax(rows)]
+    [found] = hanging_positions(t, hung)
+    assert abs(t[found.start] - start) < 0.01 and abs(t[found.stop - 1] - start - 1.0) < 0.01
+    rest = np.where(t < 1.0, 0.5 - 0.5 * np.cos(np.pi * t), np.where(t < 2.5, 1.0, 0.5 + 0.5 * np.cos(t - 2.5)))
+    assert hanging_positions(t, np.round(rest / count)[:, None] * count) == ()
+
+
+def test_what_changed_on_another_log(simulate):
+    log = simulate("kuka-lwr4", noise=0.01)
+    load = simulate("kuka-lwr4", noise=0.01, seed=5, source="load.csv",
+                    changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09})
+    assert causes(judged(log, [load.samples]))[0][0] == "load-changed"
+    warm = simulate("kuka-lwr4", noise=0.01, seed=5, changes={f"Fc{j}": 3.0 for j in range(1, 5)})
+    assert causes(judged(log, [warm.samples]))[0][0] == "friction-changed"
+    rng = np.random.default_rng(0)
+    other = {p.name: value * np.exp(0.2 * rng.normal()) for p, value in
+             zip(log.model.parameters, log.theta, strict=True)}
+    machine = simulate("kuka-lwr4", noise=0.01, seed=5, changes=other)
+    assert causes(judged(log, [machine.samples]))[0][0] == "another-machine"
+    weak = simulate("kuka-lwr4", noise=0.03, rows=700, size=0.2, speed=0.4)
+    assert "overfit" in {one.code for one in judged(weak, [simulate("kuka-lwr4", noise=0.03, seed=5).samples]).findings}
+
+
+def test_left_out_score_is_that_of_fits_without_each_block(simulate):
+    problem = Problem.of(simulate("arm3r").model, simulate("arm3r").samples, blocks=4)
+    trial = try_out(problem.regression)
+    noise = trial.noise()
+    s, base = problem.data[0], problem.base
+    y = problem.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent] / noise[None, :, None]
+    tau, total = s.tau / noise, 0.0
+    for rows in np.array_split(np.arange(len(s)), 4):
+        kept = np.setdiff1d(np.arange(len(s)), rows)
+        beta = np.linalg.lstsq(y[kept].reshape(-1, len(base)), tau[kept].ravel(), rcond=None)[0]
+        total += float(np.sum((tau[rows] - y[rows] @ beta) ** 2))
+    assert score(trial, noise) == pytest.approx(total / tau.size, rel=1e-6)
