@@ -31,8 +31,8 @@ from dynid.validate.verdict import Verdict, verdict
 __all__ = [
     "CrossValidation", "CutoffChoice", "CutoffDependence", "FreeFall", "Gravity", "JointTests", "LinkPhysics",
     "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison",
-    "choose_cutoff", "closed_loop", "compare", "cross_validate", "cutoff_dependence", "estimate_gravity", "free_fall", "physics",
-    "positive_inertia_line",
+    "choose_cutoff", "closed_loop", "compare", "cross_validate", "cutoff_dependence", "estimate_gravity", "free_fall",
+    "physics", "positive_inertia_line",
     "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
     "wrench_comparison",
 ]
