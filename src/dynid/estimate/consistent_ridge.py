@@ -28,10 +28,12 @@ from dynid.estimate.covariance import Noise, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
+from dynid.findings import Note
 from dynid.regression import Stacked
 from dynid.regression.correlation import correlation
 from dynid.threads import one_blas_thread
 
+_MOSTLY = 0.5  # share of a parameter's variance
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
@@ -80,10 +82,10 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
         beta = problem.base.matrix @ theta
-        found, covariance = _covariance(problem, replace(solution, beta=beta), chosen, stacked, believed)
+        found, covariance, leaning = _covariance(problem, replace(solution, beta=beta), chosen, stacked, believed)
         facts = diagnostics(
             problem, replace(solution, beta=beta), weights, covariance, found,
-            consistent=True, metric=metric, strength=chosen.strength,
+            notes=leaning, consistent=True, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence",
             nominal_thickened=list(nominal.thickened),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
@@ -96,8 +98,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 
 def _covariance(problem: Problem, solution: Solution, chosen: PriorFit, stacked: Stacked, weights: Array
-                ) -> tuple[Noise, Array]:
-    """The noise of a fit with these joint weights (dof,), and the covariance (base, base) of noise and prior together.
+                ) -> tuple[Noise, Array, tuple[Note, ...]]:
+    """The noise of a fit with these joint weights (dof,), the covariance (base, base) of noise and prior together, and
+    a note on the parameters whose deviations are mostly the prior's.
 
     P = K J^-1 K' is the posterior's, J = K' H K + L with the prior's curvature L, were the data's noise worth H = R'R
     as the weights have it, one number of effective rows a joint. It is worth what correlation says at the frequencies
@@ -107,7 +110,13 @@ def _covariance(problem: Problem, solution: Solution, chosen: PriorFit, stacked:
     found = noise(problem, replace(solution, inverse=spread), weights, regression=replace(problem.regression,
                                                                                          prior=None))
     covariance = spread + spread @ (found.middle - stacked.r.T @ stacked.r) @ spread
-    return replace(found, uncertainty="posterior"), 0.5 * (covariance + covariance.T)
+    by_prior = 1.0 - np.diag(spread @ stacked.r.T @ stacked.r @ spread) / np.maximum(np.diag(spread), 1e-300)
+    names = [name for name, share, known in zip(problem.base.names, by_prior, solution.identified, strict=True)
+             if known and share > _MOSTLY]
+    notes = () if not names else (Note(
+        "leans-on-nominal", f"what is said of {', '.join(names)} is from the nominal model more than from the data; "
+        "their deviations hold if it errs there no more than elsewhere"),)
+    return replace(found, uncertainty="posterior"), 0.5 * (covariance + covariance.T), notes
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
