@@ -19,8 +19,10 @@ _MODULES = {
     "Curve": "dynid.model",
     "DifferentialDrive": "dynid.model",
     "Dry": "dynid.model",
+    "FrictionCurve": "dynid.model",
     "Kind": "dynid.model",
     "Linear": "dynid.model",
+    "LoadFriction": "dynid.model",
     "Model": "dynid.model",
     "MotorSide": "dynid.model",
     "Offset": "dynid.model",
@@ -126,8 +128,10 @@ if TYPE_CHECKING:
     from dynid.model import Curve as Curve
     from dynid.model import DifferentialDrive as DifferentialDrive
     from dynid.model import Dry as Dry
+    from dynid.model import FrictionCurve as FrictionCurve
     from dynid.model import Kind as Kind
     from dynid.model import Linear as Linear
+    from dynid.model import LoadFriction as LoadFriction
     from dynid.model import Model as Model
     from dynid.model import MotorSide as MotorSide
     from dynid.model import Offset as Offset

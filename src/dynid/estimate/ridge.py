@@ -144,7 +144,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     errors = np.zeros((len(whole), len(strengths)))
     others = regression.without_each()
     for row, k in enumerate(whole):
-        rest, left = others[k].stack(weights), regression.only(k).stack(weights)
+        rest, left = others[k].stack(weights), regression.only(k).stack(weights, prior=False)
         thetas = RidgeProblem.of(rest, regression.base, nominal, scale).theta(strengths)
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,9 @@ from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
     Instant,
+    Loaded,
     Physical,
+    Scaled,
     Shaped,
     Simulated,
     Term,
@@ -31,6 +33,8 @@ from dynid.model.term import (
 from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
+
+_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
 
 
 class LinearModel(Protocol):
@@ -212,6 +216,12 @@ class Model:
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
+        if self.loaded.any():
+            whole = self.with_bodies(theta)
+            return np.asarray(whole._torques(theta, q, dq, ddq))
+        return self._torques(theta, q, dq, ddq)
+
+    def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
         for (term, columns), physical in zip(self.parts, self._physical, strict=True):
             values = theta[columns]
@@ -255,7 +265,55 @@ class Model:
         q, dq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, tau))
         if q.ndim == 1:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
-        return solve_motion(self.inertia_matrix(theta, q), tau - self.bias(theta, q, dq))
+        inertia = self.inertia_matrix(theta, q)
+        found = solve_motion(inertia, tau - self.bias(theta, q, dq))
+        if not self.loaded.any():
+            return found
+        # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
+        for _ in range(_CORRECTIONS):
+            correction = solve_motion(inertia, tau - self.inverse_dynamics(theta, q, dq, found))
+            found = found + correction
+            if np.abs(correction).max(initial=0.0) <= 1e-12 * np.abs(found).max(initial=1.0):
+                break
+        return found
+
+    # -- terms that take something from the data -------------------------------------------------
+    @cached_property
+    def loaded(self) -> Bools:
+        """Which parameters belong to terms that see the last estimate of the bodies (parameters,)."""
+        found = np.zeros(len(self.parameters), dtype=bool)
+        for term, columns in self.parts:
+            if isinstance(term, Loaded):
+                found[columns] = True
+        return found
+
+    def with_speeds(self, speeds: Array) -> Model:
+        """The same model for data in which the joints reach these speeds (dof,)."""
+        terms = tuple(term.with_speeds(speeds) if isinstance(term, Scaled) else term for term in self.terms)
+        return replace(self, terms=terms) if any(isinstance(term, Scaled) for term in self.terms) else self
+
+    def with_bodies(self, theta: ArrayLike) -> Model:
+        """The same model, its terms that see the bodies' torques with the bodies of parameters theta."""
+        if not self.loaded.any():
+            return self
+        numbers = self.body_numbers(theta)
+        return replace(self, terms=tuple(term.with_bodies(numbers) if isinstance(term, Loaded) else term
+                                         for term in self.terms))
+
+    @property
+    def learned(self) -> dict[str, list[float]]:
+        """What terms took from the data, flat, by number of the term and name of its field."""
+        return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
+                for k, term in enumerate(self.terms) for name in getattr(term, "learned", ())
+                if getattr(term, name) is not None}
+
+    def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
+        """The same model with what its terms took from the data, as `learned` gives it."""
+        terms: list[Any] = list(self.terms)
+        for place, values in learned.items():
+            k, name = place.split(".")
+            terms[int(k)] = replace(terms[int(k)], **{name: np.array(values)})
+        return replace(self, terms=tuple(terms))
 
     # -- shape of terms that are nonlinear in some parameters ------------------------------------
     @property

@@ -17,6 +17,8 @@ from dynid.model.friction import (
     Stribeck,
     Viscous,
 )
+from dynid.model.friction_curve import FrictionCurve
+from dynid.model.load_friction import LoadFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
@@ -40,7 +42,8 @@ def register_term(term: AnyTerm) -> AnyTerm:
     return term
 
 
-for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck):
+for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
+              LoadFriction):
     register_term(_term)
 
 

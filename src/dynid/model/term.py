@@ -14,6 +14,10 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     instant(robot, q, dq, ddq) -> values (entries,) of its entries for one motion (dof,), in the order of
     instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which ask for one sample.
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
+    with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
+    with_bodies(numbers (dof, 10)) -> the same term where the links have these ten numbers each: the last estimate of
+        them, after which a fit is repeated (see `LoadFriction`).
+    learned: names of its fields that these two set; they are kept with an estimate.
 `kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
 beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
 """
@@ -57,6 +61,20 @@ class Shaped(Protocol):
     def shape(self, robot: Robot) -> Array: ...
 
     def with_shape(self, robot: Robot, values: Array) -> Term: ...
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """A term whose columns depend on how fast the joints move in the data at hand."""
+
+    def with_speeds(self, speeds: Array) -> Term: ...
+
+
+@runtime_checkable
+class Loaded(Protocol):
+    """A term whose columns depend on the last estimate of the bodies."""
+
+    def with_bodies(self, numbers: Array) -> Term: ...
 
 
 @runtime_checkable

@@ -50,6 +50,17 @@ class BaseParameters:
     def units(self) -> tuple[str, ...]:
         return tuple(self.parameters.units[c] for c in self.independent)
 
+    @property
+    def ridge(self) -> Array:
+        """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""
+        return self.parameters.ridge[self.independent]
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of each base parameter (2, base) that every method keeps: those of a parameter that stands alone."""
+        alone = np.count_nonzero(self.matrix, axis=1) == 1
+        return np.where(alone, self.parameters.bounds[:, self.independent], [[-np.inf], [np.inf]])
+
     @cached_property
     def expressions(self) -> tuple[str, ...]:
         """As text: 'ZZ1 + Ia1 + 0.25 M2', the leading parameter first."""
@@ -154,6 +165,10 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     q = rng.uniform(-np.pi, np.pi, (samples, model.dof))
     dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
     dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
+    if np.any(model.parameters.ridge > 0):  # curves have steps of every width: motions of every speed
+        crawling = np.exp(rng.uniform(np.log(1e-5), 0.0, (samples, model.dof))) * rng.choice([-1.0, 1.0], dq.shape)
+        q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
+        samples = len(q)
     y = np.asarray(model.regressor(q, dq, ddq), dtype=float)
     if y.shape != (samples, model.dof, len(model.parameters)):
         raise ModelError(f"the model's regressor gave shape {y.shape}, expected "
