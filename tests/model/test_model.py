@@ -14,6 +14,7 @@ from dynid.model import (
     AsymmetricCoulomb,
     AsymmetricViscous,
     Bodies,
+    Cable,
     Coulomb,
     CoupledWrist,
     Dry,
@@ -28,6 +29,7 @@ from dynid.model import (
     Parameters,
     Payload,
     RigidBodies,
+    Ripple,
     RotorInertia,
     Sign,
     Spring,
@@ -217,8 +219,10 @@ EVERY_TERM = [
     AsymmetricCoulomb(sign=Sign("arctan", 0.4)), AsymmetricViscous(), Stribeck(delta=3.0, alpha=1.4, Kv=5.0),
     MotorSide(COUPLING, sign=Sign("tanh", 0.5)), CoupledWrist((1, 3), Sign("tanh", 0.5)), Payload("tool"),
     FrictionCurve(widths=(0.2, 0.6), speed=2.0, sign=Sign("tanh", 0.5)),
+    FrictionCurve(widths=(0.2, 0.6), speed=2.0, asymmetric=True, sign=Sign("tanh", 0.5)),
     FrictionCurve("spline", widths=(0.2, 0.6, 1.0), speed=(2.0, 1.5, 3.0), joints=(1, 3), sign=Sign("tanh", 0.5)),
-    LoadFriction(sign=Sign("tanh", 0.5)), LoadFriction(apart=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
+    Ripple((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
+    LoadFriction(apart=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
 ]
 
 

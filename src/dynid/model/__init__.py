@@ -14,6 +14,7 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve
+from dynid.model.harmonics import Cable, Ripple
 from dynid.model.kinds import Kind
 from dynid.model.load_friction import LoadFriction
 from dynid.model.model import LinearModel, Model
@@ -24,9 +25,9 @@ from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
     "DifferentialDrive", "Dry", "FrictionCurve", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model",
-    "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "RotorInertia", "Scara", "Sign",
-    "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
+    "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "Ripple", "RotorInertia", "Scara",
+    "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
     "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

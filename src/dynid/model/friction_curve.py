@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
+from dynid.model.friction import two_slopes
 from dynid.model.kinds import DRY, FRICTION, VISCOUS
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
@@ -54,11 +55,12 @@ class FrictionCurve:
         steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
         spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant behind the last
 
-    Either dissipates at every speed; steps only rise with speed, a spline may fall first, as Stribeck friction does.
-    widths: w_k, or the points of a spline behind zero, as shares of the top speed. speed: the top speed of each joint,
-    rad/s or m/s, one number or one a joint; None takes it from the data (the joint's limit before there are any).
-    ridge: the share of a column's own squares by which each parameter is pulled to zero: what slow rows alone would
-    tell apart is shared out evenly instead of being left to noise.
+    asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq. Either dissipates at every speed; steps only rise
+    with speed, a spline may fall first, as Stribeck friction does. widths: w_k, or the points of a spline behind zero,
+    as shares of the top speed. speed: the top speed of each joint, rad/s or m/s, one number or one a joint; None takes
+    it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by which each
+    parameter is pulled to zero: what slow rows alone would tell apart is shared out evenly instead of being left to
+    noise.
     """
 
     kind = "curve"
@@ -67,6 +69,7 @@ class FrictionCurve:
     widths: tuple[float, ...] = ()
     speed: ArrayLike | None = None
     ridge: float = 1e-3
+    asymmetric: bool = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
 
@@ -87,13 +90,18 @@ class FrictionCurve:
     @property
     def _symbols(self) -> tuple[str, ...]:
         """Of the parameters of a joint, the viscous one first."""
-        first = ("Fv", "Fc") if self.shape == "steps" else ("Fv", "Ft0_")
-        return (*first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
+        viscous = ("Fvp", "Fvn") if self.asymmetric else ("Fv",)
+        first = "Fc" if self.shape == "steps" else "Ft0_"
+        return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
+
+    def _viscous(self, velocity: Array) -> tuple[Array, ...]:
+        """The columns of the viscous parameters (samples,)."""
+        return (np.maximum(velocity, 0.0), np.minimum(velocity, 0.0)) if self.asymmetric else (velocity,)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        kinds = {"Fv": VISCOUS.unwritten(), "Fc": DRY.unwritten()}
+        kinds = {"Fc": DRY.unwritten(), **dict.fromkeys(("Fv", "Fvp", "Fvn"), VISCOUS.unwritten())}
         return tuple(replace(joint_parameter(
-            robot, symbol, j, joint_unit(robot, j, *(("N m s/rad", "N s/m") if symbol == "Fv" else ("N m", "N"))),
+            robot, symbol, j, joint_unit(robot, j, *(("N m s/rad", "N s/m") if symbol[1] == "v" else ("N m", "N"))),
             kind=kinds.get(symbol, FRICTION), positive=True), bounds=_NOT_BELOW_ZERO, ridge=self.ridge)
             for j in chosen(robot, self.joints) for symbol in self._symbols)
 
@@ -116,9 +124,10 @@ class FrictionCurve:
         """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
         sign, widths = self.sign(velocity), np.array(self._shares) * self._speeds(robot)[joint]
         if self.shape == "steps":
-            return np.stack([velocity, sign, *(np.tanh(velocity / width) for width in widths)])
+            return np.stack([*self._viscous(velocity), sign, *(np.tanh(velocity / width) for width in widths)])
         points, size = np.concatenate([[0.0], widths]), np.abs(velocity)
-        return np.stack([velocity, *(sign * np.interp(size, points, unit) for unit in np.eye(len(points)))])
+        hats = (sign * np.interp(size, points, unit) for unit in np.eye(len(points)))
+        return np.stack([*self._viscous(velocity), *hats])
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         count = len(self._symbols)
@@ -127,27 +136,33 @@ class FrictionCurve:
                 yield j, count * k + c, values
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        count = len(self._symbols)
+        count, viscous = len(self._symbols), 2 if self.asymmetric else 1
         for k, j in enumerate(chosen(robot, self.joints)):
             v, widths = dq[:, j], np.array(self._shares) * self._speeds(robot)[j]
-            yield j, count * k, DQ, j, 1.0
+            ways = (v > 0, v <= 0) if self.asymmetric else (np.ones(len(v)),)
+            for c, way in enumerate(ways):
+                yield j, count * k + c, DQ, j, way.astype(float)
             if self.shape == "steps":
-                yield j, count * k + 1, DQ, j, self.sign.slope(v)
+                yield j, count * k + viscous, DQ, j, self.sign.slope(v)
                 for c, width in enumerate(widths):
-                    yield j, count * k + 2 + c, DQ, j, (1.0 - np.tanh(v / width) ** 2) / width
+                    yield j, count * k + viscous + 1 + c, DQ, j, (1.0 - np.tanh(v / width) ** 2) / width
                 continue
             points, size = np.concatenate([[0.0], widths]), np.abs(v)
             piece = np.searchsorted(points, size, side="right") - 1
             for c, unit in enumerate(np.eye(len(points))):
                 rise = np.append(np.diff(unit) / np.diff(points), 0.0)[piece]
-                yield j, count * k + 1 + c, DQ, j, (self.sign.slope(v) * np.interp(size, points, unit)
+                yield j, count * k + viscous + c, DQ, j, (self.sign.slope(v) * np.interp(size, points, unit)
                                                    + self.sign(v) * np.sign(v) * rise)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         n, joints = robot.dof, chosen(robot, self.joints)
         own, speeds = values.reshape(len(joints), -1), self._speeds(robot)
-        yield Linear(viscous=np.diag(on_joints(n, joints, own[:, 0])))
-        for j, (_, dry, *heights) in zip(joints, own, strict=True):
+        if self.asymmetric:
+            for j, both in zip(joints, own[:, :2], strict=True):
+                yield Curve(axis(n, j), two_slopes, both)
+        else:
+            yield Linear(viscous=np.diag(on_joints(n, joints, own[:, 0])))
+        for j, (dry, *heights) in zip(joints, own[:, 2 if self.asymmetric else 1:], strict=True):
             yield Dry(axis(n, j), dry, dry, self.sign)
             widths = np.array(self._shares) * speeds[j]
             if self.shape == "spline":

@@ -57,7 +57,7 @@ class LoadFriction:
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(robot.dof, 10)
         own = [body.inertia for body in robot.bodies[:robot.dof]]
-        return np.array([_SOME_BODY if one is None or not np.any(one) else one for one in own])
+        return np.array([_SOME_BODY if one is None or np.any(one[[0, 3, 5, 9]] <= 0) else one for one in own])
 
     def _link_torques(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         return dynamics.inverse_dynamics(robot, self._numbers(robot), q, dq, ddq, threads=1)

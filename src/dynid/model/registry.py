@@ -18,6 +18,7 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve
+from dynid.model.harmonics import Cable, Ripple
 from dynid.model.load_friction import LoadFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Term
@@ -43,7 +44,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction):
+              LoadFriction, Ripple, Cable):
     register_term(_term)
 
 
