@@ -66,6 +66,7 @@ _MODULES = {
     "simulate": "dynid.simulation",
     "Estimate": "dynid.estimate",
     "Problem": "dynid.estimate",
+    "choose_terms": "dynid.estimate",
     "essential": "dynid.estimate.essential",
     "identify": "dynid.estimate",
     "methods": "dynid.estimate",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from dynid.errors import RobotError as RobotError
     from dynid.estimate import Estimate as Estimate
     from dynid.estimate import Problem as Problem
+    from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.essential import essential as essential

@@ -34,6 +34,11 @@ def print_run(result: Run, written: Mapping[str, str]) -> None:
     to.print()
     head = ["name", "value", "deviation", "relative", "is"]
     to.print(table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters"))
+    if result.friction is not None:
+        to.print(f"Friction, chosen by {result.friction.blocks} blocks left out; in brackets what a term takes of the "
+                 "joint's error on them:", markup=False)
+        for one in result.friction.joints:
+            to.print(f"- {one}", markup=False)
     others = {f"validation on {Path(one.source).name}": one for one in result.validations}
     to.print(error_table({"fit": result.reconstruction, **others}, result.robot.joint_names))
     print_simulations(result.simulations, result.robot.joint_names)

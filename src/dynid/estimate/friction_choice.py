@@ -35,7 +35,7 @@ SHARE = 0.5  # percent of the joint's error on left-out blocks
 _ROUNDS = 6
 _LEAST = 4  # blocks with rows, below which nothing can be said
 # What replaces a model's own friction at the joints.
-_REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "stribeck", "curve", "load",
+REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "stribeck", "curve", "load",
              "cable")
 
 
@@ -100,7 +100,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     if not isinstance(model, Model):
         raise ModelError("friction is chosen for a model made from a robot and terms")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
-    core = tuple(term for term in model.terms if getattr(term, "kind", "") not in _REPLACED)
+    core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
     wide = Model(model.robot, (*core, FrictionCurve(asymmetric=True), Offset(), LoadFriction(), Cable()))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)

@@ -40,7 +40,8 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
         raise DynidError("name at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
     robot = make_robot(settings)
-    problem, _ = load_problem(settings, robot, tell)
+    problem, _, choice = load_problem(settings, robot, tell)
+    settings = settings if choice is None else choice.settings
     estimates, seconds, failures = [], [], {}
     for name in names:
         tell(f"identifying by {name}")

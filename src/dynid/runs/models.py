@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 from dynid.errors import DynidError, ModelError, RobotError
+from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
 from dynid.model import LinearModel, Model, make_terms
+from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.runs.settings import RunSettings
+
+AUTO = "auto"  # among friction: chosen from the data
 
 
 def make_robot(settings: RunSettings) -> Robot:
@@ -36,11 +41,36 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)
+    if AUTO in wanted.friction:
+        raise ModelError(f"friction '{AUTO}' is chosen from logs, and there are none here", "name the kinds instead")
     own = wanted.own_terms
     if own is None:  # nothing asked for: what the robot's own file suggests
         own = not (wanted.friction or wanted.rotor or wanted.terms)
     return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
                                    extra=wanted.terms))
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenFriction:
+    """Friction chosen from data, and the run's settings with it in place of "auto"."""
+
+    friction: FrictionChoice
+    settings: RunSettings
+
+
+def choose_friction(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> ChosenFriction | None:
+    """The friction that the samples choose, where the settings ask for it."""
+    wanted = settings.model
+    if AUTO not in wanted.friction:
+        return None
+    if len(wanted.friction) > 1 or wanted.python is not None:
+        raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python")
+    own = [] if wanted.own_terms is False else [dict(table) for table in robot.terms]
+    certain = [table for table in (*own, *wanted.terms) if table.get("kind") not in REPLACED]
+    choice = choose_terms(Model(robot, make_terms(robot, rotor=wanted.rotor, extra=certain)), samples,
+                          known=settings.known)
+    model = wanted.model_copy(update={"friction": (), "own_terms": False, "terms": (*certain, *choice.tables)})
+    return ChosenFriction(choice, settings.model_copy(update={"model": model}))
 
 
 def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:

@@ -50,6 +50,7 @@ def facts(run: Run) -> dict[str, Any]:
         "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
         "physics": None if run.physics is None else run.physics.to_dict(),
+        "friction": None if run.friction is None else run.friction.to_dict(),
         "verdict": run.verdict.to_dict(),
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,

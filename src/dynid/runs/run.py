@@ -10,13 +10,14 @@ from pathlib import Path
 
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.friction_choice import FrictionChoice
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
-from dynid.runs.models import make_model, make_robot
+from dynid.runs.models import AUTO, ChosenFriction, choose_friction, make_model, make_robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import (
@@ -40,7 +41,8 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 @dataclass(frozen=True, eq=False)
 class Run:
     """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'."""
+    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
+    friction: what was chosen for each joint, where the run asked for that."""
 
     settings: RunSettings
     robot: Robot
@@ -54,6 +56,7 @@ class Run:
     seconds: float
     simulations: tuple[SimulationCheck, ...] = ()
     physics: Physics | None = None
+    friction: FrictionChoice | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -69,14 +72,16 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     started = time.perf_counter()
     tell("reading the robot")
     robot = make_robot(settings)
-    problem, recordings = load_problem(settings, robot, tell)
+    problem, recordings, choice = load_problem(settings, robot, tell)
+    settings = settings if choice is None else choice.settings
     tell(f"identifying by {settings.method}")
     begun = time.perf_counter()
     estimate = identify(problem, method=settings.method, **settings.options)
     tell("validating")
     result = judge(problem, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
     notes = dict.fromkeys(note for recording in recordings for note in recording.notes)
-    return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
+    return replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started,
+                   friction=None if choice is None else choice.friction)
 
 
 def judge(problem: Problem, estimate: Estimate, settings: RunSettings, robot: Robot,
@@ -127,15 +132,20 @@ def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None
 
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None
-                 ) -> tuple[Problem, list[Recording]]:
-    """Logs to a folded problem; each is read and prepared once."""
-    model = make_model(settings, robot)
+                 ) -> tuple[Problem, list[Recording], ChosenFriction | None]:
+    """Logs to a folded problem, each read and prepared once; and friction that was chosen from them, if it was."""
+    if AUTO not in settings.model.friction:
+        make_model(settings, robot)  # refused before logs are read, if it must be
     logs = list(prepared(settings.logs, settings, robot, Preparation.of(settings.prepare, "[prepare]"), tell))
     recordings, samples = [recording for recording, _ in logs], [one for _, one in logs]
+    if AUTO in settings.model.friction:
+        tell("choosing the friction of each joint")
+    choice = choose_friction(settings, robot, samples)
+    model = make_model(settings if choice is None else choice.settings, robot)
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=_controller(settings))
-    return problem, recordings
+    return problem, recordings, choice
 
 
 def prepared(logs: Sequence[str | Sequence[str]], settings: RunSettings, robot: Robot, chosen: Preparation,
