@@ -25,7 +25,7 @@ def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                  threads: int | None = None) -> LinearModel:
-    """The model, its terms that see the torques of the bodies with those of the last of a few estimates."""
+    """The model, its terms that see an estimate beside the last of a few."""
     if not isinstance(model, Model) or not model.loaded.any():
         return model
     some = thinned(logs, _ENOUGH_ROWS)
@@ -34,7 +34,7 @@ def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParamete
         if k == 0:
             regression = regression.select(np.flatnonzero(~model.loaded[base.independent]))
         solution = solve(regression, regression.stack(joint_weights(regression)))
-        model = model.with_bodies(regression.base.expand(solution.beta))
+        model = model.with_estimate(regression.base.expand(solution.beta))
     return model
 
 

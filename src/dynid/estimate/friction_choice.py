@@ -22,7 +22,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.left_out import LeftOut
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import KnownValues, Problem
-from dynid.model import Cable, FrictionCurve, LoadFriction, Model, Offset, Term, term_from_table
+from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset, Term, term_from_table
 from dynid.recording import Samples
 from dynid.regression import Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
@@ -36,7 +36,7 @@ _ROUNDS = 6
 _LEAST = 4  # blocks with rows, below which nothing can be said
 # What replaces a model's own friction at the joints.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "stribeck", "curve", "load",
-             "cable")
+             "cable", "delay")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class FrictionChoice:
 
 def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: KnownValues | None = None,
                  threads: int | None = None) -> FrictionChoice:
-    """The friction of each joint, chosen among viscous and dry, a curve, asymmetry, load and cables.
+    """The friction of each joint, chosen among viscous and dry, a curve, asymmetry, load, cables and a delay of the log.
 
     model: what is certain, bodies and rotors; friction it has at its joints is replaced.
     """
@@ -101,7 +101,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
         raise ModelError("friction is chosen for a model made from a robot and terms")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
-    wide = Model(model.robot, (*core, FrictionCurve(asymmetric=True), Offset(), LoadFriction(), Cable()))
+    wide = Model(model.robot, (*core, FrictionCurve(asymmetric=True), Offset(), LoadFriction(), Cable(), Delay()))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -173,7 +173,8 @@ def _tables(joints: Sequence[str], taken: Sequence[frozenset[str]]) -> tuple[dic
               ({"kind": "curve"}, where(lambda own: "curve" in own and "asymmetry" not in own)),
               ({"kind": "curve", "asymmetric": True}, where(lambda own: {"curve", "asymmetry"} <= own)),
               ({"kind": "offset"}, list(joints)), ({"kind": "load"}, where(lambda own: "load" in own)),
-              ({"kind": "cable"}, where(lambda own: "cable" in own))]
+              ({"kind": "cable"}, where(lambda own: "cable" in own)),
+              ({"kind": "delay"}, where(lambda own: "delay" in own))]
     return tuple({**table, **({} if len(own) == len(joints) else {"joints": own})} for table, own in wanted if own)
 
 

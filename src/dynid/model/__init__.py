@@ -2,6 +2,8 @@
 
 from dynid.model.closed_forms import DifferentialDrive, Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
+from dynid.model.dahl import Dahl
+from dynid.model.delay import Delay
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
 from dynid.model.friction import (
     AsymmetricCoulomb,
@@ -26,8 +28,9 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
-    "DifferentialDrive", "Dry", "FrictionCurve", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model",
-    "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "Ripple", "RotorInertia", "Scara",
-    "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
-    "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
+    "Dahl", "Delay", "DifferentialDrive", "Dry", "FrictionCurve", "Kind", "Linear", "LinearModel", "Load",
+    "LoadFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "Ripple",
+    "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve",
+    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
+    "term_from_table",
 ]

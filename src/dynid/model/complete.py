@@ -35,7 +35,7 @@ class CompleteModel(LinearModel, Protocol):
     @property
     def shape_names(self) -> tuple[str, ...]: ...
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None: ...
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None: ...
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array: ...
 
@@ -116,7 +116,7 @@ class Completed:
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return self.model.regressor(q, dq, ddq)
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         own = self._own("fill")
         if own is not None:
             own(q, dq, ddq, place, out)

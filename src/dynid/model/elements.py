@@ -1,9 +1,9 @@
 """Elements: the torques of a term with given values in a simulated machine, in pieces for compiled code.
 
-`Bodies`, `Linear`, `Dry` and `Load` are numbers. `Curve` is a function of one's own, f(q, dq, values), compiled to
-machine code and called by its address: the simulation's kernels stay as they are compiled once, whatever functions are
-added later, and an address is called in a few nanoseconds. A table of values would be neither exact nor smooth, and a
-kernel that takes functions as arguments would be compiled anew for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` are numbers. `Curve` is a function of one's own, f(q, dq, values),
+compiled to machine code and called by its address: the simulation's kernels stay as they are compiled once, whatever
+functions are added later, and an address is called in a few nanoseconds. A table of values would be neither exact nor
+smooth, and a kernel that takes functions as arguments would be compiled anew for every set of terms.
 """
 
 from __future__ import annotations
@@ -109,7 +109,16 @@ class Load:
     sign: Sign = field(default_factory=Sign)
 
 
-Element = Bodies | Linear | Dry | Curve | Load
+@dataclass(frozen=True)
+class Bristles:
+    """Dry friction of one joint that turns over a way: force z, dz/dq = (1 - z sign(dq)) / reach, rad or m."""
+
+    joint: int
+    force: float
+    reach: float
+
+
+Element = Bodies | Linear | Dry | Curve | Load | Bristles
 
 
 def axis(dof: int, joint: int) -> Array:

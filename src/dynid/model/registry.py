@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError
+from dynid.model.dahl import Dahl
+from dynid.model.delay import Delay
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -44,7 +46,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, Ripple, Cable):
+              LoadFriction, Ripple, Cable, Delay, Dahl):
     register_term(_term)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Parameters
+from dynid.model import LinearModel, Model, Parameters
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
@@ -169,7 +169,9 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
         crawling = np.exp(rng.uniform(np.log(1e-5), 0.0, (samples, model.dof))) * rng.choice([-1.0, 1.0], dq.shape)
         q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
         samples = len(q)
-    y = np.asarray(model.regressor(q, dq, ddq), dtype=float)
+    # A memory may be anything: what it multiplies is told apart from all the rest.
+    more = {"memory": rng.normal(size=(samples, model.channels))} if isinstance(model, Model) and model.channels else {}
+    y = np.asarray(model.regressor(q, dq, ddq, **more), dtype=float)
     if y.shape != (samples, model.dof, len(model.parameters)):
         raise ModelError(f"the model's regressor gave shape {y.shape}, expected "
                          f"{(samples, model.dof, len(model.parameters))}")

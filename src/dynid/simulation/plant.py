@@ -13,7 +13,7 @@ from dynid.dynamics.state import pack
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
-from dynid.model.elements import Element
+from dynid.model.elements import Bristles, Element
 
 # A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
 KIND, WIDTH, FCP, FCN, LOW, HIGH, DIRECTION = range(7)
@@ -150,7 +150,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     numbers = sum((one.numbers for one in elements if isinstance(one, Bodies)), np.zeros((n, 10)))
     return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
-                 _load(elements, n), np.zeros((0, 6)) if lugre is None else lugre.array(n),
+                 _load(elements, n), _bristles(elements, n, lugre),
                  np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(springs))
 
 
@@ -163,6 +163,19 @@ def _load(elements: tuple[Element, ...], dof: int) -> Array:
     rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
     for one in found:
         rows[one.joint] = one.motoring, one.generating, _KINDS[one.sign.kind], one.sign.width
+    return rows
+
+
+def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> Array:
+    """Rows (dof, 6) of friction with a memory, as `LuGre.array` has them, (0, 6) where there is none."""
+    found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
+    if lugre is not None or not found:
+        if found:
+            raise ModelError("LuGre friction of a machine and Dahl friction of its model cannot be simulated together")
+        return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
+    rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
+    for one in found:
+        rows[one.joint, [0, 3, 4]] = one.force / one.reach, one.force, one.force
     return rows
 
 
