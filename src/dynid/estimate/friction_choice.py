@@ -93,7 +93,7 @@ class FrictionChoice:
 
 def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: KnownValues | None = None,
                  threads: int | None = None) -> FrictionChoice:
-    """The friction of each joint, chosen among viscous and dry, a curve, asymmetry, load, cables and a delay of the log.
+    """The friction of each joint: viscous and dry, and what pays of a curve, asymmetry, load, cables and a delay.
 
     model: what is certain, bodies and rotors; friction it has at its joints is replaced.
     """
