@@ -148,7 +148,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
-                      physics=run.physics, verdict=run.verdict, notes=run.notes,
+                      physics=run.physics, friction=run.friction, verdict=run.verdict, notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dynid.estimate import Estimate
+from dynid.estimate import Estimate, FrictionChoice
 from dynid.recording import Samples
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
@@ -20,6 +20,7 @@ class ReportData:
 
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
+    friction: what was chosen for each joint.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file. seconds: it took.
@@ -35,6 +36,7 @@ class ReportData:
     simulations: tuple[SimulationCheck, ...] = ()
     cross_validation: CrossValidation | None = None
     physics: Physics | None = None
+    friction: FrictionChoice | None = None
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
