@@ -20,16 +20,18 @@ def test_the_curve_is_the_friction_and_the_data_stand_about_it():
     t = np.arange(4000)[:, None] / 200
     rate = 2 * np.pi * np.array([0.3, 0.43, 0.59])
     q, dq, ddq = np.sin(rate * t), rate * np.cos(rate * t), -rate ** 2 * np.sin(rate * t)
-    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(0).normal(size=q.shape)
-    samples = Samples.of(q, dq, ddq, tau, rate=200.0)
-    estimate = identify(Problem.of(model, samples))
-    shapes = friction_shapes(reconstruct(estimate, samples))
-    assert [shape.joint for shape in shapes] == list(robot.joint_names)
-    for shape in shapes:
-        truth = 0.5 * shape.velocity + 0.8 * np.sign(shape.velocity)
-        assert np.mean(np.abs(shape.torque - truth) <= 2.5 * shape.deviation) > 0.9
-        np.testing.assert_allclose(shape.medians, 0.5 * shape.centres + 0.8 * np.sign(shape.centres), atol=0.06)
-        assert np.all((shape.low <= shape.medians) & (shape.medians <= shape.high))
+    inside = []
+    for seed in range(4):
+        tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(seed).normal(size=q.shape)
+        samples = Samples.of(q, dq, ddq, tau, rate=200.0)
+        shapes = friction_shapes(reconstruct(identify(Problem.of(model, samples)), samples))
+        assert [shape.joint for shape in shapes] == list(robot.joint_names)
+        for shape in shapes:
+            truth = 0.5 * shape.velocity + 0.8 * np.sign(shape.velocity)
+            inside += list(np.abs(shape.torque - truth) <= 2.0 * shape.deviation)
+            np.testing.assert_allclose(shape.medians, 0.5 * shape.centres + 0.8 * np.sign(shape.centres), atol=0.06)
+            assert np.all((shape.low <= shape.medians) & (shape.medians <= shape.high))
+    assert np.mean(inside) > 0.85
 
 
 def test_a_model_without_friction_has_none_to_show():
