@@ -22,15 +22,17 @@ from dynid.model.load_friction import LoadFriction
 from dynid.model.model import LinearModel, Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
+from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
+from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
-    "Dahl", "Delay", "DifferentialDrive", "Dry", "FrictionCurve", "Kind", "Linear", "LinearModel", "Load",
-    "LoadFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "RigidBodies", "Ripple",
-    "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve",
-    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
-    "term_from_table",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
+    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
+    "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model", "MotorSide", "Offset", "Parameter",
+    "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "Ripple", "RotorInertia",
+    "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter",
+    "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

@@ -22,13 +22,15 @@ from dynid.model.friction import (
 from dynid.model.friction_curve import FrictionCurve
 from dynid.model.harmonics import Cable, Ripple
 from dynid.model.load_friction import LoadFriction
+from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
+from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
 from dynid.robot import Robot
 
-KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, MotorSide,
-                                                      CoupledWrist)}
+KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, PolynomialSpring,
+                                                      GasSpring, Counterbalance, MotorSide, CoupledWrist)}
 FRICTION: dict[str, Any] = {}  # those that can be asked for by their kind alone
 AnyTerm = TypeVar("AnyTerm", bound=type)
 
@@ -46,7 +48,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, Ripple, Cable, Delay, Dahl):
+              LoadFriction, Ripple, Cable, Delay, Dahl, PolynomialFriction, ExponentialStribeck):
     register_term(_term)
 
 
