@@ -14,12 +14,18 @@ _MODULES = {
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
     "AsymmetricViscous": "dynid.model",
+    "Cable": "dynid.model",
     "Coulomb": "dynid.model",
+    "Counterbalance": "dynid.model",
     "CoupledWrist": "dynid.model",
     "Curve": "dynid.model",
+    "Dahl": "dynid.model",
+    "Delay": "dynid.model",
     "DifferentialDrive": "dynid.model",
     "Dry": "dynid.model",
+    "ExponentialStribeck": "dynid.model",
     "FrictionCurve": "dynid.model",
+    "GasSpring": "dynid.model",
     "Kind": "dynid.model",
     "Linear": "dynid.model",
     "LoadFriction": "dynid.model",
@@ -29,7 +35,10 @@ _MODULES = {
     "Parameter": "dynid.model",
     "Parameters": "dynid.model",
     "Payload": "dynid.model",
+    "PolynomialFriction": "dynid.model",
+    "PolynomialSpring": "dynid.model",
     "RigidBodies": "dynid.model",
+    "RippleTorque": "dynid.model",
     "RotorInertia": "dynid.model",
     "Scara": "dynid.model",
     "Sign": "dynid.model",
@@ -127,12 +136,18 @@ if TYPE_CHECKING:
     from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
+    from dynid.model import Cable as Cable
     from dynid.model import Coulomb as Coulomb
+    from dynid.model import Counterbalance as Counterbalance
     from dynid.model import CoupledWrist as CoupledWrist
     from dynid.model import Curve as Curve
+    from dynid.model import Dahl as Dahl
+    from dynid.model import Delay as Delay
     from dynid.model import DifferentialDrive as DifferentialDrive
     from dynid.model import Dry as Dry
+    from dynid.model import ExponentialStribeck as ExponentialStribeck
     from dynid.model import FrictionCurve as FrictionCurve
+    from dynid.model import GasSpring as GasSpring
     from dynid.model import Kind as Kind
     from dynid.model import Linear as Linear
     from dynid.model import LoadFriction as LoadFriction
@@ -142,7 +157,10 @@ if TYPE_CHECKING:
     from dynid.model import Parameter as Parameter
     from dynid.model import Parameters as Parameters
     from dynid.model import Payload as Payload
+    from dynid.model import PolynomialFriction as PolynomialFriction
+    from dynid.model import PolynomialSpring as PolynomialSpring
     from dynid.model import RigidBodies as RigidBodies
+    from dynid.model import RippleTorque as RippleTorque
     from dynid.model import RotorInertia as RotorInertia
     from dynid.model import Scara as Scara
     from dynid.model import Sign as Sign

@@ -34,7 +34,7 @@ from dynid.model import (
     PolynomialFriction,
     PolynomialSpring,
     RigidBodies,
-    Ripple,
+    RippleTorque,
     RotorInertia,
     Sign,
     Spring,
@@ -229,7 +229,7 @@ EVERY_TERM = [
     PolynomialSpring(2, degree=4, rest=0.2), GasSpring(1, 0.5, 0.3, zero=0.4), Counterbalance(1, 0.2, 0.5, slack=0.1),
     PolynomialFriction(sign=Sign("tanh", 0.5)),
     ExponentialStribeck(vs=(0.5, 0.8), power=(2.0, 1.3), joints=(1, 3), sign=Sign("tanh", 0.1)),
-    Ripple((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
+    RippleTorque((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
     LoadFriction(apart=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
 ]
 

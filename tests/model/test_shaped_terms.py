@@ -16,7 +16,7 @@ from dynid.model import (
     PolynomialFriction,
     PolynomialSpring,
     RigidBodies,
-    Ripple,
+    RippleTorque,
     make_terms,
 )
 from dynid.recording import Samples
@@ -70,7 +70,7 @@ VALUES = {"K1_": 4.0, "K2_": -1.0, "K3_": 2.0, "Fg": 200.0, "Kg": 300.0, "Kc": 1
 
 @pytest.mark.parametrize("extra", [
     (PolynomialSpring(3), ), (GasSpring(3, 0.4, 0.25, zero=0.3), ), (Counterbalance(3, 0.3, 0.5, slack=0.1), ),
-    (PolynomialFriction(), ), (ExponentialStribeck(vs=0.3), ), (Ripple((5.0, 9.0), joints=(1, 3)), ),
+    (PolynomialFriction(), ), (ExponentialStribeck(vs=0.3), ), (RippleTorque((5.0, 9.0), joints=(1, 3)), ),
     (Cable(joints=(3,)), ), make_terms(ROBOT, friction=["asymmetric-viscous", "asymmetric-coulomb"])[1:]],
     ids=lambda terms: terms[0].kind)
 def test_a_known_truth_is_recovered_within_two_deviations(extra):
@@ -114,7 +114,8 @@ def test_the_fall_of_friction_is_found_by_separable_least_squares():
 
 def test_what_cannot_be_is_refused():
     for wrong in (lambda: PolynomialSpring(1, degree=0), lambda: PolynomialFriction(degree=10),
-                  lambda: ExponentialStribeck(free=("delta",)), lambda: Ripple(()), lambda: Ripple((2.0, 2.0)),
+                  lambda: ExponentialStribeck(free=("delta",)), lambda: RippleTorque(()),
+                  lambda: RippleTorque((2.0, 2.0)),
                   lambda: Model(ROBOT, (GasSpring(1, 0.3, 0.3),)),
                   lambda: Model(ROBOT, (Counterbalance(1, 0.3, -1.0),)),
                   lambda: Model(Robot.builtin("emps"), (GasSpring(1, 0.3, 0.2),))):

@@ -16,7 +16,7 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve
-from dynid.model.harmonics import Cable, Ripple
+from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.kinds import Kind
 from dynid.model.load_friction import LoadFriction
 from dynid.model.model import LinearModel, Model
@@ -32,7 +32,7 @@ __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
     "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
     "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model", "MotorSide", "Offset", "Parameter",
-    "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "Ripple", "RotorInertia",
+    "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia",
     "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter",
     "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

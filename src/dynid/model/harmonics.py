@@ -29,7 +29,7 @@ def waves(q: float, dq: float, values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Ripple:
+class RippleTorque:
     """sum_k Rck cos(k q) + Rsk sin(k q): torque of chosen orders k of the joint's angle.
 
     orders: waves in a turn of the joint (in a metre of a sliding one); those of the motor's own turns are the gear's
@@ -80,7 +80,7 @@ class Ripple:
 
 
 @dataclass(frozen=True)
-class Cable(Ripple):
+class Cable(RippleTorque):
     """sum_k Cck cos(k q) + Csk sin(k q) of low orders: cables and hoses that a joint bends and twists."""
 
     kind = "cable"

@@ -20,7 +20,7 @@ from dynid.model.friction import (
     Viscous,
 )
 from dynid.model.friction_curve import FrictionCurve
-from dynid.model.harmonics import Cable, Ripple
+from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.load_friction import LoadFriction
 from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
@@ -48,7 +48,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, Ripple, Cable, Delay, Dahl, PolynomialFriction, ExponentialStribeck):
+              LoadFriction, RippleTorque, Cable, Delay, Dahl, PolynomialFriction, ExponentialStribeck):
     register_term(_term)
 
 
