@@ -14,20 +14,31 @@ _MODULES = {
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
     "AsymmetricViscous": "dynid.model",
+    "Cable": "dynid.model",
     "Coulomb": "dynid.model",
+    "Counterbalance": "dynid.model",
     "CoupledWrist": "dynid.model",
     "Curve": "dynid.model",
+    "Dahl": "dynid.model",
+    "Delay": "dynid.model",
     "DifferentialDrive": "dynid.model",
     "Dry": "dynid.model",
+    "ExponentialStribeck": "dynid.model",
+    "FrictionCurve": "dynid.model",
+    "GasSpring": "dynid.model",
     "Kind": "dynid.model",
     "Linear": "dynid.model",
+    "LoadFriction": "dynid.model",
     "Model": "dynid.model",
     "MotorSide": "dynid.model",
     "Offset": "dynid.model",
     "Parameter": "dynid.model",
     "Parameters": "dynid.model",
     "Payload": "dynid.model",
+    "PolynomialFriction": "dynid.model",
+    "PolynomialSpring": "dynid.model",
     "RigidBodies": "dynid.model",
+    "RippleTorque": "dynid.model",
     "RotorInertia": "dynid.model",
     "Scara": "dynid.model",
     "Sign": "dynid.model",
@@ -64,6 +75,7 @@ _MODULES = {
     "simulate": "dynid.simulation",
     "Estimate": "dynid.estimate",
     "Problem": "dynid.estimate",
+    "choose_terms": "dynid.estimate",
     "essential": "dynid.estimate.essential",
     "identify": "dynid.estimate",
     "methods": "dynid.estimate",
@@ -111,6 +123,7 @@ if TYPE_CHECKING:
     from dynid.errors import RobotError as RobotError
     from dynid.estimate import Estimate as Estimate
     from dynid.estimate import Problem as Problem
+    from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.essential import essential as essential
@@ -126,20 +139,31 @@ if TYPE_CHECKING:
     from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
+    from dynid.model import Cable as Cable
     from dynid.model import Coulomb as Coulomb
+    from dynid.model import Counterbalance as Counterbalance
     from dynid.model import CoupledWrist as CoupledWrist
     from dynid.model import Curve as Curve
+    from dynid.model import Dahl as Dahl
+    from dynid.model import Delay as Delay
     from dynid.model import DifferentialDrive as DifferentialDrive
     from dynid.model import Dry as Dry
+    from dynid.model import ExponentialStribeck as ExponentialStribeck
+    from dynid.model import FrictionCurve as FrictionCurve
+    from dynid.model import GasSpring as GasSpring
     from dynid.model import Kind as Kind
     from dynid.model import Linear as Linear
+    from dynid.model import LoadFriction as LoadFriction
     from dynid.model import Model as Model
     from dynid.model import MotorSide as MotorSide
     from dynid.model import Offset as Offset
     from dynid.model import Parameter as Parameter
     from dynid.model import Parameters as Parameters
     from dynid.model import Payload as Payload
+    from dynid.model import PolynomialFriction as PolynomialFriction
+    from dynid.model import PolynomialSpring as PolynomialSpring
     from dynid.model import RigidBodies as RigidBodies
+    from dynid.model import RippleTorque as RippleTorque
     from dynid.model import RotorInertia as RotorInertia
     from dynid.model import Scara as Scara
     from dynid.model import Sign as Sign

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from motions import arm, low_passed, motion
@@ -167,10 +169,31 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(ModelError, match="strength of method 'ridge' must be above zero"):
         identify(problem, method="ridge", strength=-1.0)
     robot = Robot.builtin("arm3r")
-    bare = Model(robot, make_terms(robot, ("viscous",), rotor=True))
+    bare = Model(replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies)))
     q = np.random.default_rng(0).normal(size=(100, 3))
     with pytest.raises(ModelError, match="needs nominal values of all parameters"):
         identify(Problem.of(bare, Samples.of(q, q, q, q)), method="ridge")
     single = Problem.of(problem.model, problem.data, nominal=problem.nominal, blocks=1)
     with pytest.raises(NotPossibleError, match="too few to choose the strength"):
         identify(single, method="ridge")
+
+
+def test_friction_without_a_nominal_value_is_pulled_to_zero() -> None:
+    """Offsets that nobody knows: found where the data show them, small where these say little."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
+    theta = np.array([{"Fv": 0.4, "Fc": 0.5, "Fo": 0.3}.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    rng = np.random.default_rng(0)
+    t = np.arange(2000)[:, None] / 100
+    angle = 2 * np.pi * np.array([0.3, 0.43, 0.59]) * t
+    rate = 2 * np.pi * np.array([0.3, 0.43, 0.59])
+    q, dq, ddq = np.sin(angle), rate * np.cos(angle), -rate ** 2 * np.sin(angle)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0)), method="ridge")
+    friction = [p.kind.group in ("friction", "offset") for p in model.parameters]
+    assert estimate.theta is not None
+    np.testing.assert_allclose(estimate.theta[friction], theta[friction], atol=0.05)
+    strong = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0)), method="ridge", strength=1e12)
+    assert strong.theta is not None
+    given = [p.nominal or 0.0 for p in model.parameters]
+    np.testing.assert_allclose(strong.theta, given, atol=1e-3)

@@ -217,3 +217,22 @@ def test_toml_is_read_back_as_written():
     values = {"name": 'a "quoted" \\ name\n', "x": 0.1 + 0.2, "big": 1e300, "n": 3, "yes": True, "list": [1.5, "b"],
               "rows": [[1, 2], [3, 4]], "table": {"a b": {"deep": -1e-12}}, "places": [{"file": "x.csv", "width": 7}]}
     assert tomllib.loads(dumps(values)) == values
+
+
+def test_friction_is_chosen_and_the_choice_is_kept(settings, tmp_path):
+    asked = settings.model_copy(update={"model": ModelSettings(friction=("auto",))})
+    result = run(asked)
+    assert result.friction is not None
+    said = facts(result)["friction"]
+    assert set(said["joints"]) == set(ROBOT.joint_names)
+    assert [table["kind"] for table in result.settings.model.terms] == [table["kind"] for table in said["terms"]]
+    save(result, tmp_path / "out", report=False)
+    again = RunSettings.load(tmp_path / "out" / "run.toml")
+    assert again.model.friction == () and [dict(one) for one in again.model.terms] == said["terms"]
+    assert np.array_equal(load(tmp_path / "out")[0].values, result.estimate.values)
+
+
+def test_a_choice_of_friction_stands_alone(settings):
+    both = settings.model_copy(update={"model": ModelSettings(friction=("auto", "viscous"))})
+    with pytest.raises(ModelError, match="alone"):
+        run(both)

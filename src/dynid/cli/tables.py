@@ -64,6 +64,11 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to.print(result.verdict.headline, markup=False)
     to.print()
     to.print(parameter_table(result.estimate))
+    if result.friction is not None:
+        to.print(f"Friction, chosen by {result.friction.blocks} blocks left out; in brackets what a term takes of the "
+                 "joint's error on them:", markup=False)
+        for one in result.friction.joints:
+            to.print(f"- {one}", markup=False)
     names = [one.source for one in result.validations]
     others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
     fits = {"fit": result.reconstruction, **others}

@@ -18,9 +18,10 @@ from dynid.estimate import (
 )
 from dynid.estimate.essential import Essential, Removal, essential
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "choice", "consistent", "consistent_literature",
-           "consistent_ridge", "direct", "essential", "identify",
-           "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
-           "robust", "separable", "total"]
+__all__ = ["Essential", "Estimate", "FrictionChoice", "Method", "Problem", "Removal", "choice", "choose_terms",
+           "consistent", "consistent_literature", "consistent_ridge", "direct", "essential", "identify", "instrumental",
+           "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge", "robust", "separable",
+           "total"]

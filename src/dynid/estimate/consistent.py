@@ -51,7 +51,17 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
-                       largest=largest_losses(problem))
+                       largest=_smaller(largest_losses(problem), upper_bounds(problem)))
+
+
+def upper_bounds(problem: Problem) -> dict[str, float]:
+    """Upper bounds by name of the parameters that have one in every method."""
+    return {item.name: item.bounds[1] for item in problem.model.parameters
+            if np.isfinite(item.bounds[1]) and item.name not in problem.base.known}
+
+
+def _smaller(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {name: min(one.get(name, np.inf), other.get(name, np.inf)) for name in (*one, *other)}
 
 
 def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
@@ -98,15 +108,18 @@ def unseen(problem: Problem) -> dict[str, float]:
             if item.body is None and item.name not in told and norm <= _UNSEEN * size.max()}
 
 
-def prior_rows(problem: Problem, weights: Array | None) -> tuple[Array, Array] | None:
-    """What is known with a deviation, as rows (k, parameters) and values (k,) beside weighted equations; None where
-    nothing is."""
-    prior = problem.regression.prior
-    if prior is None:
-        return None
-    rows, values = prior.standard_rows(problem.base)
-    weight = problem.regression.prior_weight(weights)
-    return weight * rows, weight * values
+def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
+    """What is known with a deviation, and the pull of parameters to zero, as rows (k, parameters) and values (k,)
+    beside weighted equations, which are `stacked`; None where there is nothing of it."""
+    base, prior = problem.base, problem.regression.prior
+    pulled = np.flatnonzero(base.ridge)
+    rows = np.sqrt(base.ridge * np.sum(stacked.r ** 2, axis=0))[pulled, None] * base.matrix[pulled]
+    values = np.zeros(len(pulled))
+    if prior is not None:
+        known, targets = prior.standard_rows(base)
+        weight = problem.regression.prior_weight(weights)
+        rows, values = np.vstack([rows, weight * known]), np.append(values, weight * targets)
+    return (rows, values) if len(values) else None
 
 
 @method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
@@ -136,7 +149,8 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
         stacked = stack_enough(problem.regression, weights)
         solution = solve(problem.regression, stacked)
         # Values known with a deviation are of standard parameters: base parameters can take in only a part of them.
-        measured, prior = problem.regression.stack(weights, prior=False), prior_rows(problem, weights)
+        measured = problem.regression.stack(weights, prior=False)
+        prior = prior_rows(problem, weights, measured)
         best = fit(consistency, problem.base, measured, prior=prior)
         found = noise(problem, solution, weights)
         covariance = found.covariance(solution)

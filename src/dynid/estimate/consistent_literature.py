@@ -57,7 +57,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
     """Base parameters and equations with a row more for everything that is known, for searches without equalities."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
-    rows, values = prior_rows(problem, weights) or (np.empty((0, len(base.parameters))), np.empty(0))
+    rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
     for name, value in base.known.items():
         row = np.zeros((1, len(base.parameters)))

@@ -59,7 +59,8 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
         # The first noise is that of the consistent fit with hardly any prior.
         weights = joint_weights(problem.regression)
-        stacked, prior = problem.regression.stack(weights, prior=False), prior_rows(problem, weights)
+        stacked = problem.regression.stack(weights, prior=False)
+        prior = prior_rows(problem, weights, stacked)
         fit(consistency, problem.base, stacked, prior=prior)  # refuses limits that contradict the data
         chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, min(STRENGTHS)))
         effective = np.array(problem.regression.rows, dtype=float)
@@ -123,7 +124,7 @@ def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, me
                 strength: float | None) -> Iterable[PriorFit]:
     """The fits of all strengths, or of one alone."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
-    prior = prior_rows(problem, np.ones(problem.regression.dof))
+    prior = prior_rows(problem, np.ones(problem.regression.dof), stacked)
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
     strengths = STRENGTHS if strength is None else (strength,)

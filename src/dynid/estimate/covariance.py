@@ -94,10 +94,25 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         found = block_noise(regression, solution, scale)
     else:
         found = Noise(naive_noise_matrix(regression, solution, scale), "independent")
+    if np.any(regression.base.ridge > 0):
+        found = replace(found, middle=found.middle + _pull_matrix(regression, solution, weights))
     if regression.prior is None:
         return found
     prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
     return replace(found, middle=found.middle + prior.T @ prior)
+
+
+def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
+    """Square of the error (base, base) that the pull of parameters to zero makes, as noise of the equations: pull times
+    value, each value wrong by as much as all those of its joint and unit that are pulled are together."""
+    base, items = regression.base, regression.base.parameters.items
+    pulled = np.flatnonzero(base.ridge > 0)
+    owner = [(items[base.independent[c]].owner, base.units[c]) for c in pulled]
+    size = np.array([sum(abs(solution.beta[c]) for c, other in zip(pulled, owner, strict=True) if other == own)
+                     for own in owner])
+    middle = np.zeros((len(base), len(base)))
+    middle[pulled, pulled] = (regression.pull(weights)[pulled] * size) ** 2
+    return middle
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
@@ -176,7 +191,7 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array | None, cov
                              "notes": [*found.notes(problem.base, covariance), *more.pop("notes", ())],
                              "confounded": {k: list(v) for k, v in solution.confounded.items()}}
     if found.uncertainty != "independent":
-        facts["deviation_inflation"] = inflation(covariance, naive, solution.identified)
+        facts["deviation_inflation"] = inflation(covariance, naive, solution.identified & (regression.base.ridge == 0))
     seen = found.correlation
     if seen is not None:
         rows = np.array(regression.rows, dtype=float)

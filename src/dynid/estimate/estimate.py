@@ -75,8 +75,10 @@ class Estimate:
 
     @property
     def hardly_known(self) -> Bools:
-        """Which base parameters (base,) are identified, but with a deviation above 100 % of their value."""
-        return np.asarray(self.identified & (self.relative_std > HARDLY_KNOWN), dtype=np.bool_)
+        """Which base parameters (base,) are identified, but with a deviation above 100 % of their value. Not those that
+        a ridge shares out what they explain together: their sum is what is known."""
+        alone = self.base.ridge == 0
+        return np.asarray(self.identified & alone & (self.relative_std > HARDLY_KNOWN), dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""

@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
+from dynid.estimate.bounded import bounded_least_squares
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
@@ -38,7 +39,8 @@ class Solution:
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
     """Least squares in the parameters that the data excite; the others are zero, with the names of those they depend
-    on."""
+    on. Parameters that have bounds stay between them; the inverse is that of the equations without bounds, as on which
+    side of a bound the truth lies is known, how far from it only as well as the data say."""
     b = len(regression.base)
     norms = np.linalg.norm(stacked.r, axis=0)
     if not np.any(norms > 0):
@@ -50,6 +52,9 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     q, r = np.linalg.qr(matrix / scale)
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
+    low, high = regression.base.bounds[:, kept]
+    if np.any((beta[kept] < low) | (beta[kept] > high)):
+        beta[kept] = bounded_least_squares(matrix, stacked.rho, low, high, beta[kept])
     half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
     inverse[np.ix_(kept, kept)] = half @ half.T
     names = regression.base.names

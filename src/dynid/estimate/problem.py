@@ -12,7 +12,10 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.estimate.bounded import nearest_within
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
@@ -23,6 +26,7 @@ from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
 from dynid.simulation import Controller
 
+_ROUNDING = 1e-9  # beyond a bound, that solvers leave
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
 
 
@@ -67,12 +71,15 @@ class Problem:
         """A problem from a model and its data, folded.
 
         known: standard parameters whose values are known, see `Regression.given`. nominal: default the values the
-        robot's source gives, where it gives all. blocks: stretches of time kept apart.
+        robot's source gives, where it gives all. blocks: stretches of time kept apart. The problem's model is the given
+        one with what its terms take from the data (see `FrictionCurve` and `LoadFriction`).
         """
         logs = (data,) if isinstance(data, Samples) else tuple(data)
+        model = scaled_model(model, logs)
         base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
         facts = check_known(base, known or {})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        model = fitted_model(model, logs, base, threads)
         regression = fold(TorqueEquations.of(model, logs, base), blocks=blocks, threads=threads, progress=progress)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
@@ -170,6 +177,23 @@ def find_method(name: str) -> Method:
     return _METHODS[name]
 
 
+def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
+    """The estimate with its parameters between the bounds that every method keeps, of a method that knows of none."""
+    low, high = estimate.base.bounds
+    if np.all((estimate.values >= low - _ROUNDING) & (estimate.values <= high + _ROUNDING)):
+        return estimate
+    values = nearest_within(estimate.values, estimate.covariance, low, high)
+    theta = None
+    if estimate.theta is not None:
+        theta = estimate.theta.copy()
+        theta[estimate.base.independent] += values - estimate.values
+    facts = estimate.diagnostics.with_facts({"held_at_bounds": [
+        name for name, held in zip(estimate.names, (values == low) | (values == high), strict=True) if held]})
+    if estimate.base is problem.base:
+        facts = facts.with_facts(Diagnostics.of_fit(problem.regression, values, rank=facts.rank))
+    return replace(estimate, values=values, theta=theta, diagnostics=facts)
+
+
 def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "auto", *,
              known: KnownValues | None = None, **options: Any) -> Estimate:
     """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
@@ -198,7 +222,7 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
                          f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
-    estimate = chosen.function(problem, **options)
+    estimate = _within_bounds(problem, chosen.function(problem, **options))
     # Where a method calls another, the options that repeat it are the other's.
     return estimate.with_provenance(options=estimate.provenance.get("options", options),
                                     sources=list(problem.regression.sources))

@@ -21,16 +21,17 @@ _LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is n
 _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
 
 
-@method("ridge", "least squares pulled toward the nominal model", needs={"nominal", "blocks"}, gives={"theta"})
+@method("ridge", "least squares pulled toward the nominal model", needs={"blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
     """All standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
     Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
     of gyration about the link frame; all others by their own nominal value, or a tenth of the usual one of their kind
-    and unit if that is larger. As joints are weighted by the deviation of their noise, 1 / sqrt(strength) is the share
-    by which the nominal values would be believed wrong if rows were independent. Without a given strength it is chosen
-    by leaving out each block of time in turn: rule "minimum" takes the strength that predicts the left-out blocks best,
-    "one-deviation" the largest one whose loss against that is within one deviation of the loss over the blocks.
+    and unit if that is larger; those without a nominal value are pulled to zero (see `nominal_and_scales`). As joints
+    are weighted by the deviation of their noise, 1 / sqrt(strength) is the share by which the nominal values would be
+    believed wrong if rows were independent. Without a given strength it is chosen by leaving out each block of time in
+    turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the largest one
+    whose loss against that is within one deviation of the loss over the blocks.
 
     The estimate is biased. Its covariance is the mean square error: the noise's part, and the part of the bias if the
     nominal values are wrong by what the strength says, or by what the data show if that is more: of bodies and of all
@@ -41,8 +42,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
         raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
     if strength is not None and not (np.isfinite(strength) and strength > 0):
         raise ModelError(f"the strength of method 'ridge' must be above zero, got {strength}")
-    nominal, regression = problem.need_nominal("ridge"), problem.regression
-    scale = parameter_scales(problem.base.parameters, nominal)
+    (nominal, scale), regression = nominal_and_scales(problem), problem.regression
     weights = joint_weights(regression)
     stacked = stack_enough(regression, weights)
     scaled = RidgeProblem.of(stacked, problem.base, nominal, scale)
@@ -144,6 +144,20 @@ def _not_negative(matrix: Array, right: Array) -> Array:
     return found
 
 
+def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
+    """Nominal values (parameters,) and scales (parameters,). Friction, offsets and the like of which no nominal value
+    is given are pulled to zero, in the scale of a value that alone would make torques as large as the measured ones."""
+    parameters, given = problem.base.parameters, problem.nominal
+    missing = np.array([given is None and item.nominal is None for item in parameters])
+    if any(gone and item.body is not None for gone, item in zip(missing, parameters, strict=True)):
+        return problem.need_nominal("ridge"), np.empty(0)  # which says what is missing
+    nominal = np.array([item.nominal or 0.0 for item in parameters]) if given is None else given
+    scale = parameter_scales(parameters, nominal)
+    alone = np.zeros(len(parameters))
+    alone[problem.base.independent] = problem.lone_values()
+    return nominal, np.where(missing & (alone > 0), alone, scale)
+
+
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
     """The size (parameters,) by which a change of each parameter is measured; above zero for all."""
     kinds = [(item.symbol, item.unit) for item in parameters]
@@ -172,7 +186,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     errors = np.zeros((len(whole), len(strengths)))
     others = regression.without_each()
     for row, k in enumerate(whole):
-        rest, left = others[k].stack(weights), regression.only(k).stack(weights)
+        rest, left = others[k].stack(weights), regression.only(k).stack(weights, prior=False)
         thetas = RidgeProblem.of(rest, regression.base, nominal, scale).theta(strengths)
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)

@@ -30,12 +30,12 @@ from dynid.model.term import Shaped
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
+from dynid.regression.thinned import thinned
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
 _ENOUGH_ROWS = 40000  # rows on which a grid is judged; all rows count afterwards
 _VALLEYS = 3  # places on the grid from which the search goes on
-_STRETCH = 2000  # rows that are taken together when there are more than enough
 _STEP = 1e-4  # of log s, for derivatives
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
 _SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
@@ -234,7 +234,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
-    samples = _thinned(problem.data)
+    samples = list(thinned(problem.data, _ENOUGH_ROWS))
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
     best = center.copy()
@@ -242,22 +242,6 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
         deepest = min(tries, key=lambda tried: tried[1][j])
         best[dependence.own(j)] = deepest[0][0][dependence.own(j)]
     return best
-
-
-def _thinned(samples: tuple[Samples, ...]) -> list[Samples]:
-    """Stretches of time spread over all samples, about as many rows as are enough."""
-    def rows(part: Samples) -> int:
-        return int(np.sum(np.diff(part.segments, axis=1))) // (part.decimation.total if part.decimation else 1)
-
-    every = -(-sum(rows(part) for part in samples) // _ENOUGH_ROWS)
-    if every <= 1:
-        return list(samples)
-    thin = []
-    for part in samples:
-        size = _STRETCH * (part.decimation.total if part.decimation else 1)
-        cuts = [(a, min(a + size, stop)) for start, stop in part.segments for a in range(int(start), int(stop), size)]
-        thin.append(replace(part, segments=np.array(cuts[::every], dtype=np.int64)))
-    return thin
 
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,

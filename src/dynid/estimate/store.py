@@ -22,7 +22,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
     """To an .npz file, whole or not at all."""
     facts = {"method": estimate.method, "uncertainty": estimate.uncertainty, "known": dict(estimate.base.known),
              "diagnostics": dict(estimate.diagnostics), "provenance": dict(estimate.provenance),
-             "shape": _shape(estimate.model)}
+             "shape": _shape(estimate.model), "learned": getattr(estimate.model, "learned", {})}
     arrays: dict[str, Any] = {
         "names": np.array(estimate.base.parameters.names), "independent": estimate.base.independent,
         "matrix": estimate.base.matrix, "values": estimate.values, "covariance": estimate.covariance,
@@ -35,7 +35,8 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
-    """From an .npz file, for the model it is of; a shape that was found is put into the model."""
+    """From an .npz file, for the model it is of; a shape that was found, and what terms took from the
+    data, is put into the model."""
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
@@ -48,6 +49,8 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     shaped: Any = model
     if facts["shape"]:
         shaped = shaped.with_shape(np.array(list(facts["shape"].values())))
+    if facts.get("learned"):
+        shaped = shaped.with_learned(facts["learned"])
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
     return Estimate(facts["method"], shaped, base, arrays["values"], arrays["covariance"], arrays["identified"],
                     arrays.get("theta"), diagnostics=diagnostics, uncertainty=facts["uncertainty"],

@@ -2,7 +2,9 @@
 
 from dynid.model.closed_forms import DifferentialDrive, Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
-from dynid.model.elements import Bodies, Curve, Dry, Linear, curve
+from dynid.model.dahl import Dahl
+from dynid.model.delay import Delay
+from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -13,18 +15,24 @@ from dynid.model.friction import (
     Stribeck,
     Viscous,
 )
+from dynid.model.friction_curve import FrictionCurve
+from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.kinds import Kind
+from dynid.model.load_friction import LoadFriction
 from dynid.model.model import LinearModel, Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
+from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
+from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "CompleteModel", "Coulomb", "CoupledWrist", "Curve",
-    "DifferentialDrive", "Dry", "Kind", "Linear", "LinearModel", "Model", "MotorSide", "Offset", "Parameter",
-    "Parameters", "Payload", "RigidBodies", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous",
-    "chosen", "complete", "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
-    "split_regressor", "term_from_table",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
+    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
+    "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model", "MotorSide", "Offset", "Parameter",
+    "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia",
+    "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter",
+    "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

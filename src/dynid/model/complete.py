@@ -38,7 +38,7 @@ class CompleteModel(LinearModel, Protocol):
     @property
     def slow_joints(self) -> tuple[int, ...]: ...
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None: ...
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None: ...
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array: ...
 
@@ -123,7 +123,7 @@ class Completed:
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
         return self.model.regressor(q, dq, ddq)
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         own = self._own("fill")
         if own is not None:
             own(q, dq, ddq, place, out)

@@ -1,9 +1,9 @@
 """Elements: the torques of a term with given values in a simulated machine, in pieces for compiled code.
 
-`Bodies`, `Linear` and `Dry` are numbers. `Curve` is a function of one's own, f(q, dq, values), compiled to machine code
-and called by its address: the simulation's kernels stay as they are compiled once, whatever functions are added later,
-and an address is called in a few nanoseconds. A table of values would be neither exact nor smooth, and a kernel that
-takes functions as arguments would be compiled anew for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` are numbers. `Curve` is a function of one's own, f(q, dq, values),
+compiled to machine code and called by its address: the simulation's kernels stay as they are compiled once, whatever
+functions are added later, and an address is called in a few nanoseconds. A table of values would be neither exact nor
+smooth, and a kernel that takes functions as arguments would be compiled anew for every set of terms.
 """
 
 from __future__ import annotations
@@ -78,13 +78,15 @@ class Linear:
 class Dry:
     """Dry friction along a direction w (dof,): torques w (forward max(S, 0) + backward min(S, 0)), S = sign(w.dq).
 
-    A hard sign is made smooth, or held at rest, as the integrator needs it.
+    A hard sign is made smooth, or held at rest, as the integrator needs it; a smooth one only where it may be
+    `widened`.
     """
 
     direction: Array
     forward: float
     backward: float
     sign: Sign = field(default_factory=Sign)
+    widened: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,27 @@ class Curve:
     values: Sequence[float] | Array
 
 
-Element = Bodies | Linear | Dry | Curve
+@dataclass(frozen=True)
+class Load:
+    """Dry friction of one joint in proportion to the torque tau of its bodies: factor |tau| sign(dq), the factor
+    `motoring` where tau and dq have the same sign and `generating` elsewhere. A hard sign is made smooth."""
+
+    joint: int
+    motoring: float
+    generating: float
+    sign: Sign = field(default_factory=Sign)
+
+
+@dataclass(frozen=True)
+class Bristles:
+    """Dry friction of one joint that turns over a way: force z, dz/dq = (1 - z sign(dq)) / reach, rad or m."""
+
+    joint: int
+    force: float
+    reach: float
+
+
+Element = Bodies | Linear | Dry | Curve | Load | Bristles
 
 
 def axis(dof: int, joint: int) -> Array:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +19,13 @@ from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
     DescribingSlowMotion,
+    Informed,
     Instant,
+    Loaded,
+    Motion,
     Physical,
+    Remembering,
+    Scaled,
     Shaped,
     Simulated,
     Term,
@@ -32,6 +37,8 @@ from dynid.model.term import (
 from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
+
+_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
 
 
 class LinearModel(Protocol):
@@ -102,7 +109,11 @@ class Model:
         probe = np.random.default_rng(0).normal(size=(3, 2, self.dof))
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
-            for joint, parameter, _ in term.entries(self.robot, *probe):
+            entries = term.entries(self.robot, *probe)
+            if isinstance(term, Remembering):
+                q, dq, ddq = probe
+                entries = term.remembered(self.robot, q, dq, ddq, np.ones((2, term.channels(self.robot))))
+            for joint, parameter, _ in entries:
                 found[joint, columns[parameter]] = True
         return found
 
@@ -124,13 +135,32 @@ class Model:
         return tuple(sorted({j for term in self.terms if isinstance(term, DescribingSlowMotion)
                              for j in term.slow_joints(self.robot)}))
 
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.
 
-        place (dof, parameters): the row of out (rows, samples) each goes to, -1 for nowhere.
+        place (dof, parameters): the row of out (rows, samples) each goes to, -1 for nowhere. memory (samples,
+        channels): what terms remember at these samples, see `memory`.
         """
-        for term, columns in self.parts:
-            fill_entries(term, self.robot, q, dq, ddq, np.ascontiguousarray(place[:, columns]), out)
+        for (term, columns), channels in zip(self.parts, self._channels, strict=True):
+            fill_entries(term, self.robot, q, dq, ddq, np.ascontiguousarray(place[:, columns]), out,
+                         None if memory is None else memory[:, channels])
+
+    @cached_property
+    def _channels(self) -> tuple[slice, ...]:
+        """Places of each term's memory among that of all."""
+        counts = [term.channels(self.robot) if isinstance(term, Remembering) else 0 for term in self.terms]
+        ends = np.cumsum(counts)
+        return tuple(slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True))
+
+    @property
+    def channels(self) -> int:
+        """How many signals the terms remember along a motion."""
+        return self._channels[-1].stop
+
+    def memory(self, motion: Motion) -> Array:
+        """What the terms remember along a stretch of motion without a gap (samples, channels)."""
+        found = [term.memory(self, motion) for term in self.terms if isinstance(term, Remembering)]
+        return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
         """Derivatives (3, samples, dof) by q, dq, ddq of the sum of weights (rows, samples) times the entries of
@@ -165,8 +195,10 @@ class Model:
                              if isinstance(one, Bodies))
         return found
 
-    def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None) -> Array:
-        """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample."""
+    def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
+                  memory: Array | None = None) -> Array:
+        """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. memory (samples,
+        channels): see `fill`."""
         q, dq, ddq = [np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq)]
         if q.ndim == 1:
             one = self._regressor_of_one(q, dq, ddq)
@@ -181,7 +213,7 @@ class Model:
             for lo in range(start, stop, 256):  # small enough to stay in cache between the two writes
                 rows = slice(lo, min(lo + 256, stop))
                 entries = np.empty((len(joints), rows.stop - rows.start))
-                self.fill(q[rows], dq[rows], ddq[rows], place, entries)
+                self.fill(q[rows], dq[rows], ddq[rows], place, entries, None if memory is None else memory[rows])
                 out[rows, joints, columns] = entries.T
 
         over_samples(piece, len(q), threads)
@@ -219,6 +251,10 @@ class Model:
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
+        whole = self._with_bodies(theta) if self._bodies_matter else self
+        return whole._torques(theta, q, dq, ddq)
+
+    def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
         for (term, columns), physical in zip(self.parts, self._physical, strict=True):
             values = theta[columns]
@@ -262,7 +298,66 @@ class Model:
         q, dq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, tau))
         if q.ndim == 1:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
-        return solve_motion(self.inertia_matrix(theta, q), tau - self.bias(theta, q, dq))
+        inertia = self.inertia_matrix(theta, q)
+        found = solve_motion(inertia, tau - self.bias(theta, q, dq))
+        if not self._bodies_matter:
+            return found
+        # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
+        for _ in range(_CORRECTIONS):
+            correction = solve_motion(inertia, tau - self.inverse_dynamics(theta, q, dq, found))
+            found = found + correction
+            if np.abs(correction).max(initial=0.0) <= 1e-12 * np.abs(found).max(initial=1.0):
+                break
+        return found
+
+    # -- terms that take something from the data -------------------------------------------------
+    @cached_property
+    def loaded(self) -> Bools:
+        """Which parameters belong to terms that see the last estimate (parameters,)."""
+        found = np.zeros(len(self.parameters), dtype=bool)
+        for term, columns in self.parts:
+            if isinstance(term, Loaded | Informed):
+                found[columns] = True
+        return found
+
+    @cached_property
+    def _bodies_matter(self) -> bool:
+        """Whether a term sees the torques of the bodies."""
+        return any(isinstance(term, Loaded) for term in self.terms)
+
+    def with_speeds(self, speeds: Array) -> Model:
+        """The same model for data in which the joints reach these speeds (dof,)."""
+        terms = tuple(term.with_speeds(speeds) if isinstance(term, Scaled) else term for term in self.terms)
+        return replace(self, terms=terms) if any(isinstance(term, Scaled) for term in self.terms) else self
+
+    def with_estimate(self, theta: ArrayLike) -> Model:
+        """The same model, its terms that see the last estimate beside parameters theta."""
+        if not self.loaded.any():
+            return self
+        values, model = self.parameters.vector(theta), self._with_bodies(theta)
+        return replace(model, terms=tuple(term.with_estimate(values) if isinstance(term, Informed) else term
+                                          for term in model.terms))
+
+    def _with_bodies(self, theta: ArrayLike) -> Model:
+        """The same model, its terms that see the bodies' torques with the bodies of parameters theta."""
+        numbers = self.body_numbers(theta)
+        return replace(self, terms=tuple(term.with_bodies(numbers) if isinstance(term, Loaded) else term
+                                         for term in self.terms))
+
+    @property
+    def learned(self) -> dict[str, list[float]]:
+        """What terms took from the data, flat, by number of the term and name of its field."""
+        return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
+                for k, term in enumerate(self.terms) for name in getattr(term, "learned", ())
+                if getattr(term, name) is not None}
+
+    def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
+        """The same model with what its terms took from the data, as `learned` gives it."""
+        terms: list[Any] = list(self.terms)
+        for place, values in learned.items():
+            k, name = place.split(".")
+            terms[int(k)] = replace(terms[int(k)], **{name: np.array(values)})
+        return replace(self, terms=tuple(terms))
 
     # -- shape of terms that are nonlinear in some parameters ------------------------------------
     @property

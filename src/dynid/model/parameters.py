@@ -22,6 +22,8 @@ class Parameter:
     body: name of the rigid body whose ten numbers it belongs to. positive: physics forbids values below zero.
     nominal: value the robot's source gives, if it does. kind: what sort of number it is. symbol: its name without the
     number of its joint or body, shared by all of its like; by default the name without the digits at its end.
+    bounds: that every method keeps it between, also those that ask for nothing physical. ridge: share of the squares of
+    its own column by which it is pulled to zero: least squares add ridge |column|^2 value^2 to what they minimise.
     """
 
     name: str
@@ -33,8 +35,13 @@ class Parameter:
     nominal: float | None = None
     kind: Kind = OTHER
     symbol: str = ""
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
+        if not self.bounds[0] < self.bounds[1] or not self.ridge >= 0.0:
+            raise ModelError(f"parameter '{self.name}' needs a lower bound below its upper one and a ridge not below "
+                             f"zero, got {self.bounds} and {self.ridge}")
         if not self.symbol:
             object.__setattr__(self, "symbol", self.name.rstrip("0123456789") or self.name)
 
@@ -76,6 +83,16 @@ class Parameters:
     def positive(self) -> Bools:
         """Which must not be below zero (parameters,)."""
         return np.array([item.positive for item in self.items], dtype=bool)
+
+    @cached_property
+    def bounds(self) -> Array:
+        """Lower and upper bounds that every method keeps (2, parameters), infinite where there are none."""
+        return np.array([item.bounds for item in self.items], dtype=float).reshape(-1, 2).T
+
+    @cached_property
+    def ridge(self) -> Array:
+        """Shares of their own columns' squares by which parameters are pulled to zero (parameters,)."""
+        return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:

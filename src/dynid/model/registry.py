@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError
+from dynid.model.dahl import Dahl
+from dynid.model.delay import Delay
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -17,13 +19,18 @@ from dynid.model.friction import (
     Stribeck,
     Viscous,
 )
+from dynid.model.friction_curve import FrictionCurve
+from dynid.model.harmonics import Cable, RippleTorque
+from dynid.model.load_friction import LoadFriction
+from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
+from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
 from dynid.robot import Robot
 
-KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, MotorSide,
-                                                      CoupledWrist)}
+KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, PolynomialSpring,
+                                                      GasSpring, Counterbalance, MotorSide, CoupledWrist)}
 FRICTION: dict[str, Any] = {}  # those that can be asked for by their kind alone
 AnyTerm = TypeVar("AnyTerm", bound=type)
 
@@ -40,7 +47,8 @@ def register_term(term: AnyTerm) -> AnyTerm:
     return term
 
 
-for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck):
+for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
+              LoadFriction, RippleTorque, Cable, Delay, Dahl, PolynomialFriction, ExponentialStribeck):
     register_term(_term)
 
 

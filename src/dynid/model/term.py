@@ -16,17 +16,26 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
     slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
         it otherwise drops them because Coulomb friction is between its two signs there.
+    with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
+    with_bodies(numbers (dof, 10)) -> the same term where the links have these ten numbers each: the last estimate of
+        them, after which a fit is repeated (see `LoadFriction`).
+    with_estimate(theta (parameters,)) -> the same beside the last estimate of the whole model (see `Delay`).
+    learned: names of its fields that these set; they are kept with an estimate.
+    channels(robot), memory(model, motion) -> (samples, channels), remembered(robot, q, dq, ddq, memory) -> entries: a
+        term that needs times or the order of samples. memory is asked for once for every stretch of a log without a
+        gap; `remembered` then gives the entries of any of its rows, and `entries` those of a motion without times.
 `kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
-beyond a motion, such as time or a memory, comes as one more method of this list; terms without it stay as they are.
+beyond this comes as one more method of this list; terms without it stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.model.elements import Element
@@ -69,6 +78,56 @@ class DescribingSlowMotion(Protocol):
 
 
 @runtime_checkable
+class Scaled(Protocol):
+    """A term whose columns depend on how fast the joints move in the data at hand."""
+
+    def with_speeds(self, speeds: Array) -> Term: ...
+
+
+@runtime_checkable
+class Loaded(Protocol):
+    """A term whose columns depend on the last estimate of the bodies."""
+
+    def with_bodies(self, numbers: Array) -> Term: ...
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A term whose columns depend on the last estimate of all parameters."""
+
+    def with_estimate(self, theta: Array) -> Term: ...
+
+
+class Motion(NamedTuple):
+    """A stretch of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof)."""
+
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+
+
+class TorqueModel(Protocol):
+    """What a term that remembers may ask of the model it is part of."""
+
+    @property
+    def robot(self) -> Robot: ...
+
+    def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A term that needs times or the order of samples."""
+
+    def channels(self, robot: Robot) -> int: ...
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array: ...
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries: ...
+
+
+@runtime_checkable
 class Sloped(Protocol):
     """A term that knows the derivatives of its entries."""
 
@@ -108,8 +167,18 @@ class Instant(Protocol):
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]: ...
 
 
-def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
-    """Write a term's entries into rows of out (rows, samples): place (joints, parameters) says where, -1 nowhere."""
+def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array,
+                 memory: Array | None = None) -> None:
+    """Write a term's entries into rows of out (rows, samples): place (joints, parameters) says where, -1 nowhere.
+    memory (samples, channels): of a term that remembers, at these samples."""
+    remembered = getattr(term, "remembered", None)
+    if remembered is not None:
+        out[place[place >= 0]] = 0.0
+        found = term.entries(robot, q, dq, ddq) if memory is None else remembered(robot, q, dq, ddq, memory)
+        for joint, parameter, values in found:
+            if place[joint, parameter] >= 0:
+                out[place[joint, parameter]] = values
+        return
     fill = getattr(term, "fill", None)  # asked for every few hundred samples: a protocol would take longer to check
     if fill is not None:
         fill(robot, q, dq, ddq, place, out)

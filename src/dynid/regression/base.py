@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Parameters
+from dynid.model import LinearModel, Model, Parameters
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
@@ -49,6 +49,17 @@ class BaseParameters:
     @cached_property
     def units(self) -> tuple[str, ...]:
         return tuple(self.parameters.units[c] for c in self.independent)
+
+    @property
+    def ridge(self) -> Array:
+        """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""
+        return self.parameters.ridge[self.independent]
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of each base parameter (2, base) that every method keeps: those of a parameter that stands alone."""
+        alone = np.count_nonzero(self.matrix, axis=1) == 1
+        return np.where(alone, self.parameters.bounds[:, self.independent], [[-np.inf], [np.inf]])
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:
@@ -154,7 +165,13 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     q = rng.uniform(-np.pi, np.pi, (samples, model.dof))
     dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
     dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
-    y = np.asarray(model.regressor(q, dq, ddq), dtype=float)
+    if np.any(model.parameters.ridge > 0):  # curves have steps of every width: motions of every speed
+        crawling = np.exp(rng.uniform(np.log(1e-5), 0.0, (samples, model.dof))) * rng.choice([-1.0, 1.0], dq.shape)
+        q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
+        samples = len(q)
+    # A memory may be anything: what it multiplies is told apart from all the rest.
+    more = {"memory": rng.normal(size=(samples, model.channels))} if isinstance(model, Model) and model.channels else {}
+    y = np.asarray(model.regressor(q, dq, ddq, **more), dtype=float)
     if y.shape != (samples, model.dof, len(model.parameters)):
         raise ModelError(f"the model's regressor gave shape {y.shape}, expected "
                          f"{(samples, model.dof, len(model.parameters))}")

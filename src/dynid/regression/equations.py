@@ -19,6 +19,7 @@ from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.memory import memory_of
 from dynid.regression.regression import Span
 
 UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
@@ -76,7 +77,11 @@ class Layout:
         """(self.rows, samples): columns and torques at full rate, each contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        complete(self.model).fill(q, dq, ddq, self.place, out)
+        memory = memory_of(self.model, samples)
+        if memory is None:
+            complete(self.model).fill(q, dq, ddq, self.place, out)
+        else:
+            complete(self.model).fill(q, dq, ddq, self.place, out, memory[rows])
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
@@ -183,7 +188,9 @@ class TorqueEquations:
         entries = self.layout.entries(samples, rows)
         if not self.base.known:
             return entries
-        known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows])
+        memory = memory_of(self.model, samples)
+        known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows],
+                             None if memory is None else memory[rows])
         return np.concatenate([entries, known.T])
 
 
@@ -199,14 +206,17 @@ def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Arr
     return np.ascontiguousarray(thin.T)
 
 
-def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array) -> Array:
-    """Torque (samples, dof) of the parameters whose values are known."""
+def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array,
+                 memory: Array | None = None) -> Array:
+    """Torque (samples, dof) of the parameters whose values are known; memory (samples, channels): of terms that
+    remember."""
     places = [base.parameters.index(name) for name in base.known]
     out = np.zeros((model.dof * len(places), len(q)))
     place = np.full((model.dof, len(base.parameters)), -1, dtype=np.int64)
     place[:, places] = np.arange(len(out)).reshape(model.dof, len(places))
     place[~complete(model).structure] = -1
-    complete(model).fill(q, dq, ddq, place, out)
+    more = () if memory is None else (memory,)
+    complete(model).fill(q, dq, ddq, place, out, *more)
     values = np.array(list(base.known.values()))
     return np.einsum("jkm,k->mj", out.reshape(model.dof, len(places), len(q)), values)
 

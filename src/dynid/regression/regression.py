@@ -126,20 +126,34 @@ class Regression:
     def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
         """All joints in one triangular factor, joint j's equations multiplied by weights[j].
 
-        prior: with what else is known as further rows, see `prior_weight`.
+        prior: with what else is known as further rows, see `prior_weight`, and the pull of parameters to zero, see
+        `pull`.
         """
         b, known = len(self.base), self.prior if prior else None
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
-        tall = np.zeros((sum(len(f.r) for f in self.factors) + (0 if known is None else len(known.values)), b + 1))
+        pulled = np.flatnonzero(self.base.ridge) if prior else ()
+        more = len(pulled) + (0 if known is None else len(known.values))
+        tall = np.zeros((sum(len(f.r) for f in self.factors) + more, b + 1))
         at = 0
         for weight, factor in zip(scale, self.factors, strict=True):
             rows = slice(at, at + len(factor.r))
             tall[rows, factor.columns] = weight * factor.r[:, :-1]
             tall[rows, b] = weight * factor.r[:, -1]
             at = rows.stop
+        if len(pulled):
+            tall[at + np.arange(len(pulled)), pulled] = np.sqrt(self.pull(weights)[pulled])
         if known is not None:
-            tall[at:] = self.prior_weight(weights) * np.column_stack([known.matrix, known.values])
+            tall[at + len(pulled):] = self.prior_weight(weights) * np.column_stack([known.matrix, known.values])
         return Stacked.of(tall, sum(self.rows))
+
+    def pull(self, weights: Sequence[float] | Array | None) -> Array:
+        """What the square of each base parameter is multiplied by beside weighted equations (base,): the share `ridge`
+        of the squares of its column."""
+        squares = np.zeros(len(self.base))
+        for j, factor in enumerate(self.factors):
+            squares[factor.columns] += (1.0 if weights is None else weights[j] ** 2) * np.sum(
+                factor.r[:, :-1] ** 2, axis=0)
+        return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
         """What a prior row, which is in units of its deviation, is multiplied by beside weighted equations: one, as

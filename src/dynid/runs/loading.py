@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dynid.errors import NotPossibleError, RecordingError
-from dynid.estimate import Problem
+from dynid.estimate import FrictionChoice, Problem
 from dynid.findings import Finding
 from dynid.model import complete
 from dynid.recording import Recording, Samples
@@ -17,7 +17,7 @@ from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
-from dynid.runs.models import make_model
+from dynid.runs.models import AUTO, choose_friction, first_model, make_model
 from dynid.runs.mounting import gravity_note, with_estimated_gravity
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
@@ -45,7 +45,7 @@ class Loaded:
     """A folded problem, with the run's settings and robot as they are once the logs were looked at.
 
     cutoff: the choice of the cut-off, None where it was given. resting: logs left out. mounting: the direction of
-    gravity, where it was estimated.
+    gravity, where it was estimated. friction: what was chosen for each joint, where the run asked for that.
     """
 
     problem: Problem
@@ -54,6 +54,7 @@ class Loaded:
     cutoff: CutoffChoice | None = None
     resting: tuple[Resting, ...] = ()
     mounting: Gravity | None = None
+    friction: FrictionChoice | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ class Loaded:
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
     """The run's logs as a folded problem; each is read once."""
-    model = make_model(settings, robot)
+    model = first_model(settings, robot)
     chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
     resting: list[Resting] = []
     recordings = list(moving(read_logs(settings.logs, settings, robot, tell), resting))
@@ -78,6 +79,11 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     samples = [one for _, one in prepare_alike(recordings, chosen, tell)]
     if cutoff is not None:
         samples = [replace(one, steps=(cutoff.step, *one.steps)) for one in samples]
+    friction = None
+    if AUTO in settings.model.friction:
+        tell("choosing the friction of each joint")
+        settings, friction = choose_friction(settings, robot, samples)
+        model = make_model(settings, robot)
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
                          controller=control_law(settings))
@@ -85,7 +91,7 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     if settings.gravity == "estimate":
         tell("estimating the direction of gravity")
         settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
-    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting)
+    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting, friction)
 
 
 def control_law(settings: RunSettings) -> Controller | None:

@@ -9,9 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 from dynid.errors import DynidError, ModelError, RobotError
+from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
 from dynid.model import LinearModel, Model, make_terms
+from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.runs.settings import RunSettings
+
+AUTO = "auto"  # among friction: chosen from the data
+USUAL = ("viscous", "coulomb", "offset")
 
 
 def make_robot(settings: RunSettings) -> Robot:
@@ -38,11 +43,36 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)
+    if AUTO in wanted.friction:
+        raise ModelError(f"friction '{AUTO}' is chosen from logs, and there are none here", "name the kinds instead")
     own = wanted.own_terms
     if own is None:  # nothing asked for: what the robot's own file suggests
         own = not (wanted.friction or wanted.rotor or wanted.terms)
     return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
                                    extra=wanted.terms))
+
+
+def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
+    """The model with which logs are first looked at: that of the run, with the usual friction where it is to be
+    chosen."""
+    if AUTO not in settings.model.friction:
+        return make_model(settings, robot)
+    usual = settings.model.model_copy(update={"friction": USUAL, "own_terms": False})
+    return make_model(settings.model_copy(update={"model": usual}), robot)
+
+
+def choose_friction(settings: RunSettings, robot: Robot,
+                    samples: Sequence[Samples]) -> tuple[RunSettings, FrictionChoice]:
+    """The settings with the friction that the samples choose in place of "auto", and the choice."""
+    wanted = settings.model
+    if len(wanted.friction) > 1 or wanted.python is not None:
+        raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python")
+    own = [] if wanted.own_terms is False else [dict(table) for table in robot.terms]
+    certain = [table for table in (*own, *wanted.terms) if table.get("kind") not in REPLACED]
+    choice = choose_terms(Model(robot, make_terms(robot, rotor=wanted.rotor, extra=certain)), samples,
+                          known=settings.known)
+    model = wanted.model_copy(update={"friction": (), "own_terms": False, "terms": (*certain, *choice.tables)})
+    return settings.model_copy(update={"model": model}), choice
 
 
 def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.friction_choice import FrictionChoice
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
@@ -43,7 +44,7 @@ class Run:
     the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
-    estimated."""
+    estimated. friction: what was chosen for each joint, where the run asked for that."""
 
     settings: RunSettings
     robot: Robot
@@ -61,6 +62,7 @@ class Run:
     choice: CutoffChoice | None = None
     dependence: CutoffDependence | None = None
     mounting: Gravity | None = None
+    friction: FrictionChoice | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -119,7 +121,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
-               simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting)
+               simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
+               loaded.friction)
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

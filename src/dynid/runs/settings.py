@@ -79,10 +79,10 @@ def moved_path(name: str, origin: Path, target: Path) -> str:
 class ModelSettings(BaseModel):
     """The [model] table: what to identify beside the rigid bodies.
 
-    friction: kinds at every joint. rotor: reflected rotor inertia. own_terms: the terms the robot's own file lists;
-    None takes them when nothing else is asked for. terms: tables of further terms, as in robot files. python: a file of
-    your own, which is run: terms it registers (`register_term`) are known by their kinds, and where it defines
-    `model(robot)`, that is the model.
+    friction: kinds at every joint, or "auto" alone: chosen joint by joint from the logs. rotor: reflected rotor
+    inertia. own_terms: the terms the robot's own file lists; None takes them when nothing else is asked for. terms:
+    tables of further terms, as in robot files. python: a file of your own, which is run: terms it registers
+    (`register_term`) are known by their kinds, and where it defines `model(robot)`, that is the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -20,9 +20,13 @@ from dynid.simulation.plant import (
     DIRECTION,
     FCN,
     FCP,
+    GENERATING,
     HIGH,
     KIND,
+    LOAD_KIND,
+    LOAD_WIDTH,
     LOW,
+    MOTORING,
     STICK,
     TANH,
     WIDTH,
@@ -38,6 +42,8 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
     """
     for e in range(len(dry)):
         row = dry[e]
+        if row[FCP] == 0.0 and row[FCN] == 0.0:
+            continue
         low, high = int(row[LOW]), int(row[HIGH])
         v = 0.0
         for j in range(low, high):
@@ -53,6 +59,26 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
         f = (row[FCP] if s > 0.0 else row[FCN]) * s
         for j in range(low, high):
             net[j] -= row[DIRECTION + j] * f
+
+
+@njit(**INNER_BORROWING)
+def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
+    """Net torques with friction from load, into the last row of linked (n + 3, n), whose first n rows are the lower
+    triangle of the bodies' inertia matrix, then their bias, then the net torques without that friction."""
+    n = len(dq)
+    for i in range(n):
+        torque = linked[n, i]
+        for j in range(n):
+            torque += (linked[i, j] if j <= i else linked[j, i]) * ddq[j]
+        row, v = load[i], dq[i]
+        if row[LOAD_KIND] == TANH:
+            s = math.tanh(v / row[LOAD_WIDTH])
+        elif row[LOAD_KIND] == ARCTAN:
+            s = 0.6366197723675814 * math.atan(v / row[LOAD_WIDTH])
+        else:
+            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+        factor = row[MOTORING] if torque * v > 0.0 else row[GENERATING]
+        linked[n + 2, i] = linked[n + 1, i] - factor * abs(torque) * s
 
 
 @intrinsic

@@ -11,7 +11,7 @@ from numba import njit
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
-from dynid.simulation.friction import curve_torques, friction
+from dynid.simulation.friction import curve_torques, friction, load_friction
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STICK, WIDTH, Plant
 
 # For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
@@ -56,8 +56,9 @@ class Sensors(NamedTuple):
 
 class Space(NamedTuple):
     """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
-    answers (elements, n): accelerations M^-1 w that unit forces of those elements make. first (states,): derivative at
-    a tick. guess (1,): step that the adaptive integrator tries next, s."""
+    answers (elements, n): accelerations M^-1 w that unit forces of those elements make. linked (n + 3, n) or (0, n):
+    of the bodies alone, for friction from load (see `load_friction`). first (states,): derivative at a tick. guess
+    (1,): step that the adaptive integrator tries next, s."""
 
     rows: Array
     matrix: Array
@@ -67,6 +68,7 @@ class Space(NamedTuple):
     trial: Array
     signs: Array
     answers: Array
+    linked: Array
     first: Array
     guess: Array
 
@@ -94,7 +96,8 @@ def space(plant: Plant) -> Space:
     n, states = plant.dof, plant.states
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
-                 np.zeros(sticking), np.zeros((sticking, n)), np.zeros(states), np.zeros(1))
+                 np.zeros(sticking), np.zeros((sticking, n)), np.zeros((n + 3 if len(plant.load) else 0, n)),
+                 np.zeros(states), np.zeros(1))
 
 
 @njit(**BORROWING)
@@ -129,13 +132,38 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
         friction(plant.dry, y[n:], work.signs, net)
     if len(plant.curves) > 0:
         curve_torques(plant, y, y[n:], net)
+    loaded = len(plant.load) > 0
+    if loaded:
+        for i in range(n):
+            work.linked[n, i], work.linked[n + 1, i] = bias[i], net[i]
+            for j in range(i + 1):
+                work.linked[i, j] = matrix[i, j]
     for i in range(len(plant.extra)):
         for j in range(i + 1):
             matrix[i, j] += plant.extra[i, j]
     regular = solve_state(matrix, bias, net)
+    if loaded and regular:
+        transmit(plant, y[n:], net, work)
     for i in range(n):
         dy[i], dy[n + i] = y[n + i], net[i]
     return regular
+
+
+@njit(**INNER_BORROWING)
+def transmit(plant: Plant, dq: Array, ddq: Array, work: Space) -> None:
+    """Accelerations ddq with friction from load, from those without it: the friction is a share below one half of the
+    bodies' torques, which follow from ddq, so that putting one into the other settles."""
+    n = len(ddq)
+    for _ in range(60):
+        load_friction(plant.load, dq, ddq, work.linked)
+        new = work.linked[n + 2]
+        substitute(work.matrix, work.bias, new)
+        moved, size = 0.0, 0.0
+        for i in range(n):
+            moved, size = max(moved, abs(new[i] - ddq[i])), max(size, abs(new[i]))
+            ddq[i] = new[i]
+        if moved <= 1e-12 * size:
+            break
 
 
 @njit(**ONCE)
@@ -146,6 +174,8 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
     regular = derivative(plant, tau, y, dy, work)
     if regular:
         hold(plant.dry, y, h, dy, work)
+        if len(plant.load) > 0:  # what is held changes the torques of the bodies
+            regular = derivative(plant, tau, y, dy, work)
     return regular
 
 

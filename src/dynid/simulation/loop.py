@@ -23,7 +23,7 @@ Command = Callable[[int, Array, Array], Array]
 
 _NONE = np.zeros((0, 0))
 NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), _NONE, _NONE, np.zeros(0), np.zeros(0), _NONE,
-                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE)
+                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE, _NONE)
 
 
 class Body(Protocol):

@@ -12,12 +12,14 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
-from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, complete
-from dynid.model.elements import Element
+from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
+from dynid.model.elements import Bristles, Element
 
 # A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
 KIND, WIDTH, FCP, FCN, LOW, HIGH, DIRECTION = range(7)
-TANH, ARCTAN, HARD, STICK = 0.0, 1.0, 2.0, 3.0
+TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that may be widened, see `smoothed`
+# A row of friction from load, one a joint: its factors, and the sign it has.
+MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
 # A row of a curve: the joints from LOW to HIGH that its direction touches, and where its values begin.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
 
@@ -82,7 +84,7 @@ class Plant(NamedTuple):
 
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
     + dry friction (m, 6 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
-    all, one after the other + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
+    all, one after the other + friction from load (n, 4) or (0, 4) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
     flexible (n, 3) or (0, 3): stiffness, damping, rotor.
     """
 
@@ -97,6 +99,7 @@ class Plant(NamedTuple):
     curves: Array
     addresses: Ints
     values: Array
+    load: Array
     lugre: Array
     ripple: Array
     flexible: Array
@@ -147,14 +150,39 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     numbers = sum((one.numbers for one in elements if isinstance(one, Bodies)), np.zeros((n, 10)))
     return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
-                 np.zeros((0, 6)) if lugre is None else lugre.array(n),
+                 _load(elements, n), _bristles(elements, n, lugre),
                  np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(springs))
+
+
+_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
+
+
+def _load(elements: tuple[Element, ...], dof: int) -> Array:
+    """Rows (dof, 4) of friction from load, (0, 4) where there is none."""
+    found = [one for one in elements if isinstance(one, Load)]
+    rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
+    for one in found:
+        rows[one.joint] = one.motoring, one.generating, _KINDS[one.sign.kind], one.sign.width
+    return rows
+
+
+def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> Array:
+    """Rows (dof, 6) of friction with a memory, as `LuGre.array` has them, (0, 6) where there is none."""
+    found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
+    if lugre is not None or not found:
+        if found:
+            raise ModelError("LuGre friction of a machine and Dahl friction of its model cannot be simulated together")
+        return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
+    rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
+    for one in found:
+        rows[one.joint, [0, 3, 4]] = one.force / one.reach, one.force, one.force
+    return rows
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
     """Rows (m, 6 + dof) of dry friction."""
-    kinds = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
-    rows = [[kinds[one.sign.kind], 0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward,
+    rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _KINDS[one.sign.kind],
+             0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
     return np.array(rows, dtype=float).reshape(-1, DIRECTION + dof)
 
@@ -175,12 +203,35 @@ def _reach(direction: Array) -> tuple[int, int]:
     return (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
 
 
-def smoothed(plant: Plant, widths: Array) -> Plant:
-    """The same plant with every hard sign replaced by tanh(v / width), one width (rad/s or m/s) each."""
+class Widths(NamedTuple):
+    """Widths of signs, rad/s or m/s: of each row of dry friction (m,) and of friction from load (n,) or (0,)."""
+
+    dry: Array
+    load: Array
+
+
+def smoothed(plant: Plant, widths: Widths) -> Plant:
+    """The same plant with every hard sign replaced by tanh(v / width), and those that may be widened as wide at
+    least."""
+    dry, load = plant.dry.copy(), plant.load.copy()
+    hard, soft = dry[:, KIND] == HARD, dry[:, KIND] == SOFT
+    dry[hard, WIDTH], dry[soft, WIDTH] = widths.dry[hard], np.maximum(dry[soft, WIDTH], widths.dry[soft])
+    dry[hard | soft, KIND] = TANH
+    hard = load[:, LOAD_KIND] == HARD
+    load[hard, LOAD_WIDTH], load[hard, LOAD_KIND] = widths.load[hard], TANH
+    return plant._replace(dry=dry, load=load)
+
+
+def as_narrow(plant: Plant) -> Plant:
+    """The same plant with no sign widened and hard ones still hard."""
     dry = plant.dry.copy()
-    hard = dry[:, KIND] == HARD
-    dry[hard, WIDTH], dry[hard, KIND] = widths[hard], TANH
+    dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)
+
+
+def all_smooth(plant: Plant) -> bool:
+    """Whether no sign is left that the integrator has to make smooth or may widen."""
+    return not (np.any(np.isin(plant.dry[:, KIND], (HARD, SOFT))) or np.any(plant.load[:, LOAD_KIND] == HARD))
 
 
 def sticking(plant: Plant) -> Plant:
@@ -190,18 +241,24 @@ def sticking(plant: Plant) -> Plant:
     return plant._replace(dry=dry)
 
 
-def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array) -> Array:
-    """A width for the sign of each row of dry friction (m,), as narrow as the integrator's step allows.
+def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array, torques: Array) -> Widths:
+    """A width for every sign, as narrow as the integrator's step allows.
 
     Near rest dry friction pulls the velocity to zero at the rate Fc w'M^-1 w / width; RK4 stays stable up to
     2.78 / step. inverse_inertias (k, n, n): M^-1 along the motion, of which the worst counts. It is never below a
-    thousandth of the fastest reference speed (n,).
+    thousandth of the fastest reference speed (n,). Rows along one direction of which some may be widened share the
+    step. torques (n,): the largest of the bodies along the motion, of which friction from load is a part.
     """
     directions = plant.dry[:, DIRECTION:]
     mobility = np.abs(np.sum((directions @ inverse_inertias) * directions, axis=2)).max(axis=0)
     size = np.maximum(np.abs(plant.dry[:, FCP]), np.abs(plant.dry[:, FCN]))
+    alike = np.all(directions[:, None] == directions, axis=2)
+    size = np.where(alike @ (plant.dry[:, KIND] == SOFT), alike @ size, size)
     least = 1e-3 * np.maximum(np.abs(directions) @ speed, 1e-3)
-    return np.maximum(step * size * mobility, least)
+    own = np.abs(np.diagonal(inverse_inertias, axis1=1, axis2=2)).max(axis=0)
+    load = np.maximum(step * plant.load[:, [MOTORING, GENERATING]].max(axis=1) * torques * own,
+                      1e-3 * np.maximum(speed, 1e-3)) if len(plant.load) else np.zeros(0)
+    return Widths(np.maximum(step * size * mobility, least), load)
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:

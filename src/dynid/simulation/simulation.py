@@ -9,22 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel, Model, complete
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
 from dynid.simulation.plant import (
     DIRECTION,
-    HARD,
-    KIND,
     WIDTH,
     Flexible,
     LuGre,
     Plant,
     Ripple,
+    Widths,
+    all_smooth,
+    as_narrow,
     can_compile,
     make_plant,
     per_joint,
@@ -136,13 +138,12 @@ def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, ste
         return np.eye(model.dof), np.zeros(model.dof)
     vector, run = model.parameters.vector(theta), Settings(step=step)
     plant = make_plant(model, vector)
-    widths = np.where(plant.dry[:, KIND] == HARD, _widths(model, plant, vector, reference, run),
-                      plant.dry[:, WIDTH])
-    return plant.dry[:, DIRECTION:], widths
+    plant = smoothed(plant, _widths(model, plant, vector, reference, run))
+    return plant.dry[:, DIRECTION:], plant.dry[:, WIDTH]
 
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
-              widths: Array | None) -> Simulation:
+              widths: Widths | None) -> Simulation:
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
@@ -182,7 +183,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     return Simulation(reference.t, q, dq, ddq, tau, measured, reference.rate)
 
 
-def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings, widths: Array | None) -> Plant | None:
+def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
+           widths: Widths | None) -> Plant | None:
     """The compiled plant, or None for a model that runs through its own methods."""
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
@@ -194,19 +196,21 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
         if run.smooth not in ("stick", "none"):
             raise ModelError(f"the smooth sign of a simulation is a width, 'stick' or 'none', got '{run.smooth}'")
         if run.smooth == "none":
-            return plant
+            return as_narrow(plant)
         if _steps(run, reference.rate) > 0:  # the adaptive integrator has no steps to hold a force over
             plant = sticking(plant)
-    if not np.any(plant.dry[:, KIND] == HARD):
+    if all_smooth(plant):
         return plant
     if widths is None:
-        widths = _widths(model, plant, theta, reference, run) if run.smooth is None or isinstance(run.smooth, str) \
-            else per_joint(run.smooth, len(plant.dry), "the width of smooth signs")
+        widths = _widths(model, plant, theta, reference, run)
+        if not (run.smooth is None or isinstance(run.smooth, str)):
+            given = per_joint(run.smooth, len(plant.dry), "the width of smooth signs")
+            widths = widths._replace(dry=given)
     return smoothed(plant, widths)
 
 
-def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Array:
-    few = reference.q[:: max(1, len(reference) // 20)]
+def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Widths:
+    few, moving = reference.q[:: max(1, len(reference) // 20)], slice(None, None, max(1, len(reference) // 200))
     try:
         inverses = np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
     except np.linalg.LinAlgError:
@@ -214,7 +218,11 @@ def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference
                                "motion cannot be simulated", "use consistent parameters or add rotor inertia",
                                "inertia-singular") from None
     step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
-    return sign_widths(plant, inverses, step, reference.speed)
+    torques = np.zeros(model.dof)
+    if len(plant.load) and isinstance(model, Model):
+        torques = np.abs(dynamics.inverse_dynamics(model.robot, model.body_numbers(theta), reference.q[moving],
+                                                   reference.dq[moving], reference.ddq[moving])).max(axis=0)
+    return sign_widths(plant, inverses, step, reference.speed, torques)
 
 
 def _steps(run: Settings, rate: float) -> int:

@@ -127,7 +127,7 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     std = estimate.std if same else now
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
-    weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE)
+    weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE) & (problem.base.ridge == 0)
     hardly = estimate.hardly_known if same else np.zeros(len(names), dtype=np.bool_)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dynid.estimate import Estimate
+from dynid.estimate import Estimate, FrictionChoice
 from dynid.recording import Samples
 from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
@@ -29,7 +29,8 @@ class ReportData:
 
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
-    cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it.
+    cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
+    chosen for each joint.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -47,6 +48,7 @@ class ReportData:
     physics: Physics | None = None
     cutoff_choice: CutoffChoice | None = None
     cutoff_dependence: CutoffDependence | None = None
+    friction: FrictionChoice | None = None
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -1,0 +1,88 @@
+"""Dahl: dry friction with a memory of the way, a spring before it slides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics.compiled import OPTIONS
+from dynid.errors import ModelError
+from dynid.model.elements import Bristles
+from dynid.model.kinds import DRY
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+
+@njit(**OPTIONS)
+def bent(q: Array, reach: float, z: Array) -> None:
+    """z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, exactly from row to row,
+    from an unbent start."""
+    z[0] = 0.0
+    for k in range(1, len(q)):
+        step = q[k] - q[k - 1]
+        s = 1.0 if step > 0.0 else -1.0
+        z[k] = s + (z[k - 1] - s) * np.exp(-abs(step) / reach)
+
+
+@dataclass(frozen=True)
+class Dahl:
+    """Fd z, dz/dq = (1 - z sign(dq)) / reach: the force turns with the way after a reversal, not at once (Dahl 1968;
+    LuGre without its damping and without Stribeck's fall).
+
+    reach: the way over which it turns, rad or m, one number or one a joint. Fd is not below zero, so that it
+    dissipates over every closed way. For a motion without an order of samples it is Fd sign(dq).
+    """
+
+    kind = "dahl"
+    reach: ArrayLike = 1e-3
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        self._reaches(robot)
+        return tuple(replace(joint_parameter(robot, "Fd", j, joint_unit(robot, j, "N m", "N"), kind=DRY.unwritten(),
+                                             positive=True), bounds=(0.0, np.inf)) for j in chosen(robot, self.joints))
+
+    def _reaches(self, robot: Robot) -> Array:
+        count = len(chosen(robot, self.joints))
+        values = np.atleast_1d(np.asarray(self.reach, dtype=float))
+        if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
+            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}")
+        return np.broadcast_to(values, (count,))
+
+    def channels(self, robot: Robot) -> int:
+        return len(chosen(robot, self.joints))
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+        """z (samples, joints) along the motion."""
+        own = chosen(model.robot, self.joints)
+        found = np.zeros((len(motion.t), len(own)))
+        for k, (j, reach) in enumerate(zip(own, self._reaches(model.robot), strict=True)):
+            z = np.zeros(len(motion.t))
+            bent(np.ascontiguousarray(motion.q[:, j]), float(reach), z)
+            found[:, k] = z
+        return found
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, memory[:, k]
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, self.sign(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DQ, j, self.sign.slope(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
+        for j, reach, value in zip(chosen(robot, self.joints), self._reaches(robot), values, strict=True):
+            yield Bristles(j, float(value), float(reach))

@@ -1,0 +1,70 @@
+"""Delay: the time between the positions and the torques of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.model.elements import Element
+from dynid.model.kinds import Kind
+from dynid.model.parameters import Parameter
+from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter
+from dynid.robot import Robot
+
+DELAY = Kind("delay")
+LONGEST = 0.1  # s: what is farther off is no delay of a log but another motion
+_PIECE = 1000  # samples at once: no threads inside threads
+
+
+@dataclass(frozen=True, eq=False)
+class Delay:
+    """-D d(tau)/dt: torques that stand D seconds late beside the positions of the same row, to first order.
+
+    The slope is that of the torque which the last estimate, estimate (parameters,), predicts along the log; there is
+    none before an estimate, and none for a motion without times. It is of the log, not of the machine: a simulation
+    knows nothing of it.
+    """
+
+    kind = "delay"
+    learned: ClassVar[tuple[str, ...]] = ("estimate",)
+    joints: tuple[str | int, ...] | None = None
+    estimate: Array | None = None
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(replace(joint_parameter(robot, "D", j, "s", kind=DELAY), bounds=(-LONGEST, LONGEST))
+                     for j in chosen(robot, self.joints))
+
+    def with_estimate(self, theta: Array) -> Delay:
+        """The same term beside parameters theta (parameters,) of the whole model."""
+        return replace(self, estimate=theta)
+
+    def channels(self, robot: Robot) -> int:
+        return len(chosen(robot, self.joints))
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+        """Slopes of the predicted torques (samples, joints), N m/s, with the sign of the column."""
+        own = chosen(model.robot, self.joints)
+        if self.estimate is None or len(motion.t) < 3:
+            return np.zeros((len(motion.t), len(own)))
+        tau = np.concatenate([model.inverse_dynamics(self.estimate, motion.q[k:k + _PIECE], motion.dq[k:k + _PIECE],
+                                                     motion.ddq[k:k + _PIECE])[:, own]
+                              for k in range(0, len(motion.t), _PIECE)])
+        return -np.asarray(np.gradient(tau, motion.t, axis=0))
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, memory[:, k]
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        yield from ()
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        yield from ()
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        yield from ()

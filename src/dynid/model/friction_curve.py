@@ -1,0 +1,174 @@
+"""FrictionCurve: friction as a curve over velocity, made of shapes of several widths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
+from dynid.model.friction import two_slopes
+from dynid.model.kinds import DRY, FRICTION, VISCOUS
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Slopes
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+_STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
+_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_SIGNS = ("hard", "tanh", "arctan")
+_NOT_BELOW_ZERO = (0.0, np.inf)
+
+
+@curve
+def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
+    """(g(|dq|) - g(0)) S, g linear between points and S the sign of dq; values: which sign (0 hard, 1 tanh, 2 arctan)
+    and its width, the number of points, their places, their heights."""
+    kind, width, count, v = values[0], values[1], int(values[2]), abs(dq)
+    first = 3 + count
+    height = values[first + count - 1]
+    for k in range(count - 1):
+        low, high = values[3 + k], values[4 + k]
+        if v < high:
+            share = (v - low) / (high - low)
+            height = (1.0 - share) * values[first + k] + share * values[first + k + 1]
+            break
+    sign = 1.0 if dq > 0.0 else -1.0
+    if kind == 1.0:
+        sign = math.tanh(dq / width)
+    elif kind == 2.0:
+        sign = 2.0 / math.pi * math.atan(dq / width)
+    return (height - values[first]) * sign
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve:
+    """Friction over velocity without a formula, linear in all of its parameters, which are not below zero:
+
+        steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
+        spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant behind the last
+
+    asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq. Either dissipates at every speed; steps only rise
+    with speed, a spline may fall first, as Stribeck friction does. widths: w_k, or the points of a spline behind zero,
+    as shares of the top speed. speed: the top speed of each joint, rad/s or m/s, one number or one a joint; None takes
+    it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by which each
+    parameter is pulled to zero: what slow rows alone would tell apart is shared out evenly instead of being left to
+    noise.
+    """
+
+    kind = "curve"
+    learned: ClassVar[tuple[str, ...]] = ("speed",)
+    shape: Literal["steps", "spline"] = "steps"
+    widths: tuple[float, ...] = ()
+    speed: ArrayLike | None = None
+    ridge: float = 1e-3
+    asymmetric: bool = False
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def __post_init__(self) -> None:
+        if self.shape not in ("steps", "spline"):
+            raise ModelError(f"a friction curve is made of 'steps' or is a 'spline', not '{self.shape}'")
+        widths = np.array(self.widths, dtype=float)
+        if not (np.all(np.isfinite(widths)) and np.all(widths > 0) and np.all(np.diff(widths) > 0)):
+            raise ModelError(f"the widths of a friction curve are shares of the top speed above zero in rising order, "
+                             f"got {self.widths}")
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise ModelError(f"the ridge of a friction curve must not be below zero, got {self.ridge}")
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        return self.widths or (_STEPS if self.shape == "steps" else _KNOTS)
+
+    @property
+    def _symbols(self) -> tuple[str, ...]:
+        """Of the parameters of a joint, the viscous one first."""
+        viscous = ("Fvp", "Fvn") if self.asymmetric else ("Fv",)
+        first = "Fc" if self.shape == "steps" else "Ft0_"
+        return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
+
+    def _viscous(self, velocity: Array) -> tuple[Array, ...]:
+        """The columns of the viscous parameters (samples,)."""
+        return (np.maximum(velocity, 0.0), np.minimum(velocity, 0.0)) if self.asymmetric else (velocity,)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        kinds = {"Fc": DRY.unwritten(), **dict.fromkeys(("Fv", "Fvp", "Fvn"), VISCOUS.unwritten())}
+        return tuple(replace(joint_parameter(
+            robot, symbol, j, joint_unit(robot, j, *(("N m s/rad", "N s/m") if symbol[1] == "v" else ("N m", "N"))),
+            kind=kinds.get(symbol, FRICTION), positive=True), bounds=_NOT_BELOW_ZERO, ridge=self.ridge)
+            for j in chosen(robot, self.joints) for symbol in self._symbols)
+
+    def with_speeds(self, speeds: Array) -> FrictionCurve:
+        """The same term for joints whose top speeds (dof,) are these, unless it was given others."""
+        return self if self.speed is not None else replace(self, speed=speeds)
+
+    def _speeds(self, robot: Robot) -> Array:
+        """Top speed of every joint (dof,)."""
+        if self.speed is None:
+            limit = robot.limit("velocity")
+            return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
+        given = np.atleast_1d(np.asarray(self.speed, dtype=float))
+        if given.shape not in ((1,), (robot.dof,)) or not (np.all(np.isfinite(given)) and np.all(given > 0)):
+            raise ModelError(f"the speed of a friction curve must be one number above zero or {robot.dof}, one a "
+                             f"joint, got {given}")
+        return np.broadcast_to(given, (robot.dof,))
+
+    def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
+        """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
+        sign, widths = self.sign(velocity), np.array(self._shares) * self._speeds(robot)[joint]
+        if self.shape == "steps":
+            return np.stack([*self._viscous(velocity), sign, *(np.tanh(velocity / width) for width in widths)])
+        points, size = np.concatenate([[0.0], widths]), np.abs(velocity)
+        hats = (sign * np.interp(size, points, unit) for unit in np.eye(len(points)))
+        return np.stack([*self._viscous(velocity), *hats])
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        count = len(self._symbols)
+        for k, j in enumerate(chosen(robot, self.joints)):
+            for c, values in enumerate(self.columns(robot, j, dq[:, j])):
+                yield j, count * k + c, values
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        count, viscous = len(self._symbols), 2 if self.asymmetric else 1
+        for k, j in enumerate(chosen(robot, self.joints)):
+            v, widths = dq[:, j], np.array(self._shares) * self._speeds(robot)[j]
+            ways = (v > 0, v <= 0) if self.asymmetric else (np.ones(len(v)),)
+            for c, way in enumerate(ways):
+                yield j, count * k + c, DQ, j, way.astype(float)
+            if self.shape == "steps":
+                yield j, count * k + viscous, DQ, j, self.sign.slope(v)
+                for c, width in enumerate(widths):
+                    yield j, count * k + viscous + 1 + c, DQ, j, (1.0 - np.tanh(v / width) ** 2) / width
+                continue
+            points, size = np.concatenate([[0.0], widths]), np.abs(v)
+            piece = np.searchsorted(points, size, side="right") - 1
+            for c, unit in enumerate(np.eye(len(points))):
+                rise = np.append(np.diff(unit) / np.diff(points), 0.0)[piece]
+                yield j, count * k + viscous + c, DQ, j, (self.sign.slope(v) * np.interp(size, points, unit)
+                                                   + self.sign(v) * np.sign(v) * rise)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        n, joints = robot.dof, chosen(robot, self.joints)
+        own, speeds = values.reshape(len(joints), -1), self._speeds(robot)
+        if self.asymmetric:
+            for j, both in zip(joints, own[:, :2], strict=True):
+                yield Curve(axis(n, j), two_slopes, both)
+        else:
+            yield Linear(viscous=np.diag(on_joints(n, joints, own[:, 0])))
+        for j, (dry, *heights) in zip(joints, own[:, 2 if self.asymmetric else 1:], strict=True):
+            yield Dry(axis(n, j), dry, dry, self.sign)
+            widths = np.array(self._shares) * speeds[j]
+            if self.shape == "spline":
+                points = [0.0, *widths]
+                yield Curve(axis(n, j), hats_above_first,
+                            [_SIGNS.index(self.sign.kind), self.sign.width, len(points), *points, dry, *heights])
+                continue
+            for width, height in zip(widths, heights, strict=True):
+                yield Dry(axis(n, j), height, height, Sign("tanh", width), widened=True)

@@ -1,0 +1,108 @@
+"""LoadFriction: dry friction that grows with the torque a gear transmits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.dynamics.adjoint import adjoint_kernel
+from dynid.dynamics.tree import tree_of
+from dynid.model.elements import Load
+from dynid.model.kinds import Kind
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Place
+from dynid.model.terms import chosen, joint_parameter
+from dynid.robot import Robot
+
+LOAD = Kind("friction from load", "friction")
+LARGEST = 0.5  # of the transmitted torque: a gear of less than half efficiency would lock
+_SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # where nothing is known of a link
+
+
+@dataclass(frozen=True, eq=False)
+class LoadFriction:
+    """Fl |tau_link| sign(dq): dry friction of a gear, in proportion to the torque that its bodies take.
+
+    tau_link is the torque of the bodies alone, with the ten numbers of each, bodies (dof, 10): those of the last
+    estimate, so that a fit is repeated until they agree; the robot's own before there is one. Fl is between 0 and 0.5.
+    apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor.
+    """
+
+    kind = "load"
+    learned: ClassVar[tuple[str, ...]] = ("bodies",)
+    apart: bool = False
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    bodies: Array | None = None
+
+    @property
+    def _symbols(self) -> tuple[str, ...]:
+        return ("Flm", "Flg") if self.apart else ("Fl",)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST))
+                     for j in chosen(robot, self.joints) for symbol in self._symbols)
+
+    def with_bodies(self, numbers: Array) -> LoadFriction:
+        """The same term where the links have these ten numbers each (dof, 10)."""
+        return replace(self, bodies=numbers)
+
+    def _numbers(self, robot: Robot) -> Array:
+        if self.bodies is not None:
+            return np.ascontiguousarray(self.bodies, dtype=float).reshape(robot.dof, 10)
+        own = [body.inertia for body in robot.bodies[:robot.dof]]
+        return np.array([_SOME_BODY if one is None or np.any(one[[0, 3, 5, 9]] <= 0) else one for one in own])
+
+    def _link_torques(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        return dynamics.inverse_dynamics(robot, self._numbers(robot), q, dq, ddq, threads=1)
+
+    def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
+        """Which samples (samples,) count for each parameter of a joint."""
+        drives = torque * velocity > 0
+        return (drives.astype(float), (~drives).astype(float)) if self.apart else (1.0,)
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        torques, count = self._link_torques(robot, q, dq, ddq), len(self._symbols)
+        for k, j in enumerate(chosen(robot, self.joints)):
+            friction = np.abs(torques[:, j]) * self.sign(dq[:, j])
+            for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
+                yield j, count * k + c, friction * way
+
+    def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
+                  out: Array) -> None:
+        """d(|tau| s) = sign(tau) s dtau + |tau| ds, and tau = Y numbers, whose derivative the bodies' kernel knows."""
+        torques, numbers, count = self._link_torques(robot, q, dq, ddq), self._numbers(robot).ravel(), \
+            len(self._symbols)
+        of_torque = np.zeros((robot.dof, len(q)))
+        for k, j in enumerate(chosen(robot, self.joints)):
+            sign, slope = self.sign(dq[:, j]), self.sign.slope(dq[:, j])
+            for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
+                row = place[j, count * k + c]
+                if row >= 0:
+                    of_torque[j] += weights[row] * way * np.sign(torques[:, j]) * sign
+                    out[DQ, :, j] += weights[row] * way * np.abs(torques[:, j]) * slope
+        whole = np.arange(robot.dof * len(numbers)).reshape(robot.dof, -1)
+        whole[np.repeat(robot.supports, 10, axis=1) == 0] = -1
+        moved = (of_torque[:, None, :] * numbers[:, None]).reshape(-1, len(q))
+        adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
+
+    def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
+        found = np.zeros(q.shape)
+        for joint, parameter, column in self.entries(robot, q, dq, ddq):
+            found[:, joint] += values[parameter] * column
+        return found
+
+    def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
+        """None of its own: it follows the torques of the bodies, in proportion to their size."""
+        return np.zeros((*q.shape, q.shape[1]))
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Load]:
+        both = np.repeat(values, 2) if not self.apart else values
+        for j, (motoring, generating) in zip(chosen(robot, self.joints), both.reshape(-1, 2), strict=True):
+            yield Load(j, motoring, generating, self.sign)

@@ -1,0 +1,163 @@
+"""Friction over velocity by formula: a polynomial, and Stribeck's fall as an exponential."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
+from dynid.model.kinds import DRY, FRICTION, VISCOUS
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Slopes
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+_NOT_BELOW_ZERO = (0.0, np.inf)
+
+
+@curve
+def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
+    """sum_k F_k |dq|^k sign(dq), k from 1; values: how many, then F_1, F_2, .."""
+    total, power = 0.0, 1.0
+    for k in range(int(values[0])):
+        power *= abs(dq)
+        total += values[1 + k] * power
+    return total if dq > 0.0 else -total
+
+
+@dataclass(frozen=True)
+class PolynomialFriction:
+    """sum_k Fpk |dq|^k sign(dq), k from 0 to degree (Ardiani, fig. 1.4f), none below zero, so that it dissipates."""
+
+    kind = "polynomial"
+    degree: int = 3
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.degree <= 9:
+            raise ModelError(f"the degree of polynomial friction is from 1 to 9, got {self.degree}")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        def unit(j: int, k: int) -> str:
+            return joint_unit(robot, j, "N m" if k == 0 else f"N m s^{k}/rad^{k}", "N" if k == 0 else f"N s^{k}/m^{k}")
+
+        return tuple(replace(joint_parameter(robot, f"Fp{k}_", j, unit(j, k), kind=FRICTION, positive=True),
+                             bounds=_NOT_BELOW_ZERO)
+                     for j in chosen(robot, self.joints) for k in range(self.degree + 1))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k in range(self.degree + 1):
+                sign = self.sign(dq[:, j]) if k == 0 else np.sign(dq[:, j])
+                yield j, n * (self.degree + 1) + k, np.abs(dq[:, j]) ** k * sign
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            yield j, n * (self.degree + 1), DQ, j, self.sign.slope(dq[:, j])
+            for k in range(1, self.degree + 1):
+                yield j, n * (self.degree + 1) + k, DQ, j, k * np.abs(dq[:, j]) ** (k - 1)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        for j, (dry, *rest) in zip(chosen(robot, self.joints), values.reshape(-1, self.degree + 1), strict=True):
+            yield Dry(axis(robot.dof, j), dry, dry, self.sign)
+            yield Curve(axis(robot.dof, j), speed_powers, [self.degree, *rest])
+
+
+@curve
+def fall(q: float, dq: float, values: Sequence[float]) -> float:
+    """(Fc - Fs) (1 - exp(-(|dq| / vs)^power)) sign(dq), by which friction falls; values: Fc - Fs, vs, power."""
+    lost = values[0] * (1.0 - math.exp(-(abs(dq) / values[1]) ** values[2]))
+    return lost if dq > 0.0 else -lost
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialStribeck:
+    """(Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq: friction that falls from Fs at rest to Fc (Olsson and
+    others 1998; Ardiani, s. 1.2.2).
+
+    Linear in Fc, Fs and Fv, none below zero, so that it dissipates. vs (rad/s or m/s) and power shape it: held at the
+    given values (one number, or one a joint), or found by separable least squares when named in `free`.
+    """
+
+    kind = "exponential-stribeck"
+    vs: ArrayLike = 0.05
+    power: ArrayLike = 2.0
+    free: tuple[str, ...] = ()
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    SHAPES = ("vs", "power")
+
+    def __post_init__(self) -> None:
+        for name in self.free:
+            if name not in self.SHAPES:
+                raise ModelError(f"the shape of exponential Stribeck friction is {', '.join(self.SHAPES)}; there is no "
+                                 f"'{name}'")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        parts = (("Fc", "N m", "N", DRY.unwritten()), ("Fs", "N m", "N", DRY.unwritten()),
+                 ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten()))
+        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
+                                             positive=True), bounds=_NOT_BELOW_ZERO)
+                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
+
+    def _shape(self, name: str, count: int) -> Array:
+        values = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
+        if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
+            raise ModelError(f"{name} of exponential Stribeck friction must be one positive number or {count}, got "
+                             f"{values}")
+        return np.broadcast_to(values, (count,))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        joints = chosen(robot, self.joints)
+        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        for k, j in enumerate(joints):
+            # The part that falls is smooth at rest by itself: only what is left there takes the smooth sign.
+            fallen = (1.0 - np.exp(-(np.abs(dq[:, j]) / vs[k]) ** power[k])) * np.sign(dq[:, j])
+            yield j, 3 * k, fallen
+            yield j, 3 * k + 1, self.sign(dq[:, j]) - fallen
+            yield j, 3 * k + 2, dq[:, j]
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        joints = chosen(robot, self.joints)
+        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        for k, j in enumerate(joints):
+            v = dq[:, j]
+            share = np.maximum(np.abs(v), 1e-12) / vs[k]
+            falls = np.exp(-share ** power[k]) * power[k] * share ** (power[k] - 1.0) / vs[k]
+            yield j, 3 * k, DQ, j, falls
+            yield j, 3 * k + 1, DQ, j, self.sign.slope(v) - falls
+            yield j, 3 * k + 2, DQ, j, 1.0
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        n, joints = robot.dof, chosen(robot, self.joints)
+        vs, power = (self._shape(name, len(joints)) for name in self.SHAPES)
+        dry, static, viscous = values.reshape(-1, 3).T
+        yield Linear(viscous=np.diag(on_joints(n, joints, viscous)))
+        for k, j in enumerate(joints):
+            yield Dry(axis(n, j), static[k], static[k], self.sign)
+            yield Curve(axis(n, j), fall, (dry[k] - static[k], vs[k], power[k]))
+
+    def shape_names(self, robot: Robot) -> tuple[str, ...]:
+        """Names of the free shape parameters: vs1, vs2, .., power1, .."""
+        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
+
+    def shape(self, robot: Robot) -> Array:
+        """Present values of the free shape parameters."""
+        count = len(chosen(robot, self.joints))
+        return np.concatenate([self._shape(name, count) for name in self.free]) if self.free else np.empty(0)
+
+    def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
+        """The same term with other values of its free shape parameters."""
+        count = len(chosen(robot, self.joints))
+        parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
+        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
+        return replace(self, **shapes)

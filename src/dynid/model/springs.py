@@ -1,0 +1,178 @@
+"""Springs with a shape: of any degree in the angle, and struts between two points of the arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.elements import Curve, axis, curve
+from dynid.model.kinds import SPRING, Kind
+from dynid.model.parameters import Parameter
+from dynid.model.term import Entries, Q, Slopes
+from dynid.model.terms import joint_parameter, joint_unit
+from dynid.robot import Robot
+
+FORCE = Kind("force of a strut", "stiffness")
+
+
+@curve
+def powers(q: float, dq: float, values: Sequence[float]) -> float:
+    """sum_k K_k (q - rest)^k; values: how many, rest, K_1, K_2, .."""
+    x, total, power = q - values[1], 0.0, 1.0
+    for k in range(int(values[0])):
+        power *= x
+        total += values[2 + k] * power
+    return total
+
+
+@dataclass(frozen=True)
+class PolynomialSpring:
+    """sum_k Kk (q - rest)^k, k from 1 to degree, on one joint: a spring that stiffens, or differs both ways."""
+
+    kind = "polynomial-spring"
+    joint: str | int
+    degree: int = 3
+    rest: float = 0.0  # position without force, rad or m
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.degree <= 9:
+            raise ModelError(f"the degree of a polynomial spring is from 1 to 9, got {self.degree}")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        j = robot.joint_index(self.joint)
+        return tuple(joint_parameter(robot, f"K{k}_", j, joint_unit(robot, j, f"N m/rad^{k}", f"N/m^{k}"), kind=SPRING)
+                     for k in range(1, self.degree + 1))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        j = robot.joint_index(self.joint)
+        for k in range(1, self.degree + 1):
+            yield j, k - 1, (q[:, j] - self.rest) ** k
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        j = robot.joint_index(self.joint)
+        for k in range(1, self.degree + 1):
+            yield j, k - 1, Q, j, k * (q[:, j] - self.rest) ** (k - 1)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
+        yield Curve(axis(robot.dof, robot.joint_index(self.joint)), powers, [len(values), self.rest, *values])
+
+
+@dataclass(frozen=True)
+class Strut:
+    """A strut between a point on the link before a turning joint and one on the link behind it.
+
+    base, link: distance of either point from the axis, m; zero: joint position at which both stand in one direction,
+    rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)), and a unit of push along it turns the
+    joint with dL/dq.
+    """
+
+    base: float
+    link: float
+    zero: float = 0.0
+
+    def length(self, q: Array) -> Array:
+        return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
+
+    def lever(self, q: Array) -> Array:
+        """dL/dq, m/rad."""
+        return self.base * self.link * np.sin(q - self.zero) / self.length(q)
+
+    def lever_slope(self, q: Array) -> Array:
+        """d^2 L/dq^2."""
+        return (self.base * self.link * np.cos(q - self.zero) - self.lever(q) ** 2) / self.length(q)
+
+
+def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
+    """The geometry of a strut on a joint that turns, its points apart from the axis and never in one place."""
+    turning = not robot.joints[robot.joint_index(joint)].prismatic
+    if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
+        raise ModelError(f"a strut on joint '{joint}' needs a joint that turns and two different distances from its "
+                         f"axis above zero, got {base:g} and {link:g} m")
+    return Strut(base, link, zero)
+
+
+@curve
+def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
+    """(F + K (L - L0)) dL/dq; values: base, link, zero, F, K, L0."""
+    a, b, angle = values[0], values[1], q - values[2]
+    length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle))
+    return (values[3] + values[4] * (length - values[5])) * a * b * math.sin(angle) / length
+
+
+@dataclass(frozen=True)
+class GasSpring:
+    """A gas spring on one turning joint: it pushes with Fg + Kg (longest - L), both not below zero.
+
+    base, link, zero: see `Strut`. longest: its length when extended, m; by default that of the stretched arm.
+    """
+
+    kind = "gas-spring"
+    joint: str | int
+    base: float
+    link: float
+    zero: float = 0.0
+    longest: float | None = None
+
+    def _strut(self, robot: Robot) -> tuple[Strut, float]:
+        strut = checked_strut(robot, self.joint, self.base, self.link, self.zero)
+        return strut, self.base + self.link if self.longest is None else self.longest
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        j, _ = robot.joint_index(self.joint), self._strut(robot)
+        return tuple(replace(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True), bounds=(0.0, np.inf))
+                     for symbol, unit in (("Fg", "N"), ("Kg", "N/m")))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        j, (strut, longest) = robot.joint_index(self.joint), self._strut(robot)
+        lever = strut.lever(q[:, j])
+        yield j, 0, -lever
+        yield j, 1, -(longest - strut.length(q[:, j])) * lever
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        j, (strut, longest) = robot.joint_index(self.joint), self._strut(robot)
+        lever, slope = strut.lever(q[:, j]), strut.lever_slope(q[:, j])
+        yield j, 0, Q, j, -slope
+        yield j, 1, Q, j, lever ** 2 - (longest - strut.length(q[:, j])) * slope
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
+        strut, longest = self._strut(robot)
+        yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,
+                    [strut.base, strut.link, strut.zero, -values[0], values[1], longest])
+
+
+@dataclass(frozen=True)
+class Counterbalance:
+    """A spring that pulls along a strut on one turning joint: Kc (L - slack), Kc not below zero.
+
+    base, link, zero: see `Strut`. slack: length at which it does not pull, m.
+    """
+
+    kind = "counterbalance"
+    joint: str | int
+    base: float
+    link: float
+    zero: float = 0.0
+    slack: float = 0.0
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        checked_strut(robot, self.joint, self.base, self.link, self.zero)
+        one = joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True)
+        return (replace(one, bounds=(0.0, np.inf)),)
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
+        yield j, 0, (strut.length(q[:, j]) - self.slack) * strut.lever(q[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
+        length, lever = strut.length(q[:, j]), strut.lever(q[:, j])
+        yield j, 0, Q, j, lever ** 2 + (length - self.slack) * strut.lever_slope(q[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
+        yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,
+                    [self.base, self.link, self.zero, 0.0, values[0], self.slack])

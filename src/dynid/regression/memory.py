@@ -1,0 +1,32 @@
+"""What terms remember along a log: computed once for all of its samples, in order, before these are cut into pieces."""
+
+from __future__ import annotations
+
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from dynid.arrays import Array, like
+from dynid.model import LinearModel, Model
+from dynid.model.term import Motion
+from dynid.recording import Samples
+
+_FOUND: WeakKeyDictionary[Samples, WeakKeyDictionary[Model, Array]] = WeakKeyDictionary()
+_COMPUTING = Lock()
+
+
+def memory_of(model: LinearModel, samples: Samples) -> Array | None:
+    """What the model's terms remember at every sample (samples, channels), each stretch without a gap by itself; None
+    for a model that remembers nothing."""
+    if not isinstance(model, Model) or not model.channels:
+        return None
+    with _COMPUTING:
+        own = _FOUND.setdefault(samples, WeakKeyDictionary())
+        if model not in own:
+            found = like(samples.q, (len(samples), model.channels))
+            found[:] = 0.0
+            for start, stop in samples.segments:
+                rows = slice(int(start), int(stop))
+                found[rows] = model.memory(Motion(samples.t[rows], samples.q[rows], samples.dq[rows],
+                                                  samples.ddq[rows]))
+            own[model] = found
+        return own[model]

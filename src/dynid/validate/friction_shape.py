@@ -1,0 +1,102 @@
+"""Friction over velocity, joint by joint: the curve that an estimate has, its deviation, and what the data say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.estimate import Estimate
+from dynid.model import complete
+from dynid.regression.residuals import Residuals
+from dynid.validate.reconstruct import Reconstruction
+
+_POINTS = 81  # of a curve, from one end to the other
+_BINS = 24  # of velocities on either side
+_FEWEST = 5  # rows of a bin that is shown
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionShape:
+    """Friction of one joint that depends on its velocity alone, and what is left of the torque when all else is taken
+    off.
+
+    velocity, torque, deviation (points,): the curve and one sigma of it, rad/s or m/s and N m or N. centres, medians,
+    low, high (bins,): the data by bins of velocity, their medians and quartiles.
+    """
+
+    joint: str
+    velocity: Array
+    torque: Array
+    deviation: Array
+    centres: Array
+    medians: Array
+    low: Array
+    high: Array
+
+
+def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]:
+    """One for each joint that moves and has such friction; friction from load is no part of it."""
+    estimate = reconstruction.estimate
+    own = velocity_friction(estimate)
+    found = []
+    for j, name in enumerate(reconstruction.names):
+        speeds, left = _rows(reconstruction, j)
+        if not own[j].any() or not len(speeds) or not np.abs(speeds).max() > 0:
+            continue
+        top = float(np.abs(speeds).max())
+        # Close together about rest, where friction turns.
+        half = top * np.linspace(0.0, 1.0, _POINTS // 2 + 1)[1:] ** 2
+        grid = np.concatenate([-half[::-1], half])
+        torque, deviation = friction_at(estimate, j, own[j], grid)
+        edges = top * np.linspace(0.0, 1.0, _BINS + 1) ** 2
+        edges = np.concatenate([-edges[:0:-1], edges])
+        data = left + friction_at(estimate, j, own[j], speeds)[0]
+        found.append(FrictionShape(name, grid, torque, deviation, *_binned(speeds, data, edges)))
+    return tuple(found)
+
+
+def velocity_friction(estimate: Estimate) -> Bools:
+    """Which parameters (dof, parameters) are friction of a joint that follows from velocities alone."""
+    model, parameters = complete(estimate.model), estimate.model.parameters
+    friction = parameters.of_group("friction")
+    loaded = getattr(estimate.model, "loaded", np.zeros(len(parameters), dtype=bool))
+    return np.asarray(model.structure & friction & ~loaded, dtype=np.bool_)
+
+
+def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> tuple[Array, Array]:
+    """Friction torque and its deviation (samples,) of some parameters, own (parameters,), at velocities of a joint, the
+    others at rest."""
+    dq = np.zeros((len(velocity), estimate.model.dof))
+    dq[:, joint] = velocity
+    y = np.asarray(estimate.model.regressor(np.zeros_like(dq), dq, np.zeros_like(dq)))[:, joint]
+    base: Ints = np.flatnonzero(own[estimate.base.independent] & estimate.identified)
+    columns = y[:, estimate.base.independent[base]]
+    spread = np.einsum("si,ij,sj->s", columns, estimate.covariance[np.ix_(base, base)], columns)
+    return y[:, own] @ estimate.full[own], np.sqrt(np.maximum(spread, 0.0))
+
+
+def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:
+    """Velocities and residuals (rows,) of a joint in the rows that count."""
+    parts: Sequence[Residuals] = reconstruction.series
+    speeds, left = [], []
+    for samples, part in zip(reconstruction.samples, parts, strict=True):
+        keep = part.keep[:, joint]
+        rows = np.clip(np.searchsorted(samples.t, part.t[keep] - 0.5 / samples.rate), 0, len(samples) - 1)
+        speeds.append(np.asarray(samples.dq[rows, joint]))
+        left.append(part.residual[keep, joint])
+    return np.concatenate(speeds), np.concatenate(left)
+
+
+def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Array]:
+    """Centres, medians and quartiles (bins,) of y by bins of x, those with rows enough."""
+    which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    order = np.argsort(which, kind="stable")
+    starts = np.searchsorted(which[order], np.arange(len(edges)))
+    rows = [(float(np.median(x[order[a:b]])), *np.percentile(y[order[a:b]], (50, 25, 75)))
+            for a, b in pairwise(starts) if b - a >= _FEWEST]
+    table = np.array(rows, dtype=float).reshape(-1, 4)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

@@ -1,0 +1,127 @@
+"""Terms that need times or the order of samples: delay and Dahl friction, against known truths and simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import ModelError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Dahl, Delay, Model, RigidBodies, RotorInertia, Viscous, make_terms
+from dynid.model.term import Motion
+from dynid.recording import Samples
+from dynid.recording.samples import Decimation
+from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.residuals import residuals
+from dynid.robot import Robot
+from dynid.simulation import PD, Reference, simulate
+
+ROBOT = Robot.builtin("arm3r")
+
+
+def _sines(t, seed=0, dof=3):
+    """q, dq, ddq (samples, dof) of sums of sines at times t."""
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = np.zeros((3, len(t), dof))
+    for j in range(dof):
+        for k in range(1, 6):
+            w, phase, size = 2 * np.pi * k / 10.0, rng.uniform(0, 2 * np.pi), 1.5 * rng.normal() / k
+            q[:, j] += size * np.sin(w * t + phase)
+            dq[:, j] += size * w * np.cos(w * t + phase)
+            ddq[:, j] -= size * w * w * np.sin(w * t + phase)
+    return q, dq, ddq
+
+
+def test_delays_of_each_joint_are_recovered_within_two_deviations():
+    """Torques logged 4, 12 and -7 ms late beside the positions, no friction that jumps."""
+    true, late = Model(ROBOT, make_terms(ROBOT, friction=["viscous"])), np.array([0.004, 0.012, -0.007])
+    theta = np.array([0.8 if p.symbol == "Fv" else p.nominal or 0.0 for p in true.parameters])
+    model = Model(ROBOT, (*true.terms, Delay()))
+    t, off = np.arange(4000) / 200.0, []
+    for seed in range(5):
+        q, dq, ddq = _sines(t, seed)
+        tau = np.column_stack([true.inverse_dynamics(theta, *_sines(t - late[j], seed))[:, j] for j in range(3)])
+        tau += 0.02 * np.random.default_rng(seed).normal(size=tau.shape)
+        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, t=t, rate=200.0)), method="wls")
+        places = [estimate.names.index(f"D{j + 1}") for j in range(3)]
+        off += list((estimate.values[places] - late) / estimate.std[places])
+    assert np.mean(np.abs(off) <= 2.0) >= 0.85
+
+
+def test_a_saved_delay_predicts_the_same(tmp_path):
+    model = Model(ROBOT, (RigidBodies(), Viscous(), Delay(joints=(2,))))
+    theta = np.array([{"Fv": 0.8}.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    t = np.arange(2000) / 100.0
+    q, dq, ddq = _sines(t)
+    tau = model.inverse_dynamics(theta, *_sines(t - 0.01)) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    samples = Samples.of(q, dq, ddq, tau, t=t, rate=100.0)
+    estimate = identify(Problem.of(model, samples))
+    estimate.save(tmp_path / "estimate.npz")
+    again = Estimate.load(tmp_path / "estimate.npz", model)
+    assert again.score(samples) == pytest.approx(estimate.score(samples), rel=1e-12)
+    np.testing.assert_array_equal(again.residuals(samples)[0].predicted, estimate.residuals(samples)[0].predicted)
+
+
+def test_without_times_a_delay_adds_nothing():
+    model = Model(ROBOT, (RigidBodies(), Delay()))
+    theta = np.array([1.0 if p.symbol == "D" else p.nominal or 0.0 for p in model.parameters])
+    q, dq, ddq = _sines(np.arange(20) / 10.0)
+    bodies = Model(ROBOT)
+    np.testing.assert_allclose(model.inverse_dynamics(theta, q, dq, ddq),
+                               bodies.inverse_dynamics([p.nominal for p in bodies.parameters], q, dq, ddq))
+    assert not np.any(model.regressor(q, dq, ddq)[:, :, [p.symbol == "D" for p in model.parameters]])
+    assert {"D1", "D2", "D3"} <= set(base_parameters(model).names)
+
+
+def test_pieces_do_not_change_what_is_remembered():
+    """The fold cuts logs into pieces of 1024 rows, with decimation into others: the columns are those of the whole."""
+    model = Model(ROBOT, (RigidBodies(), Dahl(reach=0.3)))
+    t = np.arange(5000) / 200.0
+    q, dq, ddq = _sines(t)
+    whole = model.memory(Motion(t, q, dq, ddq))
+    samples = Samples.of(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0)
+    y = model.regressor(q, dq, ddq, memory=whole)[:, :, base_parameters(model).independent]
+    for decimation in (None, Decimation(5)):
+        regression = fold(TorqueEquations.of(model, replace(samples, decimation=decimation)), threads=2)
+        if decimation is None:
+            for j, factor in enumerate(regression.factors):
+                own = factor.r[:, :-1]
+                np.testing.assert_allclose(own.T @ own, y[:, j, factor.columns].T @ y[:, j, factor.columns], rtol=1e-8,
+                                           atol=1e-6)
+    again = residuals(TorqueEquations.of(model, samples), np.ones(len(base_parameters(model))))[0]
+    np.testing.assert_allclose(again.predicted, y.sum(axis=2), atol=1e-8)
+
+
+def test_the_way_after_a_reversal_is_dahls_equation():
+    """Against the differential equation dz/dq = (1 - z sign(dq)) / reach, integrated by scipy."""
+    from scipy.integrate import solve_ivp
+
+    t = np.linspace(0.0, 4.0, 4001)
+    q = np.sin(2 * t)
+    term = Dahl(reach=0.2, joints=(1,))
+    ours = term.memory(Model(ROBOT), Motion(t, np.column_stack([q, q, q]), *np.zeros((2, len(t), 3))))[:, 0]
+    theirs = solve_ivp(lambda s, z: 2 * np.cos(2 * s) * (1 - z * np.sign(np.cos(2 * s))) / 0.2, (0.0, 4.0), [0.0],
+                       t_eval=t, rtol=1e-9, atol=1e-9, max_step=1e-3).y[0]
+    np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+def test_simulated_dahl_friction_is_recovered():
+    model = Model(ROBOT, (RigidBodies(), RotorInertia(), Dahl(reach=0.05)))
+    theta = np.array([{"Ia": 0.3, "Fd": 1.5}.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    t = np.arange(8000) / 1000.0
+    reference = Reference(*_sines(t), 1000.0)
+    motion = simulate(model, theta, PD(np.full(3, 400.0), np.full(3, 40.0)), reference)
+    noise = 0.05 * np.random.default_rng(0).normal(size=motion.tau.shape)
+    samples = replace(motion.samples(), tau=motion.tau + noise)
+    estimate = identify(Problem.of(model, samples))
+    places = [estimate.names.index(f"Fd{j + 1}") for j in range(3)]
+    assert np.all(np.abs(estimate.values[places] - 1.5) <= 2.5 * estimate.std[places])
+    plain = identify(Problem.of(Model(ROBOT, make_terms(ROBOT, rotor=True, friction=["coulomb"])), samples))
+    assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ModelError, match="reach"):
+        Model(ROBOT, (Dahl(reach=(0.1, 0.2)),))

@@ -1,0 +1,19 @@
+"""Friction chosen on one part of real logs helps on another."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+
+
+@pytest.mark.slow
+def test_friction_of_real_logs(data) -> None:
+    data("README.md")
+    module = import_module("friction_real")
+    result = module.run(lambda words: None)
+    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    json.dumps(result, allow_nan=False)
+    head, *rows = module.table(result)
+    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
