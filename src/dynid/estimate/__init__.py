@@ -10,6 +10,7 @@ from dynid.estimate import (
     least_squares,
     likelihood,
     output_error,
+    recursive,
     ridge,
     robust,
     separable,
@@ -21,5 +22,5 @@ from dynid.estimate.problem import Method, Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "Method", "Problem", "Removal", "consistent", "consistent_literature",
            "consistent_ridge", "direct", "essential", "identify",
-           "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge",
-           "robust", "separable", "total"]
+           "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "recursive",
+           "ridge", "robust", "separable", "total"]

@@ -1,0 +1,251 @@
+"""Online: a robot's parameters while it moves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints, load_arrays
+from dynid.errors import ModelError, RecordingError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
+from dynid.estimate.recursive.start import PriorLike
+from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
+from dynid.files import write_whole
+from dynid.model import LinearModel, Model, complete
+from dynid.model.term import Instant
+from dynid.online.verdict import ParameterVerdict, verdicts
+from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.equations import Layout, known_torque
+from dynid.regression.known import Known, Prior
+from dynid.robot import Robot
+
+_CHUNK = 512  # samples whose rows are made at once
+Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+class Online:
+    """The parameters of a model from a stream of samples: the fold that goes on.
+
+        online = Online(model, prior=estimate)      # or no prior at all
+        for q, dq, ddq, tau in robot:               # one sample, or blocks of them
+            online.update(q, dq, ddq, tau)
+        online.estimate().summary()
+
+    method: "rls", "cls", "s-rls" (the same estimate; the order of the loops is free), "s-rls-b", "line-by-line", "riv",
+    "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
+    deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
+    default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
+    noise, one number or one a joint; "learn" takes it from the data; by default that of a prior estimate's residuals,
+    else one, as in the literature, where deviations of a prior count in units of the noise. slow: rad/s or m/s below
+    which a joint's row is left out.
+    robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls.
+    """
+
+    def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
+                 forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str | None = None,
+                 slow: float = 0.0, robust: float = 0.0, wanted: float | None = None,
+                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None) -> None:
+        if not (math.isfinite(slow) and slow >= 0.0 and math.isfinite(robust) and robust >= 0.0):
+            raise ModelError(f"slow and robust are finite numbers not below zero, got {slow} and {robust}")
+        self.model, self.slow = model, float(slow)
+        self._complete = complete(model)
+        options = StreamOptions(prior, forgetting, noise, float(robust), wanted, limits or {})
+        self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
+                              self._complete.joint_names, method, options)
+        self._all = np.ones((1, model.dof), dtype=bool)
+        self._torque_rows = np.array([self.layout.joint(j).stop - 1 for j in range(model.dof)])
+
+    # -- what it is ------------------------------------------------------------------------------
+    @property
+    def method(self) -> str:
+        return self._stream.method
+
+    @property
+    def base(self) -> BaseParameters:
+        """The base parameters that are looked for."""
+        return self._stream.base
+
+    @property
+    def layout(self) -> Layout:
+        return self._stream.layout
+
+    @property
+    def samples(self) -> int:
+        """Samples so far."""
+        return self._stream.recursion.done
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """Numbers of samples after which the past was let go."""
+        return tuple(self._stream.recursion.restarts)
+
+    @property
+    def effective_samples(self) -> float:
+        """How many samples of now all that is remembered is worth."""
+        return self._stream.recursion.memory.weight
+
+    def __repr__(self) -> str:
+        return (f"<Online by {self.method}: {self.samples} samples, {len(self.base)} base parameters, forgetting "
+                f"{self._stream.recursion.forgetting.name}>")
+
+    # -- data ------------------------------------------------------------------------------------
+    def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike, reference: Motion | None = None, *,
+               history: bool = False) -> Array | None:
+        """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques.
+
+        reference: the reference's positions, velocities and accelerations, for riv and civ. history: give back the
+        estimate after each sample (samples, base). Samples that do not fit are refused as a whole, and the estimate
+        stays as it was.
+        """
+        one = self._of_one(q, dq, ddq, tau) if reference is None and not history else None
+        if one is not None:
+            self._stream.add(one, self._all if self.slow == 0.0 else self._keep(np.asarray(dq)[None]))
+            return None
+        motion = self._checked(q, dq, ddq, tau)
+        along = None if reference is None or self.method not in INSTRUMENTAL \
+            else self._checked(*reference, motion[3], of="reference ")
+        found = np.empty((len(motion[0]), len(self.base))) if history else None
+        for start in range(0, len(motion[0]), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            piece = [x[part] for x in motion]
+            self._stream.add(self._entries(piece), self._keep(piece[1]),
+                             None if along is None else self._entries([x[part] for x in along]),
+                             None if found is None else found[part])
+        return found
+
+    def _checked(self, *signals: ArrayLike, of: str = "") -> list[Array]:
+        """Signals as contiguous (samples, dof) arrays of finite numbers."""
+        dof, found = self.model.dof, list[Array]()
+        for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
+            try:
+                array = np.ascontiguousarray(signal, dtype=float)
+            except (TypeError, ValueError):
+                raise ModelError(f"{of}{name} must be an array of numbers") from None
+            array = array.reshape(1, -1) if array.ndim <= 1 else array
+            if array.ndim != 2 or array.shape[1] != dof:
+                raise ModelError(f"{of}{name} must be ({dof},) or (samples, {dof}) for this model with {dof} joints, "
+                                 f"got shape {np.shape(signal)}")
+            if found and len(array) != len(found[0]):
+                raise ModelError(f"{of}{name} has {len(array)} samples but q has {len(found[0])}")
+            if not math.isfinite(array.sum()) and not np.isfinite(array).all():
+                row, joint = np.argwhere(~np.isfinite(array))[0]
+                raise ModelError(f"{of}{name} of joint '{self._complete.joint_names[joint]}' is not finite in sample "
+                                 f"{row} of this block")
+            found.append(array)
+        return found
+
+    def _keep(self, dq: Array) -> Bools:
+        """Which rows count (m, dof)."""
+        if self.slow > 0.0:
+            return np.abs(dq) >= self.slow
+        return self._all if len(dq) == 1 else np.ones(dq.shape, dtype=bool)
+
+    @cached_property
+    def _instants(self) -> tuple[Robot, list[tuple[Instant, Ints, Ints]]] | None:
+        """The robot, and every term with which of its entries are wanted and their rows in the layout; None where the
+        model is not made of terms that give one sample at once."""
+        if not isinstance(self.model, Model) or self.base.known:
+            return None
+        found: list[tuple[Instant, Ints, Ints]] = []
+        for term, columns in self.model.parts:
+            if not isinstance(term, Instant):
+                return None
+            joints, parameters = term.instant_entries(self.model.robot)
+            rows = self.layout.place[joints, columns[parameters]]
+            found.append((term, np.flatnonzero(rows >= 0).astype(np.int64), rows[rows >= 0]))
+        return self.model.robot, found
+
+    def _of_one(self, q: Any, dq: Any, ddq: Any, tau: Any) -> Array | None:
+        """Rows (layout.rows, 1) of one sample by the shortest way; None where that way cannot be gone, or where
+        `_checked` has something to say."""
+        shape = (self.model.dof,)
+        if self._instants is None:
+            return None
+        for x in (q, dq, ddq, tau):
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != float or not x.flags.c_contiguous:
+                return None
+        found, (robot, instants) = np.empty(self.layout.rows), self._instants
+        found[self._torque_rows] = tau
+        for term, wanted, rows in instants:
+            values = term.instant(robot, q, dq, ddq)
+            found[rows] = values[wanted] if isinstance(values, np.ndarray) else values
+        return found.reshape(-1, 1) if math.isfinite(found.sum()) else None
+
+    def _entries(self, motion: list[Array]) -> Array:
+        """Rows (layout.rows, m) of a block."""
+        q, dq, ddq, tau = motion
+        found = np.empty((self.layout.rows, len(q)))
+        self._complete.fill(q, dq, ddq, self.layout.place, found)
+        found[self._torque_rows] = (tau if not self.base.known else tau - known_torque(
+            self.model, self.base, q, dq, ddq)).T
+        return found
+
+    # -- what it says ----------------------------------------------------------------------------
+    @property
+    def values(self) -> Array:
+        """The live estimate of the base parameters (base,)."""
+        return self._stream.values
+
+    def estimate(self) -> Estimate:
+        """The estimate with its covariance, diagnostics and how it was found."""
+        return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
+
+    def verdict(self) -> tuple[ParameterVerdict, ...]:
+        """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
+        from."""
+        return verdicts(self._stream)
+
+    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Torques (samples, dof) along a motion with the live estimate."""
+        return self._complete.inverse_dynamics(self.base.expand(self.values), q, dq, ddq)
+
+    def residual(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> Array:
+        """Measured torques less those of the live estimate (samples, dof)."""
+        return np.asarray(tau, dtype=float) - self.predict(q, dq, ddq)
+
+    def innovations(self) -> Array:
+        """The last innovations (samples, dof), the oldest first: what each torque was off from what was foreseen, in
+        units of its deviation when the noise is as stated; zero where a row did not count."""
+        return self._stream.recursion.innovations()
+
+    # -- files -----------------------------------------------------------------------------------
+    def save(self, path: str | Path) -> None:
+        """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
+        options, recursion = self._stream.options, self._stream.recursion
+        facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
+                 "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
+                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known)}
+        arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
+                  "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
+        with write_whole(Path(path), "wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> Online:
+        """From a file that `save` wrote, for the model it is of."""
+        try:
+            arrays = load_arrays(path)
+            facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
+            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
+            prior = Prior(arrays["prior_matrix"], arrays["prior_values"], {
+                str(name): Known(*map(float, one)) for name, one in zip(arrays["prior_names"], arrays["prior_known"],
+                                                                        strict=True)})
+            if names == model.parameters.names:
+                found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
+                               forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
+                               noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
+                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base)
+                found._stream.restore(arrays)
+                return found
+        except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
+            raise RecordingError(f"{path} is not a saved stream") from None
+        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
+                         f"{len(model.parameters)}")
