@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online.streams import Truth, motion, truth, weighted
+from online.streams import Truth, arm, coloured, motion, truth, weighted
 
 import dynid
 from dynid.errors import ModelError, NotPossibleError, RecordingError
@@ -19,6 +19,7 @@ from dynid.online import (
     StartUp,
     VectorForgetting,
 )
+from dynid.regression import base_parameters
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,69 @@ def test_any_split_of_the_stream_gives_the_same(cuts: list[int], forgetting: str
 
 
 SPLIT = truth(700)
+
+
+@pytest.mark.parametrize("slow", [None, 0.0])
+@pytest.mark.parametrize("forgetting", ["prior", "evidence", "directional"])
+def test_ten_minutes_at_rest_leave_the_estimate_where_it_was(forgetting: str, slow: float | None) -> None:
+    data, rng = truth(1500, noise=0.5, pole=0.9), np.random.default_rng(3)
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=0.5, slow=slow)
+    online.update(*data.signals)
+    before = online.estimate()
+    q = np.tile(data.q[-1], (60_000, 1))
+    torque = data.model.inverse_dynamics(data.base.expand(data.beta), q[0], 0 * q[0], 0 * q[0])
+    online.update(q, 0 * q, 0 * q, torque + coloured(60_000, 3, rng, pole=0.9, size=0.5))
+    after = online.estimate()
+    assert np.all(np.abs(after.values - before.values) < 2.0 * before.std)
+    assert np.all(after.std < 1.5 * before.std) and np.all(after.std < 10.0) and online.restarts == ()
+    assert np.all(np.abs(after.values - data.beta) < 4.0 * after.std)
+    assert online.left_out == (60_000 - 25 if slow is None else 0)
+
+
+def test_exponential_forgetting_winds_up_where_rest_counts() -> None:
+    data = truth(1500)
+    online = Online(data.model, forgetting=0.999, slow=0.0)
+    online.update(*data.signals)
+    before = np.linalg.norm(online._stream.recursion.r)
+    q = np.tile(data.q[-1], (60_000, 1))
+    online.update(q, 0 * q, 0 * q, np.tile(data.tau[-1], (60_000, 1)))
+    moving = [data.base.names.index(name) for name in ("Fv1", "Fc2")]
+    assert np.all(np.abs(online._stream.recursion.r[moving, moving]) < 1e-6 * before)
+
+
+def test_a_change_of_load_restarts_and_is_followed() -> None:
+    data = truth(4000, noise=0.5, pole=0.9)
+    extra = np.zeros(len(data.model.parameters))
+    extra[[data.model.parameters.index(name) for name in ("M3", "MX3")]] = 1.0, 0.3
+    tau = data.tau.copy()
+    tau[2000:] += data.model.inverse_dynamics(extra, *(x[2000:] for x in data.signals[:3]))
+    wanted = data.beta + data.base.reduce(extra)
+    default, stubborn = Online(data.model), Online(data.model, forgetting=None)
+    for online in (default, stubborn):
+        online.update(*data.signals[:3], tau)
+    assert default.restarts and 2000 < default.restarts[0] < 2200
+    errors = [np.sqrt(np.mean((data.rows[2000:] @ (online.values - wanted)) ** 2)) for online in (default, stubborn)]
+    assert errors[0] < 0.25 and errors[1] > 1.0
+    estimate = default.estimate()
+    assert np.mean(np.abs(estimate.values - wanted) < 3.0 * estimate.std) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forgetting", ["prior", "evidence"])
+@pytest.mark.parametrize("pole", [0.0, 0.9])
+def test_stated_intervals_hold_the_truth(forgetting: str, pole: float) -> None:
+    model = arm()
+    base, theta = base_parameters(model), np.random.default_rng(11).normal(size=len(model.parameters))
+    beta, held = base.reduce(theta), np.zeros((2, 100))
+    for k in range(100):
+        q, dq, ddq = motion(3000, 3, seed=1000 + k)
+        noise = coloured(3000, 3, np.random.default_rng(k), pole=pole, size=0.5)
+        tau, online = model.inverse_dynamics(theta, q, dq, ddq) + noise, Online(model, forgetting=forgetting, base=base)
+        for half, part in enumerate((slice(0, 1500), slice(1500, 3000))):
+            online.update(q[part], dq[part], ddq[part], tau[part])
+            low, high = online.estimate().conf_int().T
+            held[half, k] = np.mean((low <= beta) & (beta <= high))
+    assert np.all((held.mean(axis=1) > 0.90) & (held.mean(axis=1) < 0.98))
 
 
 def test_instruments_in_any_order_are_batch_instrumental_variables(data: Truth) -> None:

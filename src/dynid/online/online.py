@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints, load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.instruments.measured import dry_columns
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
@@ -28,6 +29,7 @@ from dynid.regression.known import Known, Prior
 from dynid.robot import Robot
 
 _CHUNK = 512  # samples whose rows are made at once
+_STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
@@ -45,17 +47,22 @@ class Online:
     default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
     noise, one number or one a joint; "learn" takes it from the data; by default that of a prior estimate's residuals,
     else one, as in the literature, where deviations of a prior count in units of the noise. slow: rad/s or m/s below
-    which a joint's row is left out.
+    which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
+    stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
+    nothing.
     robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls.
     """
 
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str | None = None,
-                 slow: float = 0.0, robust: float = 0.0, wanted: float | None = None,
+                 slow: float | None = None, robust: float = 0.0, wanted: float | None = None,
                  limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None) -> None:
-        if not (math.isfinite(slow) and slow >= 0.0 and math.isfinite(robust) and robust >= 0.0):
-            raise ModelError(f"slow and robust are finite numbers not below zero, got {slow} and {robust}")
-        self.model, self.slow = model, float(slow)
+        for name, value in (("slow", slow), ("robust", robust)):
+            if value is not None and not (math.isfinite(value) and value >= 0.0):
+                raise ModelError(f"{name} is a finite number not below zero, got {value}")
+        self.model, self.slow = model, None if slow is None else float(slow)
+        self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
+        self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
         options = StreamOptions(prior, forgetting, noise, float(robust), wanted, limits or {})
         self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
@@ -107,19 +114,26 @@ class Online:
         """
         one = self._of_one(q, dq, ddq, tau) if reference is None and not history else None
         if one is not None:
-            self._stream.add(one, self._all if self.slow == 0.0 else self._keep(np.asarray(dq)[None]))
+            counts = self._keep_one(np.asarray(dq))
+            if counts is not None:
+                self._stream.add(one, counts)
             return None
         motion = self._checked(q, dq, ddq, tau)
         along = None if reference is None or self.method not in INSTRUMENTAL \
             else self._checked(*reference, motion[3], of="reference ")
-        found = np.empty((len(motion[0]), len(self.base))) if history else None
-        for start in range(0, len(motion[0]), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            piece = [x[part] for x in motion]
-            self._stream.add(self._entries(piece), self._keep(piece[1]),
-                             None if along is None else self._entries([x[part] for x in along]),
+        keep = self._keep(motion[1])
+        used = np.flatnonzero(keep.any(axis=1))
+        self.left_out += len(keep) - len(used)
+        before = self.values if history else np.zeros(0)
+        found = np.empty((len(used), len(self.base))) if history else None
+        for start in range(0, len(used), _CHUNK):
+            rows, part = used[start:start + _CHUNK], slice(start, start + _CHUNK)
+            self._stream.add(self._entries([x[rows] for x in motion]), keep[rows],
+                             None if along is None else self._entries([x[rows] for x in along]),
                              None if found is None else found[part])
-        return found
+        if found is None or len(used) == len(keep):
+            return found
+        return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
 
     def _checked(self, *signals: ArrayLike, of: str = "") -> list[Array]:
         """Signals as contiguous (samples, dof) arrays of finite numbers."""
@@ -144,9 +158,35 @@ class Online:
 
     def _keep(self, dq: Array) -> Bools:
         """Which rows count (m, dof)."""
-        if self.slow > 0.0:
+        if self.slow is not None:
             return np.abs(dq) >= self.slow
-        return self._all if len(dq) == 1 else np.ones(dq.shape, dtype=bool)
+        keep = np.ones(dq.shape, dtype=bool)
+        if self._dry:
+            still = np.abs(dq).max(axis=1) < _STANDS
+            # How long it has stood at each sample: since the last one in motion, or since before this block.
+            last = np.maximum.accumulate(np.where(still, -1, np.arange(len(dq))))
+            stood = np.where(last < 0, self._stood + 1 + np.arange(len(dq)), np.arange(len(dq)) - last)
+            keep[still & (stood > _STANDING)] = False
+            self._stood = int(stood[-1]) if len(dq) and still[-1] else 0
+        return keep
+
+    def _keep_one(self, dq: Array) -> Bools | None:
+        """Which rows of one sample count (1, dof), None for none."""
+        if self.slow is not None:
+            keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
+            self.left_out += not keep.any()
+            return keep if keep.any() else None
+        if self._dry and abs(dq[0]) < _STANDS and float(np.abs(dq).max()) < _STANDS:
+            self._stood += 1
+            self.left_out += self._stood > _STANDING
+            return None if self._stood > _STANDING else self._all
+        self._stood = 0
+        return self._all
+
+    @cached_property
+    def _dry(self) -> bool:
+        """Whether the model has friction that depends on the sign of a velocity."""
+        return bool(dry_columns(self.model, self.base).any())
 
     @cached_property
     def _instants(self) -> tuple[Robot, list[tuple[Instant, Ints, Ints]]] | None:
@@ -222,7 +262,8 @@ class Online:
         options, recursion = self._stream.options, self._stream.recursion
         facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
                  "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
-                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known)}
+                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
+                 "left_out": self.left_out, "stood": self._stood}
         arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
                   "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
         with write_whole(Path(path), "wb") as file:
@@ -244,6 +285,7 @@ class Online:
                                noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
                                limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base)
                 found._stream.restore(arrays)
+                found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
                 return found
         except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
             raise RecordingError(f"{path} is not a saved stream") from None

@@ -214,10 +214,11 @@ class Evidence:
     """The memory under which the recent data were the most probable before they came, among `memories` (samples).
 
     A factor is carried for each; at the end of every block the evidence of the block under each is added up, older
-    blocks fading with `recent` blocks, and the estimate is that of the best.
+    blocks fading with `recent` blocks, and the estimate is that of the longest memory that is not clearly worse than
+    the best.
     """
 
-    memories: tuple[float, ...] = (512.0, 1024.0, 2048.0, 4096.0, 16384.0, math.inf)
+    memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
     recent: float = 8.0
     name: ClassVar[str] = "evidence"
     scalar: ClassVar[bool] = True
@@ -247,7 +248,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
         raise ModelError(f"forgetting is a factor, a name or one of the classes of forgetting, got {given!r}")
     if not isinstance(given, str):
         return given
-    name, _, numbers = given.partition(":")
+    name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
     if name not in _WAYS:
         raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}")
     way = _WAYS[name]

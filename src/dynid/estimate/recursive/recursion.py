@@ -154,7 +154,12 @@ class Recursion:
         found = self.regression()
         if not self.forgetting.scalar or min(found.rows) <= len(self.beta):
             return
-        self.scale = joint_weights(found)
+        weights = joint_weights(found)
+        self.ring *= weights / self.scale
+        self.tally[0] *= (weights / self.scale) ** 2
+        if self.watcher is not None:
+            self.watcher.rescale(weights / self.scale)
+        self.scale = weights
         self.take(self.stacked(found))
 
     def stacked(self, found: Regression) -> Array:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
 _BEAT = 256  # samples between looks where nothing else asks for more
-_SURE = 8  # windows before a test on innovations begins
-_RUNNING = 2  # windows in a row above the threshold that mean a change
+_SURE = 8  # windows before a mean is used, and a spread
+_LONG = 100.0  # windows of a long mean
+_STRONG = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
+_DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
 
 
 class Watcher(Protocol):
@@ -28,6 +30,8 @@ class Watcher(Protocol):
     every: int
 
     def look(self, recursion: Recursion) -> None: ...
+
+    def rescale(self, factor: Array) -> None: ...
 
     def arrays(self) -> dict[str, Any]: ...
 
@@ -48,33 +52,44 @@ def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 class InnovationTest:
     """Restarts a recursion whose innovations are no longer what they were.
 
-    usual (dof,): long mean of each joint's squared innovation. high: windows in a row above the threshold.
+    The mean squared innovation of a window over its long mean is 1 as long as nothing changes, with a spread that
+    follows from how long the noise remembers; both are learnt. Excesses over 1.5 spreads are summed up (CUSUM), and a
+    sum of twelve, with the mean above the threshold, is a change. usual (dof,): long mean of each joint. seen (dof,):
+    windows it is of. spread: mean square of the ratio less one. total: the sum.
     """
 
     def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
-        self.forgetting, self.every, self.least = forgetting, int(forgetting.window), 2 * base // dof
-        self.usual, self.seen, self.high = np.zeros(dof), np.zeros(dof), 0
+        self.forgetting, self.every, self.least = forgetting, int(forgetting.window), 4 * base // dof
+        self.usual, self.seen = np.zeros(dof), np.zeros(dof)
+        self.spread, self.windows, self.total = 0.0, 0, 0.0
 
     def look(self, recursion: Recursion) -> None:
         power, rows, _ = recursion.tally
-        moving = rows > 0
-        known = moving & (self.seen >= _SURE)
-        ratio = float(np.sum(power[known] / self.usual[known]) / rows[known].sum()) if known.any() else 0.0
         settled = recursion.memory.weight > self.least
-        self.high = self.high + 1 if settled and ratio > self.forgetting.threshold else 0
-        if self.high >= _RUNNING:
-            self.restart(recursion)
-        elif self.high == 0 and settled:
-            self._follow(power, rows, moving)
+        known = (rows > 0) & (self.seen >= _SURE)
+        if settled and known.any():
+            ratio = float(np.sum(power[known] / self.usual[known]) / rows[known].sum())
+            self._sum_up(ratio, float(rows[known].sum()))
+            if self.windows >= _SURE and self.total > _ENOUGH and ratio > self.forgetting.threshold:
+                self.restart(recursion)
+        if settled and self.total == 0.0:
+            self._follow(power, rows)
         if not math.isinf(self.forgetting.memory) and recursion.prior is not None:
-            share = 1.0 - (1.0 - 1.0 / self.forgetting.memory) ** self.every
-            self._towards_prior(recursion, share)
+            self._towards_prior(recursion, 1.0 - (1.0 - 1.0 / self.forgetting.memory) ** self.every)
         recursion.tally[:] = 0.0
 
-    def _follow(self, power: Array, rows: Array, moving: Any) -> None:
+    def _sum_up(self, ratio: float, rows: float) -> None:
+        spread = math.sqrt(max(self.spread, 2.0 / rows))
+        self.total = max(0.0, self.total + (ratio - 1.0) / spread - _DRIFT) if self.windows >= _SURE else 0.0
+        self.windows += 1
+        excess = min(ratio - 1.0, 3.0 * spread) if self.windows > _SURE else min(ratio - 1.0, 3.0)
+        self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG)
+
+    def _follow(self, power: Array, rows: Array) -> None:
         """The long mean: of all windows at first, then of the last hundred or so."""
+        moving = rows > 0
         self.seen[moving] += 1
-        share = 1.0 / np.minimum(self.seen[moving], 100.0)
+        share = 1.0 / np.minimum(self.seen[moving], _LONG)
         self.usual[moving] += share * (power[moving] / rows[moving] - self.usual[moving])
 
     def restart(self, recursion: Recursion) -> None:
@@ -83,7 +98,11 @@ class InnovationTest:
         recursion.fade(share)
         self._towards_prior(recursion, 1.0 - share)
         recursion.restarts.append(recursion.done)
-        self.high = 0
+        self.total = 0.0
+
+    def rescale(self, factor: Array) -> None:
+        """Innovations are in other units from now on: times factor (dof,)."""
+        self.usual *= factor ** 2
 
     @staticmethod
     def _towards_prior(recursion: Recursion, share: float) -> None:
@@ -93,10 +112,12 @@ class InnovationTest:
             recursion.add_rows(rows, rows @ recursion.beta)
 
     def arrays(self) -> dict[str, Any]:
-        return {"usual": self.usual, "seen": self.seen, "high": np.array(self.high)}
+        return {"usual": self.usual, "seen": self.seen, "state": np.array([self.spread, self.windows, self.total])}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        self.usual, self.seen, self.high = np.array(arrays["usual"]), np.array(arrays["seen"]), int(arrays["high"])
+        self.usual, self.seen = np.array(arrays["usual"]), np.array(arrays["seen"])
+        self.spread, self.windows, self.total = float(arrays["state"][0]), int(arrays["state"][1]), float(
+            arrays["state"][2])
 
 
 class BoundCheck:
@@ -128,6 +149,10 @@ class BoundCheck:
         torque = math.sqrt(float(np.sum(recursion.r[:, -1] ** 2)))
         return torque / np.sqrt(np.where(recursion.norms > 0, recursion.norms, np.inf))
 
+    def rescale(self, factor: Array) -> None:
+        """Deviations are in units of the noise: those allowed are found anew."""
+        self.allowed = np.zeros(0)
+
     def arrays(self) -> dict[str, Any]:
         return {"allowed": self.allowed}
 
@@ -138,7 +163,10 @@ class BoundCheck:
 class MemoryChoice:
     """Chooses among memories by the evidence of each block of samples before it was known.
 
-    factors: one live factor a memory. score: log of the evidence of recent blocks under each. chosen: the best.
+    factors: one live factor a memory. score: log of the evidence of recent blocks under each. chosen: the best. before:
+    the last block. power: of the noise at the rhythm of blocks, from how far neighbours are apart: what they lose when
+    they share their parameters, over the number of these. It is the unit of the misfit; the power of single rows would
+    take slow noise for change.
     """
 
     every = _BEAT
@@ -147,9 +175,11 @@ class MemoryChoice:
         self.forgetting = forgetting
         self.factors: list[Array] = []
         self.score, self.chosen = np.zeros(len(forgetting.memories)), len(forgetting.memories) - 1
+        self.before, self.power, self.pairs = np.zeros((0, 0)), 1.0, 0
 
     def look(self, recursion: Recursion) -> None:
-        block, power = self._block(recursion), low_power(recursion.innovations())
+        block = triangular(self._block(recursion))
+        self._follow(block)
         if not self.factors:  # the first block: all know the same
             self.factors = [recursion.r.copy() for _ in self.forgetting.memories]
             return
@@ -157,11 +187,25 @@ class MemoryChoice:
         for k, memory in enumerate(self.forgetting.memories):
             old = forget_what_comes(self.factors[k], block, self._share(memory))
             self.factors[k] = triangular(np.vstack([old, block]))
-            gains[k] = log_evidence(old, self.factors[k], power)
+            gains[k] = log_evidence(old, self.factors[k], self.power)
         self.score = self.score * (1.0 - 1.0 / self.forgetting.recent) + gains
-        self.chosen = int(np.argmax(self.score))
+        good = np.flatnonzero(self.score >= self.score.max() - _STRONG)
+        self.chosen = int(good[np.argmax(np.asarray(self.forgetting.memories)[good])])
         recursion.memory.fade_by_age(math.log(self._share(self.forgetting.memories[self.chosen])) / self.every)
         recursion.take(self.factors[self.chosen].copy())
+
+    def _follow(self, block: Array) -> None:
+        """The power from one more pair of neighbours: the mean logarithm, which few changes hardly move."""
+        if len(self.before):
+            both = triangular(np.vstack([self.before, block]))
+            lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
+            self.pairs += 1
+            self.power *= (lost / self.power) ** (1.0 / min(self.pairs, _LONG))
+        self.before = block
+
+    def rescale(self, factor: Array) -> None:
+        """Rows are in other units from now on: all is forgotten but the choice."""
+        self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
 
     def _share(self, memory: float) -> float:
         """What a block leaves of all before it."""
@@ -178,11 +222,13 @@ class MemoryChoice:
         return found
 
     def arrays(self) -> dict[str, Any]:
-        return {"factors": np.array(self.factors), "score": self.score, "chosen": np.array(self.chosen)}
+        return {"factors": np.array(self.factors), "score": self.score, "before": self.before,
+                "state": np.array([self.chosen, self.power, self.pairs])}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        self.factors = list(np.array(arrays["factors"]))
-        self.score, self.chosen = np.array(arrays["score"]), int(arrays["chosen"])
+        self.factors, self.before = list(np.array(arrays["factors"])), np.array(arrays["before"])
+        self.score, (chosen, self.power, pairs) = np.array(arrays["score"]), arrays["state"]
+        self.chosen, self.pairs = int(chosen), int(pairs)
 
 
 def forget_what_comes(r: Array, block: Array, share: float) -> Array:
