@@ -30,7 +30,8 @@ def rotate(r: Array, x: Array, first: int, width: int) -> float:
             continue
         d = r[i, i]
         h = math.sqrt(d * d + v * v)
-        c, s = d / h, v / h
+        inverse = 1.0 / h
+        c, s = d * inverse, v * inverse
         r[i, i] = h
         for k in range(i + 1, width):
             p, q = r[i, k], x[k]
@@ -40,7 +41,8 @@ def rotate(r: Array, x: Array, first: int, width: int) -> float:
     return product
 
 
-@njit(**BORROWING)
+# Sums of products in any order, so that they become SIMD.
+@njit(**{**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}})
 def solve(r: Array, norms: Array, beta: Array) -> None:
     """beta (b,) with R beta = rho, R and rho the leading rows of r; zero where a column adds nothing to those before
     it. norms (b,): squared norms of the columns."""
@@ -51,10 +53,10 @@ def solve(r: Array, norms: Array, beta: Array) -> None:
         if d * d <= EXCITED * EXCITED * norms[i]:
             beta[i] = 0.0
             continue
-        value = r[i, last]
+        value = 0.0
         for k in range(i + 1, b):
-            value -= r[i, k] * beta[k]
-        beta[i] = value / d
+            value += r[i, k] * beta[k]
+        beta[i] = (r[i, last] - value) / d
 
 
 @njit(**INNER_BORROWING)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,20 @@ MOST_BLOCKS = 32
 SMALLEST, LARGEST = 64, 512  # samples of a chunk; a short one early, so that there are blocks soon
 
 
+class _Stored(NamedTuple):
+    """A block: the sum of log factors at its end, its first sample and the one behind its last, its factors, and the
+    squared norm of every column."""
+
+    log: float
+    start: int
+    stop: int
+    factors: tuple[Factor, ...]
+    squares: Array
+
+
 class Memory:
     """Blocks of a stream. layout: of the rows. chunk: samples folded at a time; grows with the data unless given. last:
-    factors of the last chunk."""
+    factors of the last chunk. weight: how many samples of now all that is remembered is worth."""
 
     def __init__(self, layout: Layout, chunk: int | None = None) -> None:
         self.layout, self.chunk = layout, chunk
@@ -35,9 +46,9 @@ class Memory:
         self.keep = np.zeros((LARGEST, len(layout.columns)), dtype=bool)
         self.logs = np.zeros(LARGEST)  # of the fading when a row came
         self.filled, self.size = 0, SMALLEST if chunk is None else chunk
-        self.log = 0.0  # sum of the logarithms of all factors so far
+        self.log, self.weight = 0.0, 0.0  # sum of the logarithms of all factors so far
         self.done = 0  # samples
-        self.blocks: list[tuple[float, int, int, tuple[Factor, ...]]] = []  # log at its end, first, last, factors
+        self.blocks: list[_Stored] = []
 
     def add(self, entries: Array, keep: Bools, factors: Array | None) -> None:
         """Samples (rows, m), what counts of them (m, dof), and by what each made all before it fade (m,)."""
@@ -49,9 +60,12 @@ class Memory:
             self.keep[place] = keep[at:at + count]
             if factors is None:
                 self.logs[place] = self.log
+                self.weight += count
             else:
                 self.logs[place] = self.log + np.cumsum(np.log(factors[at:at + count]))
-                self.log = float(self.logs[place.stop - 1])
+                before, self.log = self.log, float(self.logs[place.stop - 1])
+                self.weight *= math.exp(self.log - before)
+                self.weight += float(np.exp(self.log - self.logs[place]).sum())
             self.filled, self.done, at = place.stop, self.done + count, at + count
             if self.filled == self.size:
                 self.flush()
@@ -59,18 +73,20 @@ class Memory:
     def fade(self, factor: float) -> None:
         """All that is known so far counts `factor` times as much."""
         self.log += math.log(factor)
+        self.weight *= factor
 
     def fade_by_age(self, log: float) -> None:
         """What is known counts exp(log) times as much for each sample that came after it, whatever was said before."""
         self.log = 0.0
-        self.blocks = [(-log * (self.done - stop), start, stop, factors) for _, start, stop, factors in self.blocks]
+        self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]
         self.logs[:self.filled] = 0.0
+        self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
 
     def flush(self) -> None:
         """The rows at hand become a block."""
         if self.filled:
             self.last = self._chunk()
-            self.blocks.append((self.log, self.done - self.filled, self.done, self.last))
+            self.blocks.append(self._block(self.last))
             self.filled = 0
             if len(self.blocks) > MOST_BLOCKS:
                 self._join()
@@ -81,11 +97,13 @@ class Memory:
     def _chunk(self) -> tuple[Factor, ...]:
         """Factors of the rows at hand, faded to now."""
         part, found = slice(0, self.filled), []
-        root = np.exp(0.5 * (self.log - self.logs[part]))
+        entries = self.entries[part]
+        if self.logs[0] != self.log:
+            entries = entries * np.exp(0.5 * (self.log - self.logs[part]))[:, None]
         for j, columns in enumerate(self.layout.columns):
             kept = self.keep[part, j]
-            rows = (self.entries[part, self.layout.joint(j)] * root[:, None])[kept]
-            found.append(Factor(columns, triangular(rows), int(kept.sum()), float(rows[:, -1] @ rows[:, -1])))
+            rows = entries[:, self.layout.joint(j)] if kept.all() else entries[kept, self.layout.joint(j)]
+            found.append(Factor(columns, triangular(rows), len(rows), float(rows[:, -1] @ rows[:, -1])))
         return tuple(found)
 
     def _squares(self, factors: tuple[Factor, ...]) -> Array:
@@ -97,44 +115,45 @@ class Memory:
 
     def _join(self) -> None:
         """The two neighbours that say least together become one block."""
-        squares = np.array([math.exp(self.log - log) * self._squares(factors) for log, _, _, factors in self.blocks])
+        squares = np.array([math.exp(self.log - block.log) * block.squares for block in self.blocks])
         total = squares.sum(axis=0)
         says = np.mean(squares / np.where(total > 0.0, total, 1.0), axis=1)
         k = int(np.argmin(says[:-1] + says[1:]))
-        (old, start, _, first), (log, _, stop, second) = self.blocks[k:k + 2]
-        both = tuple(a + b for a, b in zip(_faded(first, log - old, count=True), second, strict=True))
-        self.blocks[k:k + 2] = [(log, start, stop, both)]
+        one, two = self.blocks[k:k + 2]
+        share = two.log - one.log
+        both = tuple(a + b for a, b in zip(_faded(one.factors, share, count=True), two.factors, strict=True))
+        self.blocks[k:k + 2] = [_Stored(two.log, one.start, two.stop, both,
+                                        math.exp(share) * one.squares + two.squares)]
 
-    @property
-    def weight(self) -> float:
-        """How many samples of now all that is remembered is worth."""
-        part = float(np.exp(self.log - self.logs[:self.filled]).sum())
-        return part + sum((stop - start) * math.exp(self.log - log) for log, start, stop, _ in self.blocks)
+    def _block(self, factors: tuple[Factor, ...]) -> _Stored:
+        """The rows at hand, which have these factors."""
+        return _Stored(self.log, self.done - self.filled, self.done, factors, self._squares(factors))
 
     def regression(self, base: BaseParameters, joints: tuple[str, ...], sources: Sequence[str] = ("stream",)
                    ) -> Regression:
         """All that is remembered as a fold in blocks, faded to now; its rows are how many of now it is worth."""
         blocks = list(self.blocks)
         if self.filled:
-            blocks.append((self.log, self.done - self.filled, self.done, self._chunk()))
+            blocks.append(self._block(self._chunk()))
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
-            blocks = [(self.log, 0, 0, empty)]
-        return Regression.of(base, [Block((Span(sources[0], float(start), float(stop)),),
-                                          _faded(factors, self.log - log, count=True))
-                                    for log, start, stop, factors in blocks], joints, tuple(sources))
+            blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
+        return Regression.of(base, [Block((Span(sources[0], float(one.start), float(one.stop)),),
+                                          _faded(one.factors, self.log - one.log, count=True)) for one in blocks],
+                             joints, tuple(sources))
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
         """Plain arrays from which `restore` makes the same."""
         found: dict[str, Any] = {
             "memory_entries": self.entries[:self.filled], "memory_keep": self.keep[:self.filled],
-            "memory_logs": self.logs[:self.filled], "memory_state": np.array([self.log, self.done, self.size]),
+            "memory_logs": self.logs[:self.filled],
+            "memory_state": np.array([self.log, self.weight, self.done, self.size]),
             "memory_blocks": np.array([block[:3] for block in self.blocks]).reshape(-1, 3),
-            "memory_rows": np.array([[f.rows for f in block[3]] for block in self.blocks], dtype=np.int64),
-            "memory_power": np.array([[f.power for f in block[3]] for block in self.blocks])}
+            "memory_rows": np.array([[f.rows for f in block.factors] for block in self.blocks], dtype=np.int64),
+            "memory_power": np.array([[f.power for f in block.factors] for block in self.blocks])}
         for j in range(len(self.layout.columns)):
-            found[f"memory_r{j}"] = np.array([block[3][j].r for block in self.blocks])
+            found[f"memory_r{j}"] = np.array([block.factors[j].r for block in self.blocks])
         return found
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
@@ -142,12 +161,13 @@ class Memory:
         self.filled = len(arrays["memory_entries"])
         self.entries[:self.filled] = arrays["memory_entries"]
         self.keep[:self.filled], self.logs[:self.filled] = arrays["memory_keep"], arrays["memory_logs"]
-        self.log, self.done, self.size = float(arrays["memory_state"][0]), *map(int, arrays["memory_state"][1:])
-        self.blocks = [
-            (float(log), int(start), int(stop),
-             tuple(Factor(own, arrays[f"memory_r{j}"][k], int(arrays["memory_rows"][k, j]),
-                          float(arrays["memory_power"][k, j])) for j, own in enumerate(self.layout.columns)))
-            for k, (log, start, stop) in enumerate(arrays["memory_blocks"])]
+        self.log, self.weight = map(float, arrays["memory_state"][:2])
+        self.done, self.size = map(int, arrays["memory_state"][2:])
+        self.blocks = []
+        for k, (log, start, stop) in enumerate(arrays["memory_blocks"]):
+            factors = tuple(Factor(own, arrays[f"memory_r{j}"][k], int(arrays["memory_rows"][k, j]),
+                                   float(arrays["memory_power"][k, j])) for j, own in enumerate(self.layout.columns))
+            self.blocks.append(_Stored(float(log), int(start), int(stop), factors, self._squares(factors)))
 
 
 def _faded(factors: tuple[Factor, ...], log: float, count: bool = False) -> tuple[Factor, ...]:
