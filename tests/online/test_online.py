@@ -37,7 +37,8 @@ def test_a_stream_in_a_few_lines(data: Truth) -> None:
         online.update(q, dq, ddq, tau)
     estimate = online.estimate()
     assert online.samples == 1500 and online.restarts == ()
-    assert relative(online.values, dynid.identify(data.model, data.samples, "ols").values) < 1e-11
+    assert relative(estimate.values, dynid.identify(data.model, data.samples, "wls").values) < 1e-10
+    assert relative(online.values, estimate.values) < 1e-12
     assert np.all(np.abs(estimate.values - data.beta) < 5 * estimate.std)
     assert all(one.status == "identified" for one in online.verdict())
     assert np.abs(online.residual(*data.signals)).max() < 6 * 0.3
@@ -46,10 +47,16 @@ def test_a_stream_in_a_few_lines(data: Truth) -> None:
 
 @pytest.mark.parametrize("method", ["rls", "cls", "s-rls"])
 def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str) -> None:
-    online = Online(data.model, method, prior=(0.0, 10.0), forgetting=None)  # P0 = 1e2
+    online = Online(data.model, method, prior=(0.0, 10.0), forgetting=None, noise=1.0)  # P0 = 1e2
     online.update(*data.signals)
     assert relative(online.values, weighted(data, np.ones(1500), prior=10.0)) < 1e-11
-    assert relative(dynid.identify(data.model, data.samples, method, deviation=10.0).values, online.values) < 1e-11
+    offline = dynid.identify(data.model, data.samples, method, deviation=10.0, noise=1.0)
+    assert relative(offline.values, online.values) < 1e-11
+    without = Online(data.model, method, forgetting=None, noise=1.0)
+    without.update(*data.signals)
+    assert relative(without.values, dynid.identify(data.model, data.samples, "ols").values) < 1e-11
+    assert relative(dynid.identify(data.model, data.samples, method).values,
+                    dynid.identify(data.model, data.samples, "wls").values) < 1e-10
 
 
 @pytest.mark.parametrize(("forgetting", "factors"), [
@@ -57,7 +64,7 @@ def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str
     (StartUp(0.999, 0.95, 0.99), 0.999 + (0.95 - 0.999) * 0.99 ** np.arange(1, 1501)),
     ("start-up:0.9995,0.97", 0.9995 + (0.97 - 0.9995) * 0.99 ** np.arange(1, 1501))])
 def test_forgetting_is_once_a_sample(data: Truth, forgetting: object, factors: np.ndarray) -> None:
-    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting)  # type: ignore
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)  # type: ignore
     online.update(*data.signals)
     log = np.cumsum(np.log(factors))
     expected = weighted(data, np.exp(log[-1] - log), prior=10.0, prior_weight=float(np.exp(log[-1])))
@@ -67,7 +74,7 @@ def test_forgetting_is_once_a_sample(data: Truth, forgetting: object, factors: n
 
 def test_square_root_form_holds_over_sixty_thousand_samples() -> None:
     data = truth(60_000)
-    online = Online(data.model, forgetting=0.999)
+    online = Online(data.model, forgetting=0.999, noise=1.0)
     online.update(*data.signals)
     assert relative(online.values, weighted(data, 0.999 ** np.arange(59_999, -1, -1.0))) < 1e-11
 
@@ -75,7 +82,7 @@ def test_square_root_form_holds_over_sixty_thousand_samples() -> None:
 def test_vector_forgetting_is_equation_4_12() -> None:
     data = truth(300)
     chosen = {"1": 0.999, "Fc2": 0.99}
-    online = Online(data.model, prior=(0.0, 10.0), forgetting=VectorForgetting(chosen, 0.995))
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=VectorForgetting(chosen, 0.995), noise=1.0)
     online.update(*data.signals)
     b = len(data.base)
     owners = [data.base.parameters.items[c].owner for c in data.base.independent]
@@ -91,7 +98,7 @@ def test_vector_forgetting_is_equation_4_12() -> None:
 
 def test_directional_forgetting_loses_only_what_comes() -> None:
     data, factor = truth(300), 0.98
-    online = Online(data.model, prior=(0.0, 10.0), forgetting=Directional(factor))
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=Directional(factor), noise=1.0)
     online.update(*data.signals)
     b = len(data.base)
     h, beta = np.eye(b) / 100.0, np.zeros(b)
@@ -108,7 +115,7 @@ def test_directional_forgetting_loses_only_what_comes() -> None:
                                                                                     "directional:0.99", "bounded"]))
 def test_any_split_of_the_stream_gives_the_same(cuts: list[int], forgetting: str | float | None) -> None:
     data = SPLIT
-    whole, parts = (Online(data.model, forgetting=forgetting, noise="learn") for _ in range(2))
+    whole, parts = (Online(data.model, forgetting=forgetting) for _ in range(2))
     whole.update(*data.signals)
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 700], strict=True):
         if stop > start:
@@ -214,7 +221,7 @@ def test_instruments_that_do_not_follow_the_motion_are_refused(data: Truth) -> N
 
 
 def test_mrls_is_least_squares_on_what_is_kept(data: Truth) -> None:
-    online = Online(data.model, "mrls", prior=(0.5, 1.0), forgetting=None)
+    online = Online(data.model, "mrls", prior=(0.5, 1.0), forgetting=None, noise=1.0)
     still = [x.copy() for x in data.signals]
     for k, x in enumerate(still):  # first only the last joint moves
         if k < 3:
@@ -256,8 +263,8 @@ def test_verdict_names_what_a_parameter_depends_on() -> None:
 @pytest.mark.parametrize("forgetting", ["prior", "evidence", "directional", "exponential:0.999", "vector", "variable",
                                         "bounded", "none"])
 def test_state_saves_and_resumes(data: Truth, tmp_path: Path, forgetting: str) -> None:
-    through = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, noise="learn", slow=0.01, robust=3.0)
-    first = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, noise="learn", slow=0.01, robust=3.0)
+    through = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, slow=0.01, robust=3.0)
+    first = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, slow=0.01, robust=3.0)
     through.update(*data.signals)
     first.update(*data.part(slice(0, 801)))
     first.save(tmp_path / "stream.npz")
@@ -303,7 +310,8 @@ def test_wrong_options_end_in_a_sentence(data: Truth, options: dict, words: str)
 
 
 def test_what_is_known_comes_as_a_prior(data: Truth) -> None:
-    exact = Online(data.model, prior={"Fc1": float(data.beta[data.base.names.index("Fc1")])}, forgetting=None)
+    exact = Online(data.model, prior={"Fc1": float(data.beta[data.base.names.index("Fc1")])}, forgetting=None,
+                   noise=1.0)
     exact.update(*data.signals)
     assert "Fc1" not in exact.base.names
     expected = dynid.identify(data.model, data.samples, "ols", known=exact.base.known)
@@ -330,7 +338,7 @@ def test_outliers_count_less_on_request(data: Truth) -> None:
 
 
 def test_slow_joints_are_left_out(data: Truth) -> None:
-    online = Online(data.model, forgetting=None, slow=0.5)
+    online = Online(data.model, forgetting=None, slow=0.5, noise=1.0)
     online.update(*data.signals)
     keep = np.abs(data.dq) >= 0.5
     y = data.rows[keep]

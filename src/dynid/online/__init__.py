@@ -11,8 +11,10 @@ from dynid.estimate.recursive.forgetting import (
     Variable,
     VectorForgetting,
 )
+from dynid.online.events import StreamEvent
+from dynid.online.feed import FeedOptions
 from dynid.online.online import Online
 from dynid.online.verdict import ParameterVerdict
 
-__all__ = ["Bounded", "Directional", "Evidence", "Exponential", "NoForgetting", "Online", "ParameterVerdict",
-           "StartUp", "TowardsPrior", "Variable", "VectorForgetting"]
+__all__ = ["Bounded", "Directional", "Evidence", "Exponential", "FeedOptions", "NoForgetting", "Online",
+           "ParameterVerdict", "StartUp", "StreamEvent", "TowardsPrior", "Variable", "VectorForgetting"]

@@ -22,6 +22,8 @@ from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.files import write_whole
 from dynid.model import LinearModel, Model, complete
 from dynid.model.term import Instant
+from dynid.online.events import StreamEvent
+from dynid.online.feed import Feed, FeedOptions
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout, known_torque
@@ -45,18 +47,21 @@ class Online:
     "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
     deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
     default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
-    noise, one number or one a joint; "learn" takes it from the data; by default that of a prior estimate's residuals,
-    else one, as in the literature, where deviations of a prior count in units of the noise. slow: rad/s or m/s below
+    noise, one number or one a joint, whose rows are weighted by it; by default it is learnt from the data whenever
+    their number doubles and at every `estimate` (weights as those of `wls`). With noise=1.0 all joints count alike and
+    deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below
     which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
     stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
     nothing.
-    robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls.
+    robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
+    prepares raw samples.
     """
 
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
-                 forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str | None = None,
+                 forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
                  slow: float | None = None, robust: float = 0.0, wanted: float | None = None,
-                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None) -> None:
+                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
+                 feeding: FeedOptions | None = None) -> None:
         for name, value in (("slow", slow), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} is a finite number not below zero, got {value}")
@@ -69,6 +74,8 @@ class Online:
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
         self._torque_rows = np.array([self.layout.joint(j).stop - 1 for j in range(model.dof)])
+        self._feed = Feed(self._complete.joint_names, self._rows_of, self._take, FeedOptions() if feeding is None
+                          else feeding, self._slow_when_fed)
 
     # -- what it is ------------------------------------------------------------------------------
     @property
@@ -228,6 +235,59 @@ class Online:
             self.model, self.base, q, dq, ddq)).T
         return found
 
+    # -- raw data --------------------------------------------------------------------------------
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+        """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
+        regression they completed, each of them `delay` seconds old.
+
+        Stamps, gaps, repetitions and numbers that are none are seen to, and told in `events`; the estimate stands in
+        any case. Rate and cut-off are taken from the first ten seconds unless `feeding` gives them.
+        """
+        if self.method in INSTRUMENTAL:
+            raise ModelError(f"method '{self.method}' needs references, which raw samples do not have; use update")
+        stamps = np.atleast_1d(np.asarray(t, dtype=float))
+        positions, torques = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else
+                              np.asarray(x, dtype=float) for x in (q, tau))
+        shape = (len(stamps), self.model.dof)
+        if positions.shape != shape or torques.shape != shape or stamps.ndim != 1:
+            raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
+                             f"{np.shape(q)} and {np.shape(tau)}")
+        return self._feed.push(stamps, positions, torques)
+
+    def finish(self) -> int:
+        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
+        shows; how many rows that completed."""
+        return self._feed.finish()
+
+    @property
+    def delay(self) -> float:
+        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
+        return self._feed.delay
+
+    @property
+    def filter(self) -> tuple[float, float]:
+        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
+        return self._feed.rate, self._feed.cutoff
+
+    @property
+    def events(self) -> tuple[StreamEvent, ...]:
+        """What was wrong with the samples that were fed."""
+        return tuple(self._feed.stamps.events.last)
+
+    def _rows_of(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
+        return self._entries([q, dq, ddq, tau])
+
+    def _take(self, rows: Array, keep: Bools) -> None:
+        used = keep.any(axis=1)
+        self.left_out += int(np.sum(~used))
+        if used.any():
+            self._stream.add(np.ascontiguousarray(rows[:, used]), np.ascontiguousarray(keep[used]))
+
+    @property
+    def _slow_when_fed(self) -> float | None:
+        """Speed below which a fed row is left out; None for a hundredth of the joint's top speed."""
+        return self.slow if self.slow is not None or self._dry else 0.0
+
     # -- what it says ----------------------------------------------------------------------------
     @property
     def values(self) -> Array:
@@ -263,7 +323,9 @@ class Online:
         facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
                  "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
                  "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
-                 "left_out": self.left_out, "stood": self._stood}
+                 "left_out": self.left_out, "stood": self._stood,
+                 "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
+                             "gap": self._feed.stamps.gap or None}}
         arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
                   "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
         with write_whole(Path(path), "wb") as file:
@@ -283,7 +345,8 @@ class Online:
                 found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
                                forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
                                noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
-                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base)
+                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base,
+                               feeding=FeedOptions(**facts["feeding"]))
                 found._stream.restore(arrays)
                 found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
                 return found

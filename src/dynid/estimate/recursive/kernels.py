@@ -132,22 +132,20 @@ def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
 
 
 @njit(**INNER_BORROWING)
-def lessen(x: Array, beta: Array, spread: Array, j: int, robust: float, first: int) -> None:
-    """Multiplies a row by the root of Huber's weight of its innovation, and follows the innovations' deviation."""
+def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
+    """The root of Huber's weight of a row by its innovation, whose deviation is followed."""
     width, b = len(x), len(beta)
     error = x[width - 1]
     for k in range(b):
         error -= x[width - 1 - b + k] * beta[k]
     scale, count = spread[0, j], spread[1, j]
     size, limit = abs(error), robust * scale
-    if count >= START and size > limit:
-        root = math.sqrt(limit / size)
-        for k in range(first, width):
-            x[k] *= root
+    root = math.sqrt(limit / size) if count >= START and size > limit else 1.0
     # The deviation from the mean size, which few large ones hardly move; quickly while the estimate is still settling.
     size = min(size, 3.0 * scale) if count > 20.0 else size
     spread[0, j] += (1.2533 * size - scale) * max(1.0 / (count + 1.0), 0.05 if count < START else 0.002)
     spread[1, j] += 1.0
+    return root
 
 
 @njit(**BORROWING)
@@ -160,9 +158,9 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
     each goes in r. keep (m, dof). scale (dof,): rows are multiplied by it. factors: of forgetting, one a sample (NONE:
     of the whole, DIRECTIONAL: along each row), one a column (VECTOR), or the least factor, the memory and the mean
     squared innovation so far (VARIABLE). spread (2, dof): deviation of innovations and how many were seen, for rows
-    beyond `robust` times it to count less; 0 for never. history (m or 0, b): the estimate after each sample. ring
-    (n, dof): normalised innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of
-    log(1 + x P x') / 2.
+    beyond `robust` times it to count less, in `entries` too; 0 for never. history (m or 0, b): the estimate after each
+    sample. ring (n, dof): normalised innovations, from row `place` on. tally (3, dof): sums of their squares, of rows,
+    and of log(1 + x P x') / 2.
     """
     width, b, dof = r.shape[1], len(beta), len(starts) - 1
     every = len(history) > 0 or mode == VECTOR or robust > 0.0
@@ -182,7 +180,11 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
                 x[columns[k]] = scale[j] * entries[k, t]
             first = columns[starts[j]]
             if robust > 0.0:
-                lessen(x, beta, spread, j, robust, first)
+                root = huber(x, beta, spread, j, robust)
+                if root < 1.0:
+                    for k in range(starts[j], starts[j + 1]):
+                        entries[k, t] *= root
+                        x[columns[k]] *= root
             for k in range(first, b):
                 norms[k] += x[k] * x[k]
             if mode == DIRECTIONAL:

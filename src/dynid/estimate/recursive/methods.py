@@ -27,19 +27,20 @@ References = Literal["reference", "transfer"]
 
 @method("rls", "recursive least squares", needs={"data"})
 def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
-        start: Start = "zero", noise: float | str | None = None, robust: float = 0.0) -> Estimate:
+        start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
     """Sample after sample, all joints' rows at once (Ardiani, eq. 1.55, 4.10).
 
     forgetting: a factor, or a way by name with numbers ("start-up:0.999"). deviation: of the start, the root of P's
-    diagonal; without it there is no prior. start: its values. noise: "learn" weights the joints by theirs. robust:
-    deviations beyond which a row counts less, 0 for never.
+    diagonal; without it there is no prior. start: its values. noise: of the torques, by which joints are weighted; by
+    default learnt, as `wls` does; 1 is the document's form. robust: deviations beyond which a row counts less, 0 for
+    never.
     """
     return _over_logs(problem, "rls", _options(problem, forgetting, deviation, start, noise, robust))
 
 
 @method("cls", "coupled recursive least squares, joint by joint in every sample", needs={"data"})
 def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
-        start: Start = "zero", noise: float | str | None = None, robust: float = 0.0) -> Estimate:
+        start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
     """Row after row from the last joint of each sample, no matrix inverted (Ardiani, eq. 3.13-3.14); the estimate is
     that of `rls`. Options as there."""
     return _over_logs(problem, "cls", _options(problem, forgetting, deviation, start, noise, robust))
@@ -47,7 +48,7 @@ def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
 
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
 def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
-          noise: float | str | None = None) -> Estimate:
+          noise: float | str = "learn") -> Estimate:
     """Joint after joint with P handed on (Ardiani, eq. 3.15-3.16); the estimate is that of `rls`. Options as there;
     there is no forgetting, since rows of one time come at different times."""
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
@@ -57,7 +58,7 @@ def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "z
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
     are those of least squares. deviation: by default 10."""
-    return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, None, 0.0))
+    return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, 1.0, 0.0))
 
 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
@@ -65,7 +66,7 @@ def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = 
 def by_lines(problem: Problem) -> Estimate:
     """Each joint's own parameters from its own rows, those found before taken as known (de Wit and Aubin 1990), for
     comparison. The deviations are those of least squares."""
-    return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None))
+    return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None, noise=1.0))
 
 
 @method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"})
@@ -76,7 +77,7 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
     wanted: deviation, in its unit, that a parameter must at least be found with; by default the value with which it
     would make all the torque alone. start: values of those that are not.
     """
-    chosen = _options(problem, None, None if start == "zero" else 1.0, start, None, 0.0)
+    chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
 
 
@@ -88,18 +89,18 @@ def riv(problem: Problem, *, references: References = "reference", forgetting: f
     references: as they are, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Others as those of
     `rls`. Refused where references and motion hardly go together.
     """
-    return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, None, 0.0), references)
+    return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
 
 @method("civ", "coupled recursive instrumental variables", needs={"data", "exact"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `riv`, row after row from the last joint (Ardiani, eq. 4.7-4.9); the estimate is the same."""
-    return _with_references(problem, "civ", _options(problem, forgetting, deviation, start, None, 0.0), references)
+    return _with_references(problem, "civ", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
 
 def _options(problem: Problem, forgetting: float | str | None, deviation: float | None, start: Start,
-             noise: float | str | None, robust: float) -> StreamOptions:
+             noise: float | str, robust: float) -> StreamOptions:
     """Options of a stream from those of a method; what is known with a deviation is part of the prior."""
     if deviation is not None and not deviation > 0.0:
         raise ModelError(f"the deviation of a start must be above zero, got {deviation}")
@@ -110,8 +111,6 @@ def _options(problem: Problem, forgetting: float | str | None, deviation: float 
         parts.append((np.eye(b) / deviation, values / deviation))
     prior = Prior(np.vstack([m for m, _ in parts]), np.concatenate([v for _, v in parts]),
                   {} if known is None else known.known) if parts else None
-    if noise is None and known is not None:
-        noise = "learn"  # what is known has a deviation in its own unit, which noise must be held against
     return StreamOptions(prior, forgetting, noise, robust)
 
 
@@ -135,6 +134,7 @@ def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
 def _from_data(problem: Problem, stream: Stream) -> Estimate:
     """The live estimate where nothing was forgotten, with deviations from the data, which are at hand."""
     recursion = stream.recursion
+    recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)
     solution = solve(regression, recursion.live())
     return complete(replace(problem, regression=regression), stream.method, solution, recursion.scale)

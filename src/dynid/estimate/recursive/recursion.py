@@ -149,10 +149,17 @@ class Recursion:
         size = np.where(size > 0.0, size, 1.0)
         self.beta[:] = np.linalg.lstsq(y / size, tau, rcond=1e-12)[0] / size
 
+    def settle_noise(self) -> None:
+        """Weights from all that is remembered, for an estimate that is asked for; where memories are compared they stay
+        as they are until the next doubling, since all of them would have to be made anew."""
+        if self.learn and not isinstance(self.watcher, MemoryChoice):
+            self.learn_noise()
+
     def learn_noise(self) -> None:
-        """Weights from what is remembered, and the live factor made anew with them."""
+        """Weights from what is remembered, and the live factor made anew with them; not where the factor is not that of
+        what is remembered, nor before there is enough of it."""
         found = self.regression()
-        if not self.forgetting.scalar or min(found.rows) <= len(self.beta):
+        if not self.forgetting.scalar or sum(found.rows) <= 4 * len(self.beta):
             return
         weights = joint_weights(found)
         self.ring *= weights / self.scale

@@ -75,11 +75,11 @@ def _from_deviations(base: BaseParameters, given: Any) -> Prior:
     return Prior(rows, rows @ values, {})
 
 
-def noise_of(noise: ArrayLike | str | None, prior: PriorLike | None, dof: int) -> Array:
-    """One-sigma noise of each joint's torque (dof,) to start with: as given, that of a prior estimate's residuals, or
-    one, so that deviations of a prior count in units of the noise as in the literature."""
-    if noise is None or isinstance(noise, str):
-        if noise not in (None, "learn"):
+def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
+    """One-sigma noise of each joint's torque (dof,) to start with: as given; where it is to be learnt, that of a prior
+    estimate's residuals, or one."""
+    if isinstance(noise, str):
+        if noise != "learn":
             raise ModelError(f"noise is a number, one for each joint, or 'learn', got '{noise}'")
         if isinstance(prior, Estimate):
             found = np.array(prior.diagnostics.residual_deviation_per_joint, dtype=float)

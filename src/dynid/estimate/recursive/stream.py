@@ -33,14 +33,14 @@ class StreamOptions:
     """What a stream is told beside its model.
 
     prior: see `PriorLike`. forgetting: a way, its name or a factor. noise: one-sigma torque noise, one number or one a
-    joint, "learn", or None for that of a prior estimate, else one. robust: deviations beyond which a row counts less,
+    joint, or "learn". robust: deviations beyond which a row counts less,
     0 for never. wanted: of mrls, the deviation a parameter must be found with, in its unit. limits: of mrls, of
     standard parameters by name.
     """
 
     prior: PriorLike | None = None
     forgetting: Forgetting | str | float | None = DEFAULT
-    noise: ArrayLike | str | None = None
+    noise: ArrayLike | str = "learn"
     robust: float = 0.0
     wanted: float | None = None
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Stream:
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust,
                                    noise=noise_of(options.noise, options.prior, len(joints)),
-                                   learn=options.noise == "learn" and method not in INSTRUMENTAL)
+                                   learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = base_limits(self.base, options.limits) if options.limits else None
         self._own = self.initial.copy()  # of s-rls-b
 
@@ -117,6 +117,7 @@ class Stream:
         if self.method in INSTRUMENTAL:
             self._need_samples()
             return instrumental_estimate(self.recursion, self.method)
+        self.recursion.settle_noise()
         if self.method == "mrls":
             return self._of_kept()
         found = estimate_of(self.recursion, self.method)
