@@ -77,6 +77,8 @@ _MODULES = {
     "Splines": "dynid.excitation",
     "excite": "dynid.excitation.excite",
     "compare": "dynid.validate.compare",
+    "Program": "dynid.symbolic",
+    "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
     "physics": "dynid.validate",
     "reconstruct": "dynid.validate.reconstruct",
@@ -175,6 +177,8 @@ if TYPE_CHECKING:
     from dynid.simulation import TorqueDriven as TorqueDriven
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.simulation import simulate as simulate
+    from dynid.symbolic import Program as Program
+    from dynid.symbolic import generate as generate
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks

@@ -36,6 +36,7 @@ COMMANDS = {
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",
+    "generate": "dynid.cli.generate",
     "methods": "dynid.cli.methods",
     "reproduce": "dynid.cli.reproduce",
     "bench": "dynid.cli.bench",

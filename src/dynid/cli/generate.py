@@ -1,0 +1,79 @@
+"""`dynid generate`: the model of a robot as source code."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.options import Lock, Only, refuse_to_replace, words
+from dynid.cli.output import Json, console, print_json, progress, table
+
+
+class Parameters(StrEnum):
+    fixed = "fixed"
+    base = "base"
+    full = "full"
+
+
+class Real(StrEnum):
+    double = "double"
+    float = "float"
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
+    language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
+                                          help="c, python, python-plain, julia, latex.")] = "c",
+    what: Annotated[str, typer.Option(metavar="FUNCTION,...",
+                                      help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
+                                           "friction, forward_dynamics, momentum, energy, kinematics, jacobian."
+                                      )] = "inverse_dynamics,inertia,coriolis,gravity,friction,forward_dynamics",
+    parameters: Annotated[Parameters, typer.Option(help="fixed: values folded in; base: an input p; full: and a "
+                                                        "function that makes p of all parameters."
+                                                   )] = Parameters.fixed,
+    result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
+                                                help="Folder of an earlier `dynid identify -o`: its terms and values, "
+                                                     "instead of those of the robot's file.")] = None,
+    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                          help="Friction at every joint, by the robot's file: viscous, coulomb, "
+                                               "offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+    frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
+                                       help="Whose kinematics and Jacobian.")] = "",
+    real: Annotated[Real, typer.Option(help="Numbers in C.")] = Real.double,
+    batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples a call takes in C.")] = 1,
+    name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
+                                      help="What files and functions are called.")] = "",
+    lock: Lock = None,
+    only: Only = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json: Json = False,
+) -> None:
+    """Write a robot's dynamics as source code for a controller, an optimiser or a paper."""
+    from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
+    from dynid.runs.generated_code import CodeOptions, code_facts, code_paths, make_program, write_code
+    from dynid.runs.models import part_of
+
+    options = CodeOptions(words(what), words(language), parameters.value, real.value, batch, frame, name)
+    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
+    with progress("generate") as tell:
+        tell(f"{len(options.what)} functions of {machine.name}")
+        program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result)
+        paths = write_code(program, options, output)
+    if json:
+        print_json(code_facts(program, paths))
+        return
+    to = console()
+    head = ["function", "multiplications", "additions", "divisions", "functions"]
+    rows = [[one, str(ops.multiplications), str(ops.additions), str(ops.divisions), str(ops.functions)]
+            for one, ops in program.ops.items()]
+    to.print(table(head, rows, numbers=head[1:], title=f"{machine.name}, parameters {program.mode}"))
+    for path in paths.values():
+        to.print(str(path), markup=False)

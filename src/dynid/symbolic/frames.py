@@ -1,0 +1,138 @@
+"""Frames: where code generation puts a coordinate frame on every body, so that as many numbers as can are zero or one.
+
+The z axis of a body's frame is the axis of its joint. Along that axis and about it a frame may be moved freely: its
+origin goes to the foot of the common perpendicular with the axis before (the near end, as in standard DH tables), and
+its x axis is turned so that the next axis is only tilted about it. The frame of a sliding joint's body starts at the
+origin of the body before. So the way from one frame to the next is Tz(d) Tx(a) Rx(alpha) and then the joint's own
+motion, which for right angles leaves one plane rotation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.robot import BASE, Robot
+from dynid.robot import inertia as ten
+from dynid.robot.pose import inverse, rotation_z, translation
+
+_NOTHING = 1e-12  # m or of a direction cosine
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A body as generated code sees it.
+
+    parent: index of the body before, BASE for the base. fixed (4, 4): from the frame before to the joint; then comes a
+    turn about z by q + offset (rad), or a slide along z by q. place (4, 4): the robot's own body frame in this one.
+    """
+
+    parent: int
+    sliding: bool
+    fixed: Array
+    offset: float
+    place: Array
+
+    @property
+    def rotation(self) -> Array:
+        return np.asarray(self.fixed[:3, :3])
+
+    @property
+    def origin(self) -> Array:
+        return np.asarray(self.fixed[:3, 3])
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """All bodies, and gravity (3,) and the base frame `base` (4, 4) in the frame that stands still."""
+
+    links: tuple[Link, ...]
+    gravity: Array
+    base: Array
+
+    def second_moments(self) -> Array:
+        """(10 bodies, 10 bodies): what the bodies' numbers XX .. M are as Sxx Sxy Sxz Syy Syz Szz MX MY MZ M in these
+        frames, body by body."""
+        size = 10 * len(self.links)
+        whole = np.zeros((size, size))
+        for i, link in enumerate(self.links):
+            own = slice(10 * i, 10 * i + 10)
+            whole[own, own] = _SECOND @ ten.change_frame(link.place)
+        return _clean(whole)
+
+
+def _second_from_inertia() -> Array:
+    """(10, 10): Sigma = tr(I)/2 1 - I, first moments and mass as they are."""
+    matrix = np.eye(10)
+    for row, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
+        matrix[row, row] = -1.0
+        if i == j:
+            matrix[row, [0, 3, 5]] += 0.5
+    return matrix
+
+
+_SECOND = _second_from_inertia()
+
+
+def chain(robot: Robot) -> Chain:
+    """The frames of a robot's bodies."""
+    first = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
+    place = {BASE: inverse(robot.joints[0].before)}  # the robot's own frame of each body in the new one
+    links: list[Link] = []
+    for i, joint in enumerate(robot.joints):
+        start = place[joint.parent] @ joint.before
+        near, angle = _way(start, joint.prismatic)[1:]
+        fixed = start @ translation(0.0, 0.0, -near) @ rotation_z(-angle)
+        if joint.prismatic:
+            fixed[:3, 3] = 0.0
+        within = inverse(fixed) @ start @ (rotation_z(-angle) if not joint.prismatic else np.eye(4)) @ joint.after
+        turn = 0.0 if joint.prismatic else -angle
+        if i in first:  # the next axis shall be tilted about x only
+            after = robot.joints[first[i]]
+            turn = _way(within @ after.before, after.prismatic)[0]
+        within = rotation_z(-turn) @ within
+        offset = angle + turn
+        if joint.prismatic:
+            fixed, offset = fixed @ rotation_z(turn), 0.0
+        place[i] = within
+        links.append(Link(joint.parent, joint.prismatic, _clean(fixed), _right_angle(offset), within))
+    still = place[BASE]
+    return Chain(tuple(links), _clean(still[:3, :3] @ robot.gravity), still)
+
+
+def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
+    """theta, near and angle of a joint's `pose` = Rz(theta) Tz(d) Tx(a) Rx(alpha) Tz(near) Rz(angle); of a sliding
+    joint only the direction counts, and near is zero."""
+    z, origin = pose[:3, 2], np.zeros(3) if sliding else pose[:3, 3]
+    tilt = math.hypot(z[0], z[1])
+    if tilt > _NOTHING:
+        theta = math.atan2(z[0], -z[1])
+    else:
+        theta = math.atan2(origin[1], origin[0]) if math.hypot(origin[0], origin[1]) > _NOTHING else 0.0
+    if not -0.5 * math.pi < theta <= 0.5 * math.pi:  # the other of the two, with alpha or a below zero
+        theta -= math.copysign(math.pi, theta)
+    theta = _right_angle(theta)
+    back = rotation_z(-theta)[:3, :3]
+    turned = back @ z
+    near = 0.0 if tilt <= _NOTHING else float((back @ origin)[1] / turned[1])
+    alpha = np.array([[1.0, 0.0, 0.0], [0.0, turned[2], turned[1]], [0.0, -turned[1], turned[2]]])
+    rest = alpha.T @ back @ pose[:3, :3]
+    return theta, near, _right_angle(math.atan2(rest[1, 0], rest[0, 0]))
+
+
+def _right_angle(angle: float) -> float:
+    """An angle in (-pi, pi], exact at multiples of 90 degrees."""
+    quarters = angle / (0.5 * math.pi)
+    if abs(quarters - round(quarters)) < _NOTHING:
+        return (round(quarters) + 1) % 4 * 0.5 * math.pi - 0.5 * math.pi
+    return math.remainder(angle, 2.0 * math.pi)
+
+
+def _clean(matrix: Array) -> Array:
+    """Entries that differ from zero or one by rounding, without it."""
+    size = np.abs(matrix)
+    whole = np.where(np.abs(size - 1.0) < _NOTHING, 1.0, np.where(size < _NOTHING, 0.0, size))
+    return np.asarray(np.copysign(whole, matrix))

@@ -1,0 +1,303 @@
+"""Graph: arithmetic on numbers that are not known yet, every value computed once.
+
+A value is a node of the graph and a sign, so that a negation is no operation. Nodes are kept by what they are made of:
+the same expression met again is the same node, constants are folded as they come, and what no output needs is never
+written (`Graph.live`). That, and no more: the recursion that runs on it decides how many operations there are, not the
+algebra.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynid.errors import ModelError
+
+Number = float | int
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "atan": math.atan, "exp": math.exp, "sqrt": math.sqrt,
+    "abs": abs, "sign": lambda x: float((x > 0.0) - (x < 0.0)), "pow": math.pow, "max": max, "min": min,
+    "greater": lambda x, y: float(x > y), "where": lambda c, x, y: x if c != 0.0 else y}
+_ODD = {"sin", "tanh", "atan", "sign"}
+_EVEN = {"cos", "abs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a value is made of. kind: "number", "symbol", "add", "multiply", "divide" or a name of `FUNCTIONS`.
+
+    of: the nodes it is made of. subtract: of an addition, whether the second node is taken away. negative: of a
+    function, which of its arguments are taken negative. value: of a number, never below zero, as signs are on the
+    edges. name: of a symbol.
+    """
+
+    kind: str
+    of: tuple[int, ...] = ()
+    subtract: bool = False
+    negative: tuple[bool, ...] = ()
+    value: float = 0.0
+    name: str = ""
+
+
+class Value:
+    """A node with a sign, and the arithmetic on it."""
+
+    __slots__ = ("graph", "negative", "node")
+
+    def __init__(self, graph: Graph, node: int, negative: bool = False) -> None:
+        self.graph, self.node, self.negative = graph, node, negative
+
+    @property
+    def number(self) -> float | None:
+        """Its number, where it is one."""
+        node = self.graph.nodes[self.node]
+        if node.kind != "number":
+            return None
+        return -node.value if self.negative else node.value
+
+    def __neg__(self) -> Value:
+        return self if self.node == self.graph.zero.node else Value(self.graph, self.node, not self.negative)
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self.graph.add(self, self.graph.value(other))
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self.graph.add(self, -self.graph.value(other))
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self.graph.multiply(self, self.graph.value(other))
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self.graph.divide(self, self.graph.value(other))
+
+    def __pow__(self, other: Value | Number) -> Value:
+        return self.graph.power(self, self.graph.value(other))
+
+    def __rsub__(self, other: Number) -> Value:
+        return self.graph.add(self.graph.value(other), -self)
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self.graph.divide(self.graph.value(other), self)
+
+    def __rpow__(self, other: Number) -> Value:
+        return self.graph.power(self.graph.value(other), self)
+
+    def __abs__(self) -> Value:
+        return self.graph.apply("abs", self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Value) and (self.node, self.negative) == (other.node, other.negative)
+
+    def __hash__(self) -> int:
+        return hash((self.node, self.negative))
+
+
+@dataclass(frozen=True)
+class Operations:
+    """How many there are. sin, cos and other functions count apart; a change of sign is none."""
+
+    multiplications: int = 0
+    additions: int = 0
+    divisions: int = 0
+    functions: int = 0
+
+    @property
+    def total(self) -> int:
+        """Multiplications and additions together, as papers count."""
+        return self.multiplications + self.additions
+
+    def __str__(self) -> str:
+        return (f"{self.multiplications} multiplications, {self.additions} additions, {self.divisions} divisions, "
+                f"{self.functions} functions")
+
+
+class Graph:
+    """All nodes, in an order in which each stands behind what it is made of."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[Node, int] = {}
+        self.zero, self.one = self.value(0.0), self.value(1.0)
+
+    def _keep(self, node: Node) -> int:
+        place = self._known.get(node)
+        if place is None:
+            place = self._known[node] = len(self.nodes)
+            self.nodes.append(node)
+        return place
+
+    def value(self, number: Value | Number) -> Value:
+        """A number as a value; a value as it is."""
+        if isinstance(number, Value):
+            return number
+        number = float(number)
+        if not math.isfinite(number):
+            raise ModelError("a number that is not finite cannot stand in generated code")
+        return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
+
+    def symbol(self, name: str) -> Value:
+        """An input by its name."""
+        return Value(self, self._keep(Node("symbol", name=name)))
+
+    def symbols(self, name: str, count: int) -> list[Value]:
+        """Inputs name[0], name[1], .."""
+        return [self.symbol(f"{name}[{k}]") for k in range(count)]
+
+    def add(self, a: Value, b: Value) -> Value:
+        """a + b."""
+        x, y = a.number, b.number
+        if x is not None and y is not None:
+            return self.value(x + y)
+        if x == 0.0:
+            return b
+        if y == 0.0:
+            return a
+        if a.node == b.node:
+            return self.zero if a.negative != b.negative else self.multiply(a, self.value(2.0))
+        if a.node > b.node:
+            a, b = b, a
+        node = self._keep(Node("add", (a.node, b.node), subtract=a.negative != b.negative))
+        return Value(self, node, a.negative)
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        """a b."""
+        x, y = a.number, b.number
+        if x is not None and y is not None:
+            return self.value(x * y)
+        if x is not None:
+            a, b, x, y = b, a, y, x
+        if y is not None:
+            if y == 0.0:
+                return self.zero
+            if abs(y) == 1.0:
+                return a if y > 0 else -a
+            inside = self.nodes[a.node]
+            if inside.kind == "multiply" and self.nodes[inside.of[0]].kind == "number":  # c (d x) = (c d) x
+                product = self.value(y * self.nodes[inside.of[0]].value * (-1.0 if a.negative else 1.0))
+                return self.multiply(product, Value(self, inside.of[1]))
+        first, second = (a.node, b.node) if a.node <= b.node else (b.node, a.node)
+        if y is not None:  # the number first, so that the rule above finds it
+            first, second = b.node, a.node
+        return Value(self, self._keep(Node("multiply", (first, second))), a.negative != b.negative)
+
+    def divide(self, a: Value, b: Value) -> Value:
+        """a / b."""
+        x, y = a.number, b.number
+        if y == 0.0:
+            raise ModelError("generated code would divide by zero")
+        if x == 0.0:
+            return self.zero
+        if y is not None:
+            return self.multiply(a, self.value(1.0 / y)) if x is None else self.value(x / y)
+        return Value(self, self._keep(Node("divide", (a.node, b.node))), a.negative != b.negative)
+
+    def power(self, a: Value, b: Value) -> Value:
+        """a to the power b; small whole powers by multiplication."""
+        exponent = b.number
+        if exponent is not None and exponent == int(exponent) and 0 <= exponent <= 8:
+            product = self.one
+            for _ in range(int(exponent)):
+                product = self.multiply(product, a)
+            return product
+        if exponent == 0.5:
+            return self.apply("sqrt", a)
+        return self.apply("pow", a, b)
+
+    def apply(self, function: str, *of: Value | Number) -> Value:
+        """A function of `FUNCTIONS`, evaluated at once where all is known."""
+        values = [self.value(x) for x in of]
+        numbers = [x.number for x in values]
+        if all(x is not None for x in numbers):
+            return self.value(FUNCTIONS[function](*numbers))
+        if function == "where" and numbers[0] is not None:
+            return values[1] if numbers[0] != 0.0 else values[2]
+        if function in _ODD | _EVEN:
+            inner = Value(self, values[0].node)
+            made = Value(self, self._keep(Node(function, (inner.node,))))
+            return -made if function in _ODD and values[0].negative else made
+        return Value(self, self._keep(Node(function, tuple(x.node for x in values),
+                                           negative=tuple(x.negative for x in values))))
+
+    def again(self, node: Node, made: Callable[[int], Value]) -> Value:
+        """A node of another graph on this one, `made` of what it is made of there."""
+        match node.kind:
+            case "number":
+                return self.value(node.value)
+            case "symbol":
+                return self.symbol(node.name)
+            case "add":
+                first, second = (made(k) for k in node.of)
+                return first - second if node.subtract else first + second
+            case "multiply":
+                return made(node.of[0]) * made(node.of[1])
+            case "divide":
+                return made(node.of[0]) / made(node.of[1])
+            case _:
+                signs = node.negative or (False,) * len(node.of)
+                return self.apply(node.kind, *(-made(k) if minus else made(k)
+                                               for k, minus in zip(node.of, signs, strict=True)))
+
+    def live(self, outputs: Iterable[Value]) -> list[int]:
+        """Nodes that the outputs need, each behind what it is made of."""
+        needed, waiting = set[int](), [value.node for value in outputs]
+        while waiting:
+            node = waiting.pop()
+            if node not in needed:
+                needed.add(node)
+                waiting.extend(self.nodes[node].of)
+        return sorted(needed)
+
+    def operations(self, outputs: Sequence[Value]) -> Operations:
+        """Operations that the outputs need."""
+        count = {"multiply": 0, "add": 0, "divide": 0}
+        functions = 0
+        for place in self.live(outputs):
+            node = self.nodes[place]
+            if node.kind in count:
+                count[node.kind] += 1
+            elif node.kind in FUNCTIONS:
+                functions += 1
+        return Operations(count["multiply"], count["add"], count["divide"], functions)
+
+    def uses(self, outputs: Sequence[Value]) -> dict[int, int]:
+        """How often each live node is used, outputs included."""
+        times: dict[int, int] = {}
+        for place in self.live(outputs):
+            for inner in self.nodes[place].of:
+                times[inner] = times.get(inner, 0) + 1
+        for value in outputs:
+            times[value.node] = times.get(value.node, 0) + 1
+        return times
+
+    def replay(self, outputs: Sequence[Value], symbol: Callable[[str], Any],
+               function: Callable[[str, Sequence[Any]], Any]) -> list[Any]:
+        """The outputs computed anew on other objects: those that `symbol` gives for names, with their own arithmetic
+        and what `function` gives for names of `FUNCTIONS`."""
+        made: dict[int, Any] = {}
+        for place in self.live(outputs):
+            made[place] = _made(self.nodes[place], made, symbol, function)
+        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+
+
+def _made(node: Node, made: dict[int, Any], symbol: Callable[[str], Any],
+          function: Callable[[str, Sequence[Any]], Any]) -> Any:
+    of = [made[k] for k in node.of]
+    match node.kind:
+        case "number":
+            return node.value
+        case "symbol":
+            return symbol(node.name)
+        case "add":
+            return of[0] - of[1] if node.subtract else of[0] + of[1]
+        case "multiply":
+            return of[0] * of[1]
+        case "divide":
+            return of[0] / of[1]
+        case _:
+            signs = node.negative or (False,) * len(of)
+            return function(node.kind, [-x if minus else x for x, minus in zip(of, signs, strict=True)])

@@ -1,0 +1,1 @@
+"""Languages: a program as text, or replayed on objects of other packages."""

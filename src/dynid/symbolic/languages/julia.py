@@ -1,0 +1,78 @@
+"""Julia: a module of functions on vectors of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.symbolic.functions import Function
+from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
+
+if TYPE_CHECKING:
+    from dynid.symbolic.program import Program
+
+
+def module(program: Program) -> str:
+    """The text of the module; indices count from one, as in Julia."""
+    name = identifier(program.name)
+    title = name[0].upper() + name[1:]
+    model = program.plan.model
+    lines = [f"# {name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip(),
+             f"module {title}", ""]
+    if program.mode != "fixed":
+        lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", "",
+                  f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in model.parameters.names)}]", ""]
+    if program.mode == "full":
+        lines += ['"The numbers p of the model\'s parameters."', "function prepare(theta)", "    return ["]
+        for row in program.matrix:
+            terms = [f"{exact(row[c])}*theta[{c + 1}]" for c in np.flatnonzero(row)]
+            lines.append(f"        {' + '.join(terms) or '0.0'},")
+        lines += ["    ]", "end", ""]
+    for function in program.functions:
+        lines += [*_function(function), ""]
+    return "\n".join([*lines, "end"]) + "\n"
+
+
+def _text(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+    return f'"{escaped}"'
+
+
+def _function(function: Function) -> list[str]:
+    statements = Statements(function, _SPELLING)
+    lines = [f'"{function.about} {function.operations}."'.replace("$", "\\$"),
+             f"function {function.name}({', '.join(one for one, _ in function.inputs)})"]
+    lines += [f"    {line}" for line in statements.lines]
+    texts = iter(statements.outputs)
+    found = []
+    for output in function.outputs:
+        own = [next(texts) for _ in output.values]
+        if len(output.shape) == 1:
+            found.append(f"[{', '.join(own)}]")
+        else:
+            width = output.shape[1]
+            found.append("[" + "; ".join(" ".join(f"({x})" for x in own[k:k + width])
+                                         for k in range(0, len(own), width)) + "]")
+    return [*lines, f"    return {', '.join(found)}", "end"]
+
+
+def _symbol(symbol: str) -> str:
+    name, index = symbol[:-1].split("[")
+    return f"{name}[{int(index) + 1}]"
+
+
+def _function_text(function: str, of: Sequence[str]) -> str:
+    match function:
+        case "greater":
+            return f"Float64({of[0]} > {of[1]})"
+        case "where":
+            return f"ifelse({of[0]} != 0.0, {of[1]}, {of[2]})"
+        case "pow":
+            return f"({of[0]})^({of[1]})"
+        case _:
+            return f"{function}({', '.join(of)})"
+
+
+_SPELLING = Spelling(exact, _symbol, _function_text, lambda left, right: f"{left} = {right}")

@@ -1,0 +1,73 @@
+"""CasADi and SymPy: a program computed anew on their symbols, where these packages are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dynid.errors import NotPossibleError
+from dynid.symbolic.languages.text import identifier
+
+if TYPE_CHECKING:
+    from dynid.symbolic.program import Program
+
+
+def casadi_functions(program: Program) -> dict[str, Any]:
+    """CasADi functions by name; matrices as they are."""
+    casadi = _package("casadi")
+    found = {}
+    for function in program.functions:
+        symbols = {one: casadi.SX.sym(one, size) for one, size in function.inputs}
+        flat = function.graph.replay(function.values, _entry(symbols), _functions(casadi, {
+            "abs": casadi.fabs, "max": casadi.fmax, "min": casadi.fmin, "pow": lambda x, y: x ** y,
+            "greater": lambda x, y: x > y, "where": casadi.if_else}))
+        at, outputs = 0, []
+        for output in function.outputs:
+            rows, columns = output.shape if len(output.shape) == 2 else (output.shape[0], 1)
+            own = flat[at:at + rows * columns]
+            at += rows * columns
+            outputs.append(casadi.reshape(casadi.vertcat(*own), columns, rows).T)
+        found[function.name] = casadi.Function(identifier(function.name), list(symbols.values()), outputs,
+                                               [one for one, _ in function.inputs],
+                                               [output.name for output in function.outputs])
+    return found
+
+
+def sympy_matrices(program: Program) -> dict[str, Any]:
+    """SymPy matrices {function: {output: matrix}}, in symbols q0, q1, .., dq0, .."""
+    sympy = _package("sympy")
+    found: dict[str, Any] = {}
+    for function in program.functions:
+        symbols = {one: [sympy.Symbol(f"{one}{k}", real=True) for k in range(size)] for one, size in function.inputs}
+        flat = function.graph.replay(function.values, _entry(symbols), _functions(sympy, {
+            "abs": sympy.Abs, "max": sympy.Max, "min": sympy.Min, "pow": sympy.Pow,
+            "greater": lambda x, y: sympy.Piecewise((1.0, x > y), (0.0, True)),
+            "where": lambda c, x, y: sympy.Piecewise((x, sympy.Ne(c, 0)), (y, True))}))
+        at, outputs = 0, {}
+        for output in function.outputs:
+            rows, columns = output.shape if len(output.shape) == 2 else (output.shape[0], 1)
+            outputs[output.name] = sympy.Matrix(rows, columns, flat[at:at + rows * columns])
+            at += rows * columns
+        found[function.name] = outputs
+    return found
+
+
+def _entry(symbols: dict[str, Any]) -> Callable[[str], Any]:
+    def entry(name: str) -> Any:
+        one, index = name[:-1].split("[")
+        return symbols[one][int(index)]
+
+    return entry
+
+
+def _functions(package: Any, own: dict[str, Callable[..., Any]]) -> Callable[[str, Sequence[Any]], Any]:
+    return lambda name, of: (own.get(name) or getattr(package, name))(*of)
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise NotPossibleError(f"this needs the Python package '{name}', which is not installed",
+                               f"install it: pip install {name}") from None

@@ -1,0 +1,140 @@
+"""Motion of the bodies on the graph: turn rates, accelerations, and what a unit of each number of a body weighs.
+
+Newton and Euler's recursion with second moments: a body of points r (in its frame) has accelerations a + U r,
+U = [dw]x + [w]x[w]x, so its force is m a + U h and its moment h x a + vee(U S), with h its first and S its second
+moments, vee of a matrix W the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U does not see
+a turning joint's own motion, U_i z = R' U_before z, which replaces most of the turning of dw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynid.robot import BASE
+from dynid.symbolic.frames import Chain, Link
+from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, numbers
+
+NUMBERS = 10  # of a body: Sxx Sxy Sxz Syy Syz Szz MX MY MZ M
+FORCES = slice(6, 10)  # those that have a force beside a moment
+
+
+@dataclass(frozen=True)
+class Place:
+    """A body's frame in the one before: rotation, and origin (3)."""
+
+    rotation: Rotation
+    origin: Vector
+
+
+def places(graph: Graph, chain: Chain, q: Sequence[Value]) -> list[Place]:
+    """The frames of all bodies at the positions q."""
+    return [_place(graph, link, q[i]) for i, link in enumerate(chain.links)]
+
+
+def _place(graph: Graph, link: Link, q: Value) -> Place:
+    if link.sliding:
+        along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
+        return Place(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
+    quarters = link.offset / (0.5 * math.pi)
+    if abs(quarters - round(quarters)) < 1e-12:  # sine and cosine only change places and signs
+        s, c = graph.apply("sin", q), graph.apply("cos", q)
+        for _ in range(round(quarters) % 4):
+            s, c = c, -s
+    else:
+        angle = q + link.offset
+        s, c = graph.apply("sin", angle), graph.apply("cos", angle)
+    return Place(Rotation(graph, link.rotation, c, s), numbers(graph, link.origin))
+
+
+@dataclass(frozen=True)
+class State:
+    """Of a body, in its frame: turn rate w and its derivative dw (3), U (3, 3), acceleration a of its origin (3), and
+    the differences U_zz - U_yy, U_xx - U_zz, U_yy - U_xx."""
+
+    w: Vector
+    dw: Vector
+    u: Matrix
+    a: Vector
+    differences: tuple[Value, Value, Value]
+
+
+def states(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Sequence[Value], ddq: Sequence[Value],
+           gravity: Sequence[float]) -> list[State]:
+    """Motion of all bodies; gravity is an acceleration of the base the other way."""
+    still = [graph.zero] * 3
+    base = State(still, still, [still] * 3, [graph.value(-float(x)) for x in gravity], (graph.zero,) * 3)
+    found: list[State] = []
+    for i, link in enumerate(chain.links):
+        before = base if link.parent == BASE else found[link.parent]
+        found.append((_sliding if link.sliding else _turning)(graph, frames[i], before, dq[i], ddq[i]))
+    return found
+
+
+def _turning(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -> State:
+    down = place.rotation.down
+    w = down(before.w)
+    # U_before z of this joint's axis, turned: acceleration of points on the axis, which both bodies share.
+    axis = place.rotation.up([graph.zero, graph.zero, graph.one])
+    xz, yz, zz = down(apply(before.u, axis))
+    dwz = down(before.dw)[2] + ddq
+    wx, wy, wz = w[0], w[1], w[2] + dq
+    a = down(add(before.a, apply(before.u, place.origin)))
+    x_z, y_z, x_y = wx * wz, wy * wz, wx * wy
+    dwy, dwx = xz - x_z, y_z - yz  # U_xz = wx wz + dwy, U_yz = wy wz - dwx
+    x_x, z_z = wx * wx, wz * wz
+    xx_zz = x_x - z_z  # U_xx - U_zz, as U_xx = -(wy wy + wz wz) and U_zz = -(wx wx + wy wy)
+    xx, yy = xx_zz + zz, -(x_x + z_z)
+    u = [[xx, x_y - dwz, xz], [x_y + dwz, yy, yz], [x_z - dwy, y_z + dwx, zz]]
+    return State([wx, wy, wz], [dwx, dwy, dwz], u, a, (zz - yy, xx_zz, yy - xx))
+
+
+def _sliding(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -> State:
+    down = place.rotation.down
+    w, dw = down(before.w), down(before.dw)
+    columns = [down(apply(before.u, place.rotation.up([graph.one if k == c else graph.zero for k in range(3)])))
+               for c in range(3)]
+    u = [[columns[c][r] for c in range(3)] for r in range(3)]
+    a = down(add(before.a, apply(before.u, place.origin)))
+    twice = dq + dq  # 2 w x z dq
+    a = [a[0] + w[1] * twice, a[1] - w[0] * twice, a[2] + ddq]
+    return State(w, dw, u, a, (u[2][2] - u[1][1], u[0][0] - u[2][2], u[1][1] - u[0][0]))
+
+
+def unit_moments(graph: Graph, state: State) -> list[Vector]:
+    """Moment (3) of a body for one unit of each of its ten numbers."""
+    u, a, zero = state.u, state.a, graph.zero
+    d_zy, d_xz, d_yx = state.differences
+    return [[zero, -u[2][0], u[1][0]], [u[2][0], -u[2][1], d_yx], [-u[1][0], d_xz, u[1][2]],
+            [u[2][1], zero, -u[0][1]], [d_zy, u[0][1], -u[0][2]], [-u[1][2], u[0][2], zero],
+            [zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero], [zero, zero, zero]]
+
+
+def unit_forces(graph: Graph, state: State) -> list[Vector]:
+    """Force (3) of a body for one unit of each of its ten numbers."""
+    still = [graph.zero] * 3
+    return [still] * 6 + [[row[c] for row in state.u] for c in range(3)] + [list(state.a)]
+
+
+def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
+    """The sum (3) of units (numbers, 3) times values (numbers,)."""
+    total = [values[0] * x for x in units[0]]
+    for value, unit in zip(values[1:], units[1:], strict=True):
+        total = [t + value * x for t, x in zip(total, unit, strict=True)]
+    return total
+
+
+def torques(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequence[State],
+            bodies: Sequence[Sequence[Value]]) -> Vector:
+    """Joint torques of bodies with the given ten numbers each, in a motion."""
+    forces = [summed(body, unit_forces(graph, state)) for body, state in zip(bodies, motion, strict=True)]
+    moments = [summed(body, unit_moments(graph, state)) for body, state in zip(bodies, motion, strict=True)]
+    for i in reversed(range(len(chain.links))):
+        parent = chain.links[i].parent
+        if parent != BASE:
+            force = frames[i].rotation.up(forces[i])
+            moment = add(frames[i].rotation.up(moments[i]), cross(frames[i].origin, force))
+            forces[parent], moments[parent] = add(forces[parent], force), add(moments[parent], moment)
+    return [(forces if link.sliding else moments)[i][2] for i, link in enumerate(chain.links)]

@@ -1,0 +1,185 @@
+"""Numbers: which of the bodies' and terms' numbers generated code works with, and how they come from a model's own.
+
+The torques cannot tell all numbers apart. A mass spread along a turning joint's axis may be given to the body
+before, so Szz, MZ and M of a turning joint's body can be zero, and all second moments of a sliding one's. The numbers
+that are left are found as base parameters are, with those wanted out of the way last in the order. Where a body's mass
+can stand for a first moment of the body before, both are tried, and what needs fewer operations is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import Model, Parameter, Parameters
+from dynid.model.elements import Bodies
+from dynid.model.following import FollowingBodies
+from dynid.model.term import Simulated, Term
+from dynid.regression.base import BaseParameters, random_factor, reduce_columns
+from dynid.robot import Robot
+from dynid.symbolic.frames import Chain, chain
+
+NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
+_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
+_MOST_JOINTS = 60  # the text of a model grows with the square of it
+_MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A model as code generation sees it.
+
+    tree: the robot with every joint, mimic ones too; coupling (tree joints, joints) and offset (tree joints,): where
+    its joints are for the robot's own. numbers: names of all numbers, ten for each body of the tree and then those of
+    the other terms. matrix (numbers, parameters): how they come from the model's parameters. terms: the other terms,
+    each with the places of its parameters among the numbers.
+    """
+
+    model: Model
+    tree: Robot
+    chain: Chain
+    coupling: Array
+    offset: Array
+    numbers: Parameters
+    matrix: Array
+    terms: tuple[tuple[Term, tuple[int, ...]], ...]
+
+    @property
+    def bodies(self) -> int:
+        return self.tree.dof
+
+    @property
+    def dof(self) -> int:
+        return self.model.dof
+
+    @property
+    def parameters(self) -> Parameters:
+        """All numbers, as `random_factor` wants them."""
+        return self.numbers
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Torques (samples, dof, numbers) for one unit of each number."""
+        motion = [q @ self.coupling.T + self.offset, dq @ self.coupling.T, ddq @ self.coupling.T]
+        rigid = dynamics.regressor(self.tree, *motion) @ np.linalg.inv(self.chain.second_moments())
+        columns = np.zeros((len(q), self.dof, len(self.numbers)))
+        columns[:, :, :10 * self.bodies] = np.einsum("tj,stc->sjc", self.coupling, rigid)
+        for term, places in self.terms:
+            for joint, parameter, values in term.entries(self.model.robot, q, dq, ddq):
+                columns[:, joint, places[parameter]] += values
+        return columns
+
+
+def layout(model: Model) -> Layout:
+    """The frames and numbers of a model."""
+    robot = model.robot
+    if robot.dof > _MOST_JOINTS:
+        raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
+                               f"{_MOST_JOINTS}", "lock those that the controller does not move")
+    following = robot.followers
+    tree = robot if following is None else following.tree
+    coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if following is None
+                        else (following.coupling, following.offset))
+    frames = chain(tree)
+    moments = frames.second_moments()
+    names = [Parameter(f"{name}{i + 1}", unit, i, tree.bodies[i].name) for i in range(tree.dof)
+             for name, unit in zip(NAMES, _UNITS, strict=True)]
+    rows = [np.zeros((10 * tree.dof, len(model.parameters)))]
+    others: list[tuple[Term, tuple[int, ...]]] = []
+    for term, columns in model.parts:
+        bodies = _as_bodies(term, model)
+        if bodies is not None:
+            rows[0][:, columns] += moments @ bodies
+            continue
+        start = len(names)
+        names.extend(model.parameters.items[c] for c in columns)
+        unit = np.zeros((len(columns), len(model.parameters)))
+        unit[np.arange(len(columns)), columns] = 1.0
+        rows.append(unit)
+        others.append((term, tuple(range(start, start + len(columns)))))
+    return Layout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
+
+
+def _as_bodies(term: Term, model: Model) -> Array | None:
+    """(10 bodies of the tree, parameters of the term): what a term's parameters add to the bodies' ten numbers, None
+    for a term that is no body."""
+    robot, count = model.robot, len(term.parameters(model.robot))
+    following = robot.followers
+    if isinstance(term, FollowingBodies):
+        assert following is not None
+        whole = np.zeros((10 * following.tree.dof, count))
+        for k, body in enumerate(following.bodies):
+            whole[10 * body:10 * body + 10, 10 * k:10 * k + 10] = np.eye(10)
+        return whole
+    if not isinstance(term, Simulated):
+        return None
+    columns = []
+    for k in range(count):
+        unit = np.zeros(count)
+        unit[k] = 1.0
+        pieces = list(term.elements(robot, unit))
+        if not pieces or not all(isinstance(piece, Bodies) for piece in pieces):
+            return None
+        columns.append(sum(np.asarray(piece.numbers).ravel() for piece in pieces if isinstance(piece, Bodies)))
+    if not columns:
+        return None
+    own = np.array(columns).T
+    if following is None:
+        return own
+    free = [i for i in range(following.tree.dof) if i not in following.bodies]
+    whole = np.zeros((10 * following.tree.dof, count))
+    for new, old in enumerate(free):
+        whole[10 * old:10 * old + 10] = own[10 * new:10 * new + 10]
+    return whole
+
+
+def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
+    """The numbers to work with, as combinations of all of them, chosen for few `operations`."""
+    factor = random_factor(plan)
+    order = _order(plan)
+
+    def found(early: Sequence[int]) -> BaseParameters:
+        rest = [k for k in order if k not in early]
+        return reduce_columns(factor, plan.numbers, [*early, *rest])
+
+    best = found([])
+    if plan.bodies > _MOST_TRIED:
+        return best
+    fewest = operations(best)
+    early: list[int] = []
+    for i, link in enumerate(plan.chain.links):
+        place = 10 * i + 9
+        if link.sliding or link.parent < 0 or place in best.independent or not np.any(link.origin[:2]):
+            continue
+        other = found([*early, place])
+        cost = operations(other)
+        if cost < fewest:
+            best, fewest, early = other, cost, [*early, place]
+    return best
+
+
+def _order(plan: Layout) -> list[int]:
+    wanted, other = [], []
+    for i, link in enumerate(plan.chain.links):
+        last = {0, 1, 2, 3, 4, 5} if link.sliding else {5, 8, 9}
+        wanted += [10 * i + k for k in range(10) if k not in last]
+        other += [10 * i + k for k in range(10) if k in last]
+    return [*wanted, *range(10 * plan.bodies, len(plan.numbers)), *other]
+
+
+def sorted_by_place(base: BaseParameters) -> BaseParameters:
+    """The same numbers in the order of bodies and terms."""
+    order = np.argsort(base.independent)
+    return replace(base, independent=base.independent[order], matrix=base.matrix[order])
+
+
+def checked_model(model: object) -> Model:
+    """The model, where it is one of a robot with terms."""
+    if not isinstance(model, Model):
+        raise ModelError("code is generated from a model of a robot and its terms, and a model of one's own that only "
+                         "gives numbers cannot be written down")
+    return model

@@ -1,0 +1,158 @@
+"""Program: a robot's model as functions that can be written in several languages, and called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model import Model, RigidBodies
+from dynid.regression.base import BaseParameters
+from dynid.robot import Robot
+from dynid.symbolic.functions import OF_FRAME, RECIPES, Function, make
+from dynid.symbolic.graph import Operations
+from dynid.symbolic.numbers import Layout, checked_model, kept_numbers, layout, sorted_by_place
+
+Mode = Literal["fixed", "base", "full"]
+WHAT = ("inverse_dynamics", "regressor", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Functions of a model on graphs of their own.
+
+    mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
+    beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
+    numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
+    from, in words.
+    """
+
+    name: str
+    mode: Mode
+    functions: tuple[Function, ...]
+    plan: Layout
+    numbers: BaseParameters
+    values: Array | None = None
+    provenance: str = ""
+
+    @cached_property
+    def matrix(self) -> Array:
+        """(p, parameters of the model): p = matrix theta."""
+        return np.asarray(self.numbers.matrix @ self.plan.matrix)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the numbers p."""
+        return self.numbers.names
+
+    @property
+    def ops(self) -> dict[str, Operations]:
+        """Operations of each function."""
+        return {function.name: function.operations for function in self.functions}
+
+    def function(self, name: str) -> Function:
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise ModelError(f"the program has no function '{name}'; it has {', '.join(f.name for f in self.functions)}")
+
+    def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
+        """p (numbers,) of the model's parameters theta (parameters,)."""
+        return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
+
+    def __call__(self, name: str, **inputs: ArrayLike) -> Any:
+        """The outputs of a function, for one sample (n,) or many (samples, n) of each input: an array, or a tuple of
+        arrays where there are several."""
+        from dynid.symbolic.languages.python import compiled
+        function = self.function(name)
+        wanted = [one for one, _ in function.inputs]
+        if sorted(inputs) != sorted(wanted):
+            raise ModelError(f"{name} takes {', '.join(wanted)}; got {', '.join(inputs) or 'nothing'}")
+        arrays = []
+        for one, size in function.inputs:
+            array = np.asarray(inputs[one], dtype=float)
+            if array.ndim not in (1, 2) or array.shape[-1] != size:
+                raise ModelError(f"{one} of {name} must be ({size},) or (samples, {size}), got shape {array.shape}")
+            arrays.append(array)
+        found = compiled(self)[name](*arrays)
+        return found[0] if len(found) == 1 else found
+
+    def c(self, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
+        """One C99 header with all functions, for one sample a call or for 4 or 8 at a time."""
+        from dynid.symbolic.languages.c import header
+        return header(self, real, batch)
+
+    def python(self, plain: bool = False) -> str:
+        """A Python module: with NumPy for one or many samples, or plain, with `math` alone."""
+        from dynid.symbolic.languages.python import module
+        return module(self, plain)
+
+    def julia(self) -> str:
+        """A Julia module."""
+        from dynid.symbolic.languages.julia import module
+        return module(self)
+
+    def latex(self) -> str:
+        """The equations for LaTeX: in full for up to three joints, with intermediate variables beyond."""
+        from dynid.symbolic.languages.latex import equations
+        return equations(self)
+
+    def casadi(self) -> dict[str, Any]:
+        """CasADi functions by name; needs the package `casadi`."""
+        from dynid.symbolic.languages.replay import casadi_functions
+        return casadi_functions(self)
+
+    def sympy(self) -> dict[str, Any]:
+        """SymPy matrices by function and output; needs the package `sympy`."""
+        from dynid.symbolic.languages.replay import sympy_matrices
+        return sympy_matrices(self)
+
+
+def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mode = "base",
+             values: ArrayLike | Mapping[str, float] | None = None, frame: str = "", name: str = "") -> Program:
+    """The functions `what` of a model as a program.
+
+    parameters: "fixed" folds `values` in (by default the robot's own), "base" leaves the numbers p that the torques can
+    tell apart as inputs, "full" adds `prepare`, which makes p of all parameters. values: of all the model's
+    parameters, by name or in order. frame: whose kinematics and Jacobian are asked for. name: of the program, by
+    default the robot's.
+    """
+    model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
+    if parameters not in ("fixed", "base", "full"):
+        raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
+    for one in what:
+        if one not in RECIPES and one not in OF_FRAME:
+            raise ModelError(f"there is no function '{one}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
+        if one in OF_FRAME and not frame:
+            raise ModelError(f"'{one}' is of a frame of the robot; give its name")
+    plan = layout(model)
+    numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
+    theta = _theta(model, values, needed=parameters == "fixed")
+    p = None
+    if parameters == "fixed":
+        assert theta is not None
+        p = numbers.matrix @ plan.matrix @ theta
+        p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
+    functions = tuple(make(one, plan, numbers, p, frame) for one in dict.fromkeys(what))
+    return Program(name or model.robot.name, parameters, functions, plan, numbers, theta)
+
+
+def _cost(plan: Layout, base: BaseParameters) -> int:
+    return make("inverse_dynamics", plan, base).operations.total
+
+
+def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed: bool) -> Array | None:
+    if values is not None:
+        return model.parameters.vector(values)
+    nominal = model.parameters.nominal
+    if nominal is None and needed:
+        missing = next(item.name for item in model.parameters if item.nominal is None)
+        raise ModelError(f"values are to be folded in, but robot '{model.robot.name}' gives none for '{missing}'",
+                         "identify it and give the result, or generate with parameters='base'")
+    return nominal

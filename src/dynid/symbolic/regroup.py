@@ -1,0 +1,115 @@
+"""Sums and products written anew so that pairs which several of them hold are computed once.
+
+(a + b) + c and (a + d) + b share a + b, which no comparison of nodes can see. All sums are laid out flat, the pair that
+most of them hold becomes a value of its own, and so on until no pair is held twice. Then the same with products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynid.symbolic.graph import Graph, Value
+
+Term = tuple[int, bool]  # a node, and whether it is taken negative
+Pair = tuple[int, int, bool]  # two nodes in order, and whether their signs differ
+
+
+def regrouped(graph: Graph, outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
+    """The outputs on a graph of their own, with fewer operations or as many."""
+    for kind in ("add", "multiply"):
+        graph, outputs = _written_anew(graph, outputs, _flat(graph, outputs, kind), kind)
+    return graph, list(outputs)
+
+
+def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[Term]]:
+    """Terms of every sum (or product) that is not only a part of another one."""
+    uses = graph.uses(outputs)
+    live = [place for place in graph.live(outputs) if graph.nodes[place].kind == kind]
+    inner = {k for place in live for k in graph.nodes[place].of if graph.nodes[k].kind == kind and uses[k] == 1}
+    flat: dict[int, list[Term]] = {}
+
+    def terms(place: int, negative: bool, top: bool) -> list[Term]:
+        node = graph.nodes[place]
+        if node.kind == kind and (top or place in inner):
+            return [*terms(node.of[0], negative, False), *terms(node.of[1], negative != node.subtract, False)]
+        return [(place, negative)]
+
+    for place in live:
+        if place not in inner:
+            flat[place] = _without_pairs_of_nothing(terms(place, False, True)) if kind == "add" else terms(
+                place, False, True)
+    return _shared(flat, len(graph.nodes))
+
+
+def _without_pairs_of_nothing(terms: list[Term]) -> list[Term]:
+    """The terms of a sum without those that cancel."""
+    left = list(terms)
+    for term in terms:
+        if term in left and (term[0], not term[1]) in left:
+            left.remove(term)
+            left.remove((term[0], not term[1]))
+    return left
+
+
+def _shared(flat: dict[int, list[Term]], fresh: int) -> dict[int, list[Term]]:
+    """The same with common pairs as sums of their own, numbered from `fresh` on."""
+    held: dict[Pair, set[int]] = {}
+
+    def note(place: int, there: bool) -> None:
+        terms = flat[place]
+        for i, second in enumerate(terms):
+            for first in terms[:i]:
+                pair = _pair(first, second)
+                if pair is not None:
+                    if there:
+                        held.setdefault(pair, set()).add(place)
+                    else:
+                        held.get(pair, set()).discard(place)
+
+    for place in list(flat):
+        note(place, True)
+    while held:
+        pair = max(held, key=lambda one: (len(held[one]), -one[0], -one[1]))
+        places = sorted(held[pair])
+        if len(places) < 2:
+            break
+        for place in places:
+            note(place, False)
+            first = next(t for t in flat[place] if t[0] == pair[0])
+            second = next(t for t in flat[place] if t[0] == pair[1] and (t[1] != first[1]) == pair[2])
+            rest = list(flat[place])
+            rest.remove(first)
+            rest.remove(second)
+            flat[place] = [*rest, (fresh, first[1])]
+            note(place, True)
+        flat[fresh] = [(pair[0], False), (pair[1], pair[2])]
+        held.pop(pair, None)
+        fresh += 1
+    return flat
+
+
+def _pair(a: Term, b: Term) -> Pair | None:
+    if a[0] == b[0]:
+        return None
+    return (a[0], b[0], a[1] != b[1]) if a[0] < b[0] else (b[0], a[0], a[1] != b[1])
+
+
+def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[Term]],
+                  kind: str) -> tuple[Graph, list[Value]]:
+    new = Graph()
+    made: dict[int, Value] = {}
+
+    def build(place: int) -> Value:
+        if place in made:
+            return made[place]
+        if place in flat:
+            parts = [-build(k) if negative else build(k) for k, negative in flat[place]]
+            total = new.zero if kind == "add" else new.one
+            for part in parts:
+                total = total + part if kind == "add" else total * part
+        else:
+            total = new.again(graph.nodes[place], build)
+        made[place] = total
+        return total
+
+    return new, [-build(value.node) if value.negative else build(value.node) for value in outputs]

@@ -1,0 +1,112 @@
+"""Terms on the graph: the entries a term computes with NumPy, recorded instead of computed.
+
+A term says what it is by its `entries`, a function of arrays. Given arrays of values instead of numbers, the same lines
+write the term down: arithmetic, the functions below, `np.where`, slices and products with matrices. So a term of
+one's own becomes code without a word about code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.term import Term
+from dynid.robot import Robot
+from dynid.symbolic.graph import Graph, Value
+
+_NAMED = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
+          np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater"}
+_PLAIN: dict[Any, Callable[..., Value]] = {
+    np.add: lambda x, y: x + y, np.subtract: lambda x, y: x - y, np.multiply: lambda x, y: x * y,
+    np.divide: lambda x, y: x / y, np.power: lambda x, y: x ** y, np.negative: lambda x: -x, np.positive: lambda x: x,
+    np.square: lambda x: x * x}
+
+
+class Traced(NDArrayOperatorsMixin):
+    """An array of values that NumPy's functions are recorded on."""
+
+    def __init__(self, graph: Graph, values: Any) -> None:
+        self.graph = graph
+        self.values = np.asarray(values, dtype=object)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
+
+    @property
+    def T(self) -> Traced:
+        return Traced(self.graph, self.values.T)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: Any) -> Traced:
+        return Traced(self.graph, self.values[key])
+
+    def reshape(self, *shape: Any) -> Traced:
+        return Traced(self.graph, self.values.reshape(*shape))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
+        if method != "__call__" or options:
+            return NotImplemented
+        given = [self._lifted(x) for x in inputs]
+        if ufunc is np.matmul:
+            return Traced(self.graph, given[0] @ given[1])
+        if ufunc is np.less:
+            ufunc, given = np.greater, given[::-1]
+        if ufunc in _NAMED:
+            name = _NAMED[ufunc]
+            return self._each(lambda *x: self.graph.apply(name, *x), given)
+        if ufunc in _PLAIN:
+            return self._each(_PLAIN[ufunc], given)
+        return NotImplemented
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function is np.where and len(arguments) == 3:
+            return self._each(lambda *x: self.graph.apply("where", *x), [self._lifted(x) for x in arguments])
+        if function is np.zeros_like:
+            return Traced(self.graph, np.full(self.shape, self.graph.zero))
+        if function is np.ones_like:
+            return Traced(self.graph, np.full(self.shape, self.graph.one))
+        return NotImplemented
+
+    def _lifted(self, x: Any) -> Any:
+        if isinstance(x, Traced):
+            return x.values
+        return np.vectorize(self.graph.value, otypes=[object])(np.asarray(x, dtype=float))
+
+    def _each(self, function: Callable[..., Value], given: Sequence[Any]) -> Traced:
+        return Traced(self.graph, np.frompyfunc(function, len(given), 1)(*given))
+
+
+def traced_entries(graph: Graph, term: Term, robot: Robot, q: Sequence[Value], dq: Sequence[Value],
+                   ddq: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
+    """(joint, parameter, value) for each entry of a term's columns, both counted from 0."""
+    motion: list[Any] = [Traced(graph, [list(signal)]) for signal in (q, dq, ddq)]
+    kind = getattr(term, "kind", type(term).__name__)
+    try:
+        for joint, parameter, values in term.entries(robot, *motion):
+            yield int(joint), int(parameter), _single(graph, values)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"term '{kind}' cannot be written as code: {error}",
+                         "write its entries with NumPy's arithmetic, where, sign, abs, tanh, arctan, exp, sin, cos, "
+                         "maximum and minimum") from error
+
+
+def _single(graph: Graph, values: Traced | ArrayLike) -> Value:
+    """The value of one sample."""
+    if isinstance(values, Traced):
+        found = values.values.reshape(-1)[0]
+        return graph.value(found)
+    numbers: Array = np.asarray(values, dtype=float).reshape(-1)
+    return graph.value(float(numbers[0]))

@@ -1,0 +1,81 @@
+"""Robots, numbers and compilers for tests of generated code."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.model import (
+    AsymmetricCoulomb,
+    AsymmetricViscous,
+    Coulomb,
+    Model,
+    MotorSide,
+    Offset,
+    Payload,
+    RigidBodies,
+    RotorInertia,
+    Spring,
+    Stribeck,
+    Viscous,
+)
+from dynid.model.sign import Sign
+from dynid.robot import Robot
+from dynid.symbolic import Program
+from dynid.symbolic.languages.text import identifier
+
+STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
+
+
+def every_term(robot: Robot) -> Model:
+    """A model with every term there is, as far as they go together."""
+    coupling = np.eye(robot.dof) + np.eye(robot.dof, k=1) * 0.3
+    return Model(robot, (RigidBodies(), RotorInertia(), Viscous(), Offset(), AsymmetricCoulomb(sign=Sign("tanh", 0.1)),
+                         AsymmetricViscous(), MotorSide(coupling.tolist()), Spring(1, rest=0.2),
+                         Payload(robot.body_names[-1], label="L")))
+
+
+def stribeck(robot: Robot) -> Model:
+    return Model(robot, (RigidBodies(), Stribeck()))
+
+
+def plain(robot: Robot) -> Model:
+    return Model(robot, (RigidBodies(), RotorInertia(), Viscous(), Coulomb(), Offset()))
+
+
+def some_values(model: Model, rng: np.random.Generator) -> np.ndarray:
+    """Values of all parameters: bodies that can exist, the rest positive."""
+    theta = rng.uniform(0.05, 0.5, len(model.parameters))
+    inertias = model.robot.inertias
+    for k, item in enumerate(model.parameters):
+        if item.nominal is not None and item.body in model.robot.body_names:
+            theta[k] = inertias[model.robot.body_names.index(item.body)][
+                list(model.parameters.bodies[item.body]).index(k)]
+    return theta
+
+
+def close(ours: np.ndarray, theirs: np.ndarray, tolerance: float = 1e-12) -> None:
+    """Finite, and equal relative to the largest entry."""
+    assert np.all(np.isfinite(ours)) and np.all(np.isfinite(theirs))
+    scale = max(float(np.abs(theirs).max()), 1e-300)
+    assert np.abs(np.asarray(ours) - theirs).max() / scale < tolerance
+
+
+def compiled_self_test(program: Program, folder: Path, real: str = "double", batch: int = 1) -> float:
+    """What the generated self-test returns, compiled with all warnings as errors."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    name = identifier(program.name)
+    (folder / "robot.h").write_text(program.c(real, batch))
+    (folder / "main.c").write_text(f'#include <stdio.h>\n#include "robot.h"\nint main(void)\n{{\n  printf("%.17g\\n", '
+                                   f'(double){name}_self_test());\n  return 0;\n}}\n')
+    standard = "-std=c99" if batch == 1 else "-std=gnu99"  # vectors are an extension
+    # The calling convention of vectors is no matter: every function is inline.
+    subprocess.run([compiler, standard, "-O1", *STRICT, "-Wno-psabi", "main.c", "-o", "main", "-lm"], cwd=folder,
+                   check=True, capture_output=True, text=True)
+    return float(subprocess.run([str(folder / "main")], check=True, capture_output=True, text=True).stdout)
