@@ -16,7 +16,7 @@ from dynid.recording.preparation.selection import moving_joints
 
 _LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
 _MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples of which a rate is told at all
-_BRIDGED = 5.0  # periods: the longest interval that is bridged
+_BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
 _AT_ONCE = 4096  # raw samples prepared at a time
 
 Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (m, dof)
@@ -25,7 +25,8 @@ Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (
 @dataclass(frozen=True)
 class FeedOptions:
     """How raw samples are prepared. cutoff: Hz, of the low-pass; rate: Hz, of the grid; None for those that the first
-    ten seconds show. gap: s, the longest interval that is bridged; None for five periods."""
+    ten seconds show. gap: s, the longest interval that is bridged; None for five periods or a tenth of the
+    cut-off's."""
 
     cutoff: float | None = None
     rate: float | None = None
@@ -119,9 +120,10 @@ class Feed:
         t, q = t[forward], q[forward]
         period = float(np.median(np.diff(t)))
         self.rate = self.options.rate or float(f"{1.0 / period:.6g}")
-        self.stamps.gap = self.options.gap or _BRIDGED * max(period, 1.0 / self.rate)
         if not self.cutoff:
             self.cutoff = self._cutoff(t, q)
+        # A tenth of the cut-off's period is bridged by a straight line to a hundredth of the motion.
+        self.stamps.gap = self.options.gap or max(_BRIDGED * period, _SHORT / self.cutoff)
         return True
 
     def _cutoff(self, t: Array, q: Array) -> float:

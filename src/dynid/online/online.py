@@ -92,6 +92,11 @@ class Online:
         return self._stream.layout
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints in the order of all arrays."""
+        return self._complete.joint_names
+
+    @property
     def samples(self) -> int:
         """Samples so far."""
         return self._stream.recursion.done
@@ -270,9 +275,18 @@ class Online:
         return self._feed.rate, self._feed.cutoff
 
     @property
+    def last_stamp(self) -> float:
+        """The last time stamp that was fed, s; nan before the first."""
+        return self._feed.stamps.last_stamp
+
+    @property
     def events(self) -> tuple[StreamEvent, ...]:
         """What was wrong with the samples that were fed."""
         return tuple(self._feed.stamps.events.last)
+
+    def remark(self, code: str, text: str) -> None:
+        """A remark on the source among `events`, at the last stamp."""
+        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
 
     def _rows_of(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
         return self._entries([q, dq, ddq, tau])
@@ -323,7 +337,7 @@ class Online:
         facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
                  "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
                  "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
-                 "left_out": self.left_out, "stood": self._stood,
+                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
                  "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
                              "gap": self._feed.stamps.gap or None}}
         arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
@@ -349,6 +363,7 @@ class Online:
                                feeding=FeedOptions(**facts["feeding"]))
                 found._stream.restore(arrays)
                 found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
+                found._feed.stamps.last_stamp = float(facts["last_stamp"])
                 return found
         except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
             raise RecordingError(f"{path} is not a saved stream") from None

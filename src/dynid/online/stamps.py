@@ -19,12 +19,13 @@ class Stamps:
     """Checks raw samples one by one and keeps what is good of them.
 
     gap: s, the longest interval that is bridged. run: number of the present run
-    without a gap; t, q, tau: its good samples that nobody has taken yet.
+    without a gap; t, q, tau: its good samples that nobody has taken yet. last_stamp: s, of the last good one.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
         self.joints, self.gap, self.run = tuple(joints), 0.0, 0
         self.events, self.skipped = Events(), 0
+        self.last_stamp = float("nan")
         self.t: list[float] = []
         self.q: list[Array] = []
         self.tau: list[Array] = []
@@ -52,7 +53,7 @@ class Stamps:
             elif self._is_stuck(t, q):
                 self._last = (t, q)
                 return
-        self._last = (t, q)
+        self._last, self.last_stamp = (t, q), t
         self._past.append(self._last)
         while self._past[0][0] < t - 2.0 * _FROZEN:
             self._past.popleft()
