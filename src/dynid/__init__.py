@@ -100,6 +100,7 @@ _MODULES = {
     "residual_tests": "dynid.validate.residual_tests",
     "simulation_checks": "dynid.validate",
     "verdict": "dynid.validate.verdict",
+    "Online": "dynid.online",
     "ReportData": "dynid.report",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
@@ -174,6 +175,7 @@ if TYPE_CHECKING:
     from dynid.model import make_terms as make_terms
     from dynid.model import register_term as register_term
     from dynid.model.complete import complete as complete
+    from dynid.online import Online as Online
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
     from dynid.recording.mapping import Mapping as Mapping

@@ -33,6 +33,7 @@ COMMANDS = {
     "excite": "dynid.cli.excite",
     "simulate": "dynid.cli.simulate",
     "identify": "dynid.cli.identify",
+    "watch": "dynid.cli.watch",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",

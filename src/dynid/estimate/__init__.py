@@ -11,6 +11,7 @@ from dynid.estimate import (
     least_squares,
     likelihood,
     output_error,
+    recursive,
     ridge,
     robust,
     separable,
@@ -23,5 +24,5 @@ from dynid.estimate.problem import Method, Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "FrictionChoice", "Method", "Problem", "Removal", "choice", "choose_terms",
            "consistent", "consistent_literature", "consistent_ridge", "direct", "essential", "identify", "instrumental",
-           "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "ridge", "robust", "separable",
-           "total"]
+           "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "recursive", "ridge", "robust",
+           "separable", "total"]

@@ -1,0 +1,86 @@
+"""`dynid watch`: a robot's parameters while it moves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli.options import words
+from dynid.cli.output import Json, console, print_json, table
+
+if TYPE_CHECKING:
+    from dynid.runs.watching import Look
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
+                                        help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau); "
+                                             "udp:PORT; or tail:FILE for a file that grows.")],
+    method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls.")] = "rls",
+    forgetting: Annotated[str, typer.Option(help="prior, none, evidence, directional:0.999, a factor, ...")] = "prior",
+    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                          help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read a log.",
+                                                 show_default=False)] = None,
+    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, from the first seconds.",
+                                                 show_default=False)] = None,
+    rate: Annotated[float | None, typer.Option(help="Of the samples, Hz; without it, from their stamps.",
+                                               show_default=False)] = None,
+    speed: Annotated[float, typer.Option(help="Of a log that is replayed; 0 for as fast as possible.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 0.5,
+    patience: Annotated[float, typer.Option(help="Seconds after which a silent source has ended.")] = 10.0,
+    record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
+                                                help="Write the stream's state and history there, and go on from what "
+                                                     "is there.")] = None,
+    json: Json = False,
+) -> None:
+    """Watch a robot's parameters, their deviations and the torque errors while it moves."""
+    from dynid.runs.arguments import log_table
+    from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
+
+    settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
+    options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record)
+    if json or not sys.stdout.isatty():
+        _, last = watch(settings, options, lambda look: None)
+    else:
+        from rich.live import Live
+
+        with Live(console=console(), auto_refresh=False) as screen:
+            _, last = watch(settings, options, lambda look: screen.update(_view(look), refresh=True))
+    if json:
+        print_json(look_facts(last))
+    else:
+        console().print(_view(last))
+
+
+def _view(look: Look) -> Any:
+    """What people see of a look: how far it is, the parameters, the torques, what was wrong."""
+    from rich.console import Group
+
+    online, estimate = look.online, look.estimate
+    rate, cutoff = online.filter
+    words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} left out",
+              f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s late" if rate and cutoff
+              else "listening for rate and cut-off", f"restarts: {len(online.restarts)}"]
+    parts: list[Any] = ["; ".join(words_)]
+    if estimate is not None:
+        status = {one.name: one for one in online.verdict()}
+        rows = [(name, f"{value:.5g}", f"{std:.2g}" if std < float("inf") else "-",
+                 f"{share:.1f} %" if share < 1000.0 else "-", str(status[name]).partition(": ")[2])
+                for name, value, std, share in zip(estimate.names, estimate.values, estimate.std,
+                                                   estimate.relative_std, strict=True)]
+        head = ["name", "value", "deviation", "relative", "is"]
+        parts.append(table(head, rows, numbers=head[1:4], title=f"{len(rows)} base parameters"))
+        errors = estimate.diagnostics.relative_error_per_joint
+        parts.append(table(["joint", "relative error, %", "last innovations"], [
+            (joint, f"{error:.2f}", f"{size:.2f}") for joint, error, size in zip(
+                estimate.diagnostics.joints, errors, look.innovation, strict=True)],
+            numbers=["relative error, %", "last innovations"]))
+    parts += [f"- {one.text}" for one in online.events[-5:]]
+    return Group(*parts)

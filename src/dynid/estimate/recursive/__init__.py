@@ -1,0 +1,22 @@
+"""Recursive methods: the fold of a stream in square-root form, ways to forget, and what can be read off it."""
+
+from dynid.estimate.recursive import methods
+from dynid.estimate.recursive.forgetting import (
+    Bounded,
+    Directional,
+    Evidence,
+    Exponential,
+    Forgetting,
+    NoForgetting,
+    StartUp,
+    TowardsPrior,
+    Variable,
+    VectorForgetting,
+    forgetting_of,
+)
+from dynid.estimate.recursive.recursion import Recursion
+from dynid.estimate.recursive.stream import METHODS, Stream, StreamOptions
+
+__all__ = ["METHODS", "Bounded", "Directional", "Evidence", "Exponential", "Forgetting", "NoForgetting", "Recursion",
+           "StartUp", "Stream", "StreamOptions", "TowardsPrior", "Variable", "VectorForgetting", "forgetting_of",
+           "methods"]

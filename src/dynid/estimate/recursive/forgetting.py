@@ -1,0 +1,276 @@
+"""Ways to forget: how much of what was known a new sample leaves.
+
+Each is a frozen dataclass with `plan`, what the kernel does at each sample; what some do now and then stands in
+`watchers`. By name: "none", "exponential", "start-up", "vector", "directional", "variable", "bounded", "prior" and
+"evidence"; a number alone is an exponential factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.estimate.recursive.kernels import DIRECTIONAL, NONE, VARIABLE, VECTOR
+from dynid.regression import BaseParameters
+
+
+class Forgetting(Protocol):
+    """A way to forget. name: as users give it. scalar: whether all that was known fades alike and by factors known
+    beforehand, so that the weight of an old sample is one known number. steady: whether the plan is the same for all
+    samples."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def scalar(self) -> bool: ...
+
+    @property
+    def steady(self) -> bool: ...
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        """The kernel's mode and factors for samples number `done` to done + samples."""
+        ...
+
+
+def _checked(factor: float, what: str = "a forgetting factor") -> float:
+    if not (isinstance(factor, int | float) and 0.0 < factor <= 1.0):
+        raise ModelError(f"{what} is above 0 and at most 1, got {factor!r}")
+    return float(factor)
+
+
+def _positive(value: float, what: str) -> float:
+    if not (isinstance(value, int | float) and value > 0.0):
+        raise ModelError(f"{what} must be above zero, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class NoForgetting:
+    """Every sample counts alike, however old."""
+
+    name: ClassVar[str] = "none"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return NONE, np.ones(samples)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """P divided by `factor` once a sample (Ardiani, eq. 4.10). Without excitation P grows without bound."""
+
+    factor: float = 0.999
+    name: ClassVar[str] = "exponential"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _checked(self.factor)
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return NONE, np.full(samples, self.factor)
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """lambda(k) = rate lambda(k - 1) + (1 - rate) factor from lambda(0) = start (Ardiani, eq. 4.11): the first samples,
+    which the start of the filter spoils, are forgotten sooner."""
+
+    factor: float = 0.999
+    start: float = 0.95
+    rate: float = 0.99
+    name: ClassVar[str] = "start-up"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for value in (self.factor, self.start, self.rate):
+            _checked(value)
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        k = np.arange(done + 1, done + samples + 1)
+        return NONE, np.asarray(self.factor + (self.start - self.factor) * self.rate ** k, dtype=float)
+
+
+@dataclass(frozen=True)
+class VectorForgetting:
+    """A factor for each base parameter, P := L^-1 P L^-1 (Ardiani, eq. 4.12): `others` for all but those in `factors`,
+    by the name of a base parameter or of a joint's number. The factor acts on both sides: all alike, it is
+    Exponential(factor ** 2)."""
+
+    factors: Mapping[str, float] | None = None
+    others: float = 0.9995
+    name: ClassVar[str] = "vector"
+    scalar: ClassVar[bool] = False
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for value in (self.others, *(self.factors or {}).values()):
+            _checked(value)
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        found = np.full(len(base), self.others)
+        owners = [str(base.parameters.items[c].owner + 1) for c in base.independent]
+        for name, value in (self.factors or {}).items():
+            places = [k for k, (own, joint) in enumerate(zip(base.names, owners, strict=True)) if name in (own, joint)]
+            if not places:
+                raise ModelError(f"vector forgetting names '{name}', which is neither a base parameter nor the number "
+                                 "of a joint")
+            found[places] = value
+        return VECTOR, found
+
+
+@dataclass(frozen=True)
+class Directional:
+    """Only what is known along a new row is forgotten, H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz): what
+    a motion does not excite stays as well known as it was."""
+
+    factor: float = 0.999
+    name: ClassVar[str] = "directional"
+    scalar: ClassVar[bool] = False
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _checked(self.factor)
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return DIRECTIONAL, np.full(samples, self.factor)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """lambda = 1 - e^2 / ((1 + x P x') memory noise^2), never below `least` (Fortescue and others 1981): a sample that
+    is foreseen forgets nothing. memory: samples."""
+
+    memory: float = 1000.0
+    least: float = 0.98
+    name: ClassVar[str] = "variable"
+    scalar: ClassVar[bool] = False  # the factors depend on the data
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _checked(self.least)
+        _positive(self.memory, "the memory of variable forgetting")
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return VARIABLE, np.array([self.least, self.memory, 0.0])
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Exponential forgetting that rests while a deviation is above `limit` times what it was allowed at the start: the
+    prior's, or what the parameter could explain alone."""
+
+    factor: float = 0.999
+    limit: float = 1.0
+    name: ClassVar[str] = "bounded"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _checked(self.factor)
+        _positive(self.limit, "the limit of bounded forgetting")
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return NONE, np.full(samples, self.factor)
+
+
+@dataclass(frozen=True)
+class TowardsPrior:
+    """Nothing is forgotten while innovations are as they were; where they are not, a restart: what was known is kept
+    as a prior worth `keep` samples around the present estimate, never weaker than the prior that was given.
+
+    The test: the mean squared normalised innovation over `window` samples, in units of its own long mean, above
+    `threshold` in two windows running. memory: samples after which data fade towards the prior in any case.
+    """
+
+    window: int = 25
+    threshold: float = 4.0
+    keep: float = 25.0
+    memory: float = math.inf
+    name: ClassVar[str] = "prior"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for value, what in ((self.window, "the window of the test"), (self.threshold, "the threshold of the test"),
+                            (self.keep, "what a restart keeps"), (self.memory, "the memory")):
+            _positive(value, what)
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return NONE, np.full(samples, 1.0 if math.isinf(self.memory) else 1.0 - 1.0 / max(self.memory, 1.0))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The memory under which the recent data were the most probable before they came, among `memories` (samples).
+
+    A factor is carried for each; at the end of every block the evidence of the block under each is added up, older
+    blocks fading with `recent` blocks, and the estimate is that of the longest memory that is not clearly worse than
+    the best.
+    """
+
+    memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
+    recent: float = 8.0
+    name: ClassVar[str] = "evidence"
+    scalar: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for value in (*self.memories, self.recent):
+            _positive(value, "a memory")
+
+    def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
+        return NONE, np.ones(samples)
+
+
+_WAYS: dict[str, Any] = {way.name: way for way in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
+                                                   Variable, Bounded, TowardsPrior, Evidence)}
+DEFAULT = TowardsPrior()
+
+
+def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
+    """A way to forget from what users give: one of the classes, None, a factor, or a name with numbers behind a colon
+    in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95"."""
+    if given is None:
+        return NoForgetting()
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return Exponential(float(given)) if given != 1.0 else NoForgetting()
+    if isinstance(given, bool) or not (isinstance(given, str) or hasattr(given, "plan")):
+        raise ModelError(f"forgetting is a factor, a name or one of the classes of forgetting, got {given!r}")
+    if not isinstance(given, str):
+        return given
+    name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
+    if name not in _WAYS:
+        raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}")
+    way = _WAYS[name]
+    try:
+        values = [float(text) for text in numbers.split(",") if text.strip()]
+    except ValueError:
+        raise ModelError(f"forgetting '{given}' has something behind its colon that is no number") from None
+    places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
+    if len(values) > len(places):
+        raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
+    chosen: Forgetting = way(**dict(zip(places, values, strict=False)))
+    return chosen
+
+
+def to_table(way: Forgetting) -> dict[str, Any]:
+    """Plain data from which `from_table` makes the same."""
+    options = {one.name: getattr(way, one.name) for one in fields(_WAYS[way.name])}
+    return {"name": way.name, **options}
+
+
+def from_table(table: Mapping[str, Any]) -> Forgetting:
+    """The way to forget that `to_table` described."""
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k != "name"}
+    chosen: Forgetting = _WAYS[table["name"]](**options)
+    return chosen

@@ -1,0 +1,248 @@
+"""Rows rotated into a triangular factor one by one: the fold of a stream, in square-root form.
+
+r (width, width) is the upper triangular factor of [Y tau], or of [Z Y tau] with instruments, its diagonal never
+negative. A row x is eliminated column by column with plane rotations; the product of their cosines is
+1 / sqrt(1 + x P x'), P = (R'R)^-1 before the row, and what is left of its torque is the normalised innovation. So the
+covariance form's k, d and P never appear, and P cannot lose its sign.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+
+NONE, VARIABLE, VECTOR, DIRECTIONAL = 0, 1, 2, 3  # ways to forget inside the kernel
+START = 200.0  # rows of a joint before any of them counts less
+EXCITED = 1e-9  # share of a column that is independent of those before it, below which it counts as not excited
+
+
+@njit(**INNER_BORROWING)
+def rotate(r: Array, x: Array, first: int, width: int) -> float:
+    """Eliminates x (width,) from column `first` on, all but its last entry; the product of the cosines."""
+    product = 1.0
+    for i in range(first, width - 1):
+        v = x[i]
+        if v == 0.0:
+            continue
+        d = r[i, i]
+        h = math.sqrt(d * d + v * v)
+        inverse = 1.0 / h
+        c, s = d * inverse, v * inverse
+        r[i, i] = h
+        for k in range(i + 1, width):
+            p, q = r[i, k], x[k]
+            r[i, k] = c * p + s * q
+            x[k] = c * q - s * p
+        product *= c
+    return product
+
+
+# Sums of products in any order, so that they become SIMD.
+@njit(**{**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}})
+def solve(r: Array, norms: Array, beta: Array) -> None:
+    """beta (b,) with R beta = rho, R and rho the leading rows of r; zero where a column adds nothing to those before
+    it. norms (b,): squared norms of the columns."""
+    b = len(beta)
+    last = r.shape[1] - 1
+    for i in range(b - 1, -1, -1):
+        d = r[i, i]
+        if d * d <= EXCITED * EXCITED * norms[i]:
+            beta[i] = 0.0
+            continue
+        value = 0.0
+        for k in range(i + 1, b):
+            value += r[i, k] * beta[k]
+        beta[i] = (r[i, last] - value) / d
+
+
+@njit(**INNER_BORROWING)
+def fade(r: Array, norms: Array, factor: float) -> None:
+    """R'R times factor."""
+    root = math.sqrt(factor)
+    for i in range(r.shape[0]):
+        for k in range(i, r.shape[1]):
+            r[i, k] *= root
+    for i in range(len(norms)):
+        norms[i] *= factor
+
+
+@njit(**INNER_BORROWING)
+def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
+    """R := R diag(vector) with the estimate left where it is: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
+    b, last, mean = len(beta), r.shape[1] - 1, 0.0
+    for i in range(b):
+        rho = 0.0
+        for k in range(i, b):
+            r[i, k] *= vector[k]
+            rho += r[i, k] * beta[k]
+        r[i, last] = rho
+        norms[i] *= vector[i] * vector[i]
+        mean += vector[i] / b
+    r[last, last] *= mean
+
+
+@njit(**INNER_BORROWING)
+def turn(r: Array, i: int, c: float, s: float, first: int) -> None:
+    """Rows i and i + 1 rotated, from column `first` on."""
+    for k in range(first, r.shape[1]):
+        p, q = r[i, k], r[i + 1, k]
+        r[i, k] = c * p + s * q
+        r[i + 1, k] = c * q - s * p
+
+
+@njit(**INNER_BORROWING)
+def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
+    """R'R less (1 - factor) H x x'H / x'H x, H = R'R: only what is known along the row x is forgotten.
+
+    With u = R x / |R x| that is R := (I - (1 - sqrt(factor)) u u') R. Rotations from below turn u into the first
+    axis, its row is scaled, and rotations from above make R triangular again.
+    """
+    b = len(u)
+    size = 0.0
+    for i in range(b):
+        value = 0.0
+        for k in range(i, b):
+            value += r[i, k] * x[k]
+        u[i] = value
+        size += value * value
+    if size <= 0.0:
+        return
+    for i in range(b - 2, -1, -1):
+        h = math.sqrt(u[i] * u[i] + u[i + 1] * u[i + 1])
+        if h > 0.0:
+            turn(r, i, u[i] / h, u[i + 1] / h, i)
+        u[i] = h
+    root = math.sqrt(factor)
+    for k in range(r.shape[1]):
+        r[0, k] *= root
+    for i in range(b - 1):
+        d, v = r[i, i], r[i + 1, i]
+        h = math.sqrt(d * d + v * v)
+        if h > 0.0:
+            turn(r, i, d / h, v / h, i)
+        r[i + 1, i] = 0.0
+    for i in range(b):
+        if r[i, i] < 0.0:
+            for k in range(i, r.shape[1]):
+                r[i, k] = -r[i, k]
+
+
+@njit(**INNER_BORROWING)
+def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
+    """The root of Huber's weight of a row by its innovation, whose deviation is followed."""
+    width, b = len(x), len(beta)
+    error = x[width - 1]
+    for k in range(b):
+        error -= x[width - 1 - b + k] * beta[k]
+    scale, count = spread[0, j], spread[1, j]
+    size, limit = abs(error), robust * scale
+    root = math.sqrt(limit / size) if count >= START and size > limit else 1.0
+    # The deviation from the mean size, which few large ones hardly move; quickly while the estimate is still settling.
+    size = min(size, 3.0 * scale) if count > 20.0 else size
+    spread[0, j] += (1.2533 * size - scale) * max(1.0 / (count + 1.0), 0.05 if count < START else 0.002)
+    spread[1, j] += 1.0
+    return root
+
+
+@njit(**BORROWING)
+def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Array, keep: Bools, columns: Ints,
+           starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array, robust: float, spread: Array,
+           history: Array, ring: Array, place: int, tally: Array) -> None:
+    """Every kept row of samples start..stop into the factor r, joint by joint from the last one (Ardiani, eq. 3.13).
+
+    entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): where
+    each goes in r. keep (m, dof). scale (dof,): rows are multiplied by it. factors: of forgetting, one a sample (NONE:
+    of the whole, DIRECTIONAL: along each row), one a column (VECTOR), or the least factor, the memory and the mean
+    squared innovation so far (VARIABLE). spread (2, dof): deviation of innovations and how many were seen, for rows
+    beyond `robust` times it to count less, in `entries` too; 0 for never. history (m or 0, b): the estimate after each
+    sample. ring (n, dof): normalised innovations, from row `place` on. tally (3, dof): sums of their squares, of rows,
+    and of log(1 + x P x') / 2.
+    """
+    width, b, dof = r.shape[1], len(beta), len(starts) - 1
+    every = len(history) > 0 or mode == VECTOR or robust > 0.0
+    for t in range(start, stop):
+        if mode == NONE and factors[t] != 1.0:
+            fade(r, norms, factors[t])
+        elif mode == VECTOR:
+            fade_columns(r, norms, factors, beta)
+        row, power, count = (place + t - start) % len(ring), 0.0, 0
+        for j in range(dof - 1, -1, -1):
+            ring[row, j] = 0.0
+            if not keep[t, j]:
+                continue
+            for k in range(width):
+                x[k] = 0.0
+            for k in range(starts[j], starts[j + 1]):
+                x[columns[k]] = scale[j] * entries[k, t]
+            first = columns[starts[j]]
+            if robust > 0.0:
+                root = huber(x, beta, spread, j, robust)
+                if root < 1.0:
+                    for k in range(starts[j], starts[j + 1]):
+                        entries[k, t] *= root
+                        x[columns[k]] *= root
+            for k in range(first, b):
+                norms[k] += x[k] * x[k]
+            if mode == DIRECTIONAL:
+                fade_direction(r, x, u, factors[t])
+            cosine = rotate(r, x, first, width)
+            rest = x[width - 1]
+            r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + rest * rest)
+            ring[row, j] = rest
+            tally[0, j] += rest * rest
+            tally[1, j] += 1.0
+            tally[2, j] -= math.log(max(cosine, 1e-300))
+            power += rest * rest
+            count += 1
+        if mode == VARIABLE and count > 0:
+            # Fortescue, Kershenbaum, Ydstie 1981: lambda = 1 - e^2 / (1 + x P x') / (memory noise^2).
+            mean, power = factors[2], power / count
+            if mean > 0.0:
+                fade(r, norms, max(factors[0], 1.0 - power / (factors[1] * mean)))
+            factors[2] = power if mean == 0.0 else mean + 0.001 * (min(power, 9.0 * mean) - mean)
+        if every and width == b + 1:  # with instruments the estimate is no triangular solution
+            solve(r, norms, beta)
+            for k in range(b if len(history) > 0 else 0):
+                history[t, k] = beta[k]
+    if not every and width == b + 1:
+        solve(r, norms, beta)
+
+
+@njit(**BORROWING)
+def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, entries: Array, keep: Bools, columns: Ints,
+               starts: Ints, scale: Array, owner: Ints) -> None:
+    """All samples of the last joint, then of the one before it, and so on, into the factor r; each joint's rows move
+    only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
+    width, b = r.shape[1], len(beta)
+    for j in range(len(starts) - 2, -1, -1):
+        for t in range(len(keep)):
+            if not keep[t, j]:
+                continue
+            for k in range(width):
+                x[k] = 0.0
+            for k in range(starts[j], starts[j + 1]):
+                x[columns[k]] = scale[j] * entries[k, t]
+            error = x[width - 1]
+            for k in range(b):
+                row[k] = x[k]
+                error -= x[k] * beta[k]
+            rotate(r, x, columns[starts[j]], width)
+            r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + x[width - 1] ** 2)
+            # gain = (R'R)^-1 x': forward, then back.
+            for i in range(b):
+                value = row[i] / r[i, i]
+                row[i] = value
+                for k in range(i + 1, b):
+                    row[k] -= r[i, k] * value
+            for i in range(b - 1, -1, -1):
+                value = row[i]
+                for k in range(i + 1, b):
+                    value -= r[i, k] * gain[k]
+                gain[i] = value / r[i, i]
+            for k in range(b):
+                if owner[k] == j:
+                    beta[k] += gain[k] * error

@@ -1,0 +1,162 @@
+"""The recursive methods over logs: every row in the order of time, as while the robot moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.errors import ModelError
+from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.instruments import filtered_references, plain_references
+from dynid.estimate.least_squares import complete
+from dynid.estimate.linear import solve
+from dynid.estimate.problem import Problem, method
+from dynid.estimate.recursive.stream import Stream, StreamOptions
+from dynid.recording import Samples
+from dynid.regression import TorqueEquations
+from dynid.regression.equations import Rows
+from dynid.regression.known import Prior
+from dynid.simulation import Reference
+
+Start = Literal["zero", "nominal"]
+References = Literal["reference", "transfer"]
+
+
+@method("rls", "recursive least squares", needs={"data"})
+def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
+        start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
+    """Sample after sample, all joints' rows at once (Ardiani, eq. 1.55, 4.10).
+
+    forgetting: a factor, or a way by name with numbers ("start-up:0.999"). deviation: of the start, the root of P's
+    diagonal; without it there is no prior. start: its values. noise: of the torques, by which joints are weighted; by
+    default learnt, as `wls` does; 1 is the document's form. robust: deviations beyond which a row counts less, 0 for
+    never.
+    """
+    return _over_logs(problem, "rls", _options(problem, forgetting, deviation, start, noise, robust))
+
+
+@method("cls", "coupled recursive least squares, joint by joint in every sample", needs={"data"})
+def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
+        start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
+    """Row after row from the last joint of each sample, no matrix inverted (Ardiani, eq. 3.13-3.14); the estimate is
+    that of `rls`. Options as there."""
+    return _over_logs(problem, "cls", _options(problem, forgetting, deviation, start, noise, robust))
+
+
+@method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
+def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
+          noise: float | str = "learn") -> Estimate:
+    """Joint after joint with P handed on (Ardiani, eq. 3.15-3.16); the estimate is that of `rls`. Options as there;
+    there is no forgetting, since rows of one time come at different times."""
+    return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
+
+
+@method("s-rls-b", "sequential recursive least squares, each joint moving only its own parameters", needs={"data"})
+def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
+    """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
+    are those of least squares. deviation: by default 10."""
+    return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, 1.0, 0.0))
+
+
+@method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
+        needs={"data", "exact"})
+def by_lines(problem: Problem) -> Estimate:
+    """Each joint's own parameters from its own rows, those found before taken as known (de Wit and Aubin 1990), for
+    comparison. The deviations are those of least squares."""
+    return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None, noise=1.0))
+
+
+@method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"})
+def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero") -> Estimate:
+    """Least squares in the parameters that the data tell apart, the others at their start (Lomakin and Deutscher,
+    fig. 1).
+
+    wanted: deviation, in its unit, that a parameter must at least be found with; by default the value with which it
+    would make all the torque alone. start: values of those that are not.
+    """
+    chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
+    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
+
+
+@method("riv", "recursive instrumental variables from references", needs={"data", "exact"})
+def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
+        deviation: float | None = None, start: Start = "zero") -> Estimate:
+    """Sample after sample with the regressor along the references as instruments (Ardiani, eq. 3.1).
+
+    references: as they are, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Others as those of
+    `rls`. Refused where references and motion hardly go together.
+    """
+    return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
+
+
+@method("civ", "coupled recursive instrumental variables", needs={"data", "exact"})
+def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
+        deviation: float | None = None, start: Start = "zero") -> Estimate:
+    """As `riv`, row after row from the last joint (Ardiani, eq. 4.7-4.9); the estimate is the same."""
+    return _with_references(problem, "civ", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
+
+
+def _options(problem: Problem, forgetting: float | str | None, deviation: float | None, start: Start,
+             noise: float | str, robust: float) -> StreamOptions:
+    """Options of a stream from those of a method; what is known with a deviation is part of the prior."""
+    if deviation is not None and not deviation > 0.0:
+        raise ModelError(f"the deviation of a start must be above zero, got {deviation}")
+    b, known = len(problem.base), problem.regression.prior
+    values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
+    parts = [] if known is None else [(known.matrix, known.values)]
+    if deviation is not None:
+        parts.append((np.eye(b) / deviation, values / deviation))
+    prior = Prior(np.vstack([m for m, _ in parts]), np.concatenate([v for _, v in parts]),
+                  {} if known is None else known.known) if parts else None
+    return StreamOptions(prior, forgetting, noise, robust)
+
+
+def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
+    """A method over the rows of all logs in turn."""
+    equations = problem.equations
+    stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
+    whole: list[Rows] = []
+    for piece in equations.pieces():
+        rows = equations.rows(piece)
+        if name == "s-rls-b":  # all samples of a joint before the next: they are needed at once
+            whole.append(rows)
+        else:
+            stream.add(np.ascontiguousarray(rows.entries), np.ascontiguousarray(rows.keep))
+    if whole:
+        stream.add(np.hstack([rows.entries for rows in whole]), np.vstack([rows.keep for rows in whole]))
+    plain = stream.recursion.forgetting.name == "none" and options.robust == 0.0 and name in ("rls", "cls", "s-rls")
+    return _from_data(problem, stream) if plain else stream.estimate()
+
+
+def _from_data(problem: Problem, stream: Stream) -> Estimate:
+    """The live estimate where nothing was forgotten, with deviations from the data, which are at hand."""
+    recursion = stream.recursion
+    recursion.settle_noise()
+    regression = replace(problem.regression, prior=recursion.prior)
+    solution = solve(regression, recursion.live())
+    return complete(replace(problem, regression=regression), stream.method, solution, recursion.scale)
+
+
+def _with_references(problem: Problem, name: str, options: StreamOptions, references: References) -> Estimate:
+    """Instrumental variables over the rows of all logs, instruments along their references."""
+    logs = [_log(problem, k) for k in range(len(problem.data))]
+    motions = plain_references(logs) if references == "reference" else filtered_references(logs)
+    equations, along = problem.equations, TorqueEquations.of(problem.model, tuple(motions), problem.base)
+    stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
+    for piece in equations.pieces():
+        rows, instruments = equations.rows(piece), along.rows(piece)
+        stream.add(np.ascontiguousarray(rows.entries), np.ascontiguousarray(rows.keep), instruments.entries)
+    return stream.estimate()
+
+
+def _log(problem: Problem, k: int) -> Log:
+    samples: Samples = problem.data[k]
+    recording: Any = problem.recordings[k] if problem.recordings else None
+    if recording is None or recording.reference is None:
+        raise ModelError(f"{samples.source} holds no reference, which instruments are made of; map its columns, or use "
+                         "'rls'")
+    return Log(samples, Reference.from_recording(recording), False)
+

@@ -1,0 +1,226 @@
+"""Recursion: the fold of a stream, sample by sample, with its estimate at any time.
+
+The live factor is the fold of all joints' weighted rows, kept triangular by rotations (`kernels`); `Memory` keeps the
+same rows joint by joint in blocks of time, from which deviations, weights and diagnostics come as from any fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.estimate.linear import joint_weights
+from dynid.estimate.recursive import kernels
+from dynid.estimate.recursive.forgetting import Forgetting
+from dynid.estimate.recursive.memory import Memory
+from dynid.estimate.recursive.watchers import MemoryChoice, watcher_of
+from dynid.regression import Regression, Stacked
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
+from dynid.regression.known import Prior
+
+RING = 4096  # innovations kept
+FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
+_NO_HISTORY = np.zeros((0, 1))
+
+
+class Recursion:
+    """A stream's fold and its live estimate beta (base,).
+
+    layout: of the rows; joints: their names. prior: rows beside the data. scale (dof,): 1 / noise of each joint's
+    torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. robust:
+    deviations of innovations beyond which a row counts less, 0 for never. restarts: samples after which the past was
+    let go.
+    """
+
+    def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
+                 noise: Array | None = None, learn: bool = False, robust: float = 0.0) -> None:
+        self.layout, self.joints, self.prior, self.forgetting = layout, joints, prior, forgetting
+        self.learn, self.robust = learn, float(robust)
+        b, dof = len(layout.base), len(layout.columns)
+        self.width = 1 + max(int(own.max(initial=b - 1)) + 1 for own in layout.columns)
+        self.scale = np.ones(dof) if noise is None else 1.0 / noise
+        self.beta, self.norms, self.r = np.zeros(b), np.zeros(b), np.zeros((self.width, self.width))
+        self.restarts: list[int] = []
+        self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
+        self.resting = False  # forgetting waits
+        self._x, self._u = np.zeros(self.width), np.zeros(b)
+        self._columns = np.concatenate([np.append(own, self.width - 1) for own in layout.columns]).astype(np.int64)
+        self._starts = np.array([*layout.first, layout.rows], dtype=np.int64)
+        self._plan = forgetting.plan(layout.base, 0, 1)
+        self.watcher = watcher_of(forgetting, dof, b)
+        self.memory = Memory(layout, self.watcher.every if isinstance(self.watcher, MemoryChoice) else None)
+        if prior is not None:
+            self.add_rows(prior.matrix, prior.values)
+
+    @property
+    def done(self) -> int:
+        """Samples so far."""
+        return self.memory.done
+
+    @property
+    def instrumented(self) -> bool:
+        """Whether rows carry instruments in front of their columns."""
+        return self.width > len(self.beta) + 1
+
+    @property
+    def rows_in_factor(self) -> tuple[Ints, Ints]:
+        """Column of the live factor for each row of the layout, and where each joint's begin (dof + 1,)."""
+        return self._columns, self._starts
+
+    # -- data ------------------------------------------------------------------------------------
+    def add(self, entries: Array, keep: Bools, history: Array | None = None) -> None:
+        """Samples (layout.rows, m) and which of their rows count (m, dof). history (m, base): gets the estimate after
+        each."""
+        at, m = 0, entries.shape[1]
+        while at < m:
+            count = min(m - at, self._until_next_look())
+            mode, factors = self._factors(at, count, m)
+            kernels.update(self.r, self.norms, self.beta, self._x, self._u, entries, keep, self._columns, self._starts,
+                           self.scale, at, at + count, mode, factors, self.robust, self.spread,
+                           _NO_HISTORY if history is None else history, self.ring, self.done % RING, self.tally)
+            fading = mode == kernels.NONE and factors[at] != 1.0
+            self.memory.add(entries[:, at:at + count], keep[at:at + count], factors[at:at + count] if fading else None)
+            at += count
+            if self.watcher is not None and self.done % self.watcher.every == 0:
+                self.watcher.look(self)
+            if self.learn and self._doubled():
+                self.learn_noise()
+
+    def _until_next_look(self) -> int:
+        """Samples until something is looked at between two calls of the kernel."""
+        count = RING
+        if self.watcher is not None:
+            count = self.watcher.every - self.done % self.watcher.every
+        return min(count, FIRST_WEIGHTS - self.done % FIRST_WEIGHTS) if self.learn else count
+
+    def _doubled(self) -> bool:
+        times = self.done / FIRST_WEIGHTS
+        return times >= 1.0 and math.log2(times).is_integer()
+
+    def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
+        """Mode and factors for samples at..at + count of m."""
+        mode, one = self._plan
+        if mode in (kernels.VECTOR, kernels.VARIABLE):
+            return mode, one
+        if m == 1 and self.forgetting.steady and not self.resting:
+            return mode, one
+        factors = np.ones(m)
+        if not self.resting:
+            factors[at:at + count] = self.forgetting.plan(self.layout.base, self.done, count)[1]
+        return mode, factors
+
+    # -- what watchers do ------------------------------------------------------------------------
+    def fade(self, factor: float) -> None:
+        """All that is known counts `factor` times as much."""
+        self.r *= math.sqrt(factor)
+        self.norms *= factor
+        self.memory.fade(factor)
+
+    def add_rows(self, matrix: Array, values: Array) -> None:
+        """Rows matrix (k, base) beta = values (k,), each with deviation one, beside the data; with instruments they
+        are their own."""
+        front = matrix if self.instrumented else np.zeros((len(matrix), 0))
+        self.r = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
+        self.norms += np.sum(matrix ** 2, axis=0)
+        self.solve()
+
+    def take(self, r: Array) -> None:
+        """Another factor in place of the live one."""
+        b = len(self.beta)
+        self.r = np.ascontiguousarray(r)
+        self.norms = np.sum(self.r[:, :b] ** 2, axis=0)
+        self.solve()
+
+    def solve(self) -> None:
+        """The estimate from the live factor."""
+        b = len(self.beta)
+        if not self.instrumented:
+            kernels.solve(self.r, self.norms, self.beta)
+            return
+        # R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); least norm where they lack rank.
+        y, tau = self.r[:b, b:2 * b], self.r[:b, -1]
+        size = np.linalg.norm(y, axis=0)
+        size = np.where(size > 0.0, size, 1.0)
+        self.beta[:] = np.linalg.lstsq(y / size, tau, rcond=1e-12)[0] / size
+
+    def settle_noise(self) -> None:
+        """Weights from all that is remembered, for an estimate that is asked for; where memories are compared they stay
+        as they are until the next doubling, since all of them would have to be made anew."""
+        if self.learn and not isinstance(self.watcher, MemoryChoice):
+            self.learn_noise()
+
+    def learn_noise(self) -> None:
+        """Weights from what is remembered, and the live factor made anew with them; not where the factor is not that of
+        what is remembered, nor before there is enough of it."""
+        found = self.regression()
+        if not self.forgetting.scalar or sum(found.rows) <= 4 * len(self.beta):
+            return
+        weights = joint_weights(found)
+        self.ring *= weights / self.scale
+        self.tally[0] *= (weights / self.scale) ** 2
+        if self.watcher is not None:
+            self.watcher.rescale(weights / self.scale)
+        self.scale = weights
+        self.take(self.stacked(found))
+
+    def stacked(self, found: Regression) -> Array:
+        """The live factor (base + 1, base + 1) that memory gives with the present weights, with the prior as it has
+        faded."""
+        stacked = found.stack(self.scale, prior=False)
+        b = len(self.beta)
+        tall = np.zeros((b + 1, b + 1))
+        tall[:b, :b], tall[:b, b], tall[b, b] = stacked.r, stacked.rho, math.sqrt(stacked.rest)
+        if self.prior is None:
+            return tall
+        share = math.exp(0.5 * self.memory.log)
+        return triangular(np.vstack([tall, share * np.column_stack([self.prior.matrix, self.prior.values])]))
+
+    # -- what it says ----------------------------------------------------------------------------
+    def regression(self) -> Regression:
+        """The fold of what is remembered, joint by joint and block by block, with the prior as it has faded."""
+        found = self.memory.regression(self.layout.base, self.joints)
+        if self.prior is None:
+            return found
+        share = math.exp(0.5 * self.memory.log)
+        return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
+
+    def live(self) -> Stacked:
+        """The live factor as a least-squares problem."""
+        b = len(self.beta)
+        rows = round(self.memory.weight) * len(self.layout.columns)
+        return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
+
+    def innovations(self) -> Array:
+        """The last normalised innovations (samples, dof), the oldest first, in units of the noise; zero where a row
+        did not count."""
+        if self.done < RING:
+            return self.ring[:self.done].copy()
+        return np.roll(self.ring, -(self.done % RING), axis=0)
+
+    # -- files -----------------------------------------------------------------------------------
+    def arrays(self) -> dict[str, Any]:
+        """Plain arrays from which `restore` makes the same."""
+        found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
+                 "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
+                 "restarts": np.array(self.restarts, dtype=np.int64), "resting": np.array(self.resting)}
+        if self.watcher is not None:
+            found |= {f"watcher_{name}": value for name, value in self.watcher.arrays().items()}
+        return {**found, **self.memory.arrays()}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """The state that `arrays` gave."""
+        self.memory.restore(arrays)
+        self.r, self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
+        self.scale, self.tally, self.spread = (np.array(arrays[name]) for name in ("scale", "tally", "spread"))
+        self.ring[:len(arrays["ring"])] = arrays["ring"]
+        self._plan = (self._plan[0], np.array(arrays["plan"], dtype=float))
+        self.restarts, self.resting = [int(k) for k in arrays["restarts"]], bool(arrays["resting"])
+        if self.watcher is not None:
+            self.watcher.restore({name.removeprefix("watcher_"): value for name, value in arrays.items()
+                                  if name.startswith("watcher_")})

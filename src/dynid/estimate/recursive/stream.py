@@ -1,0 +1,165 @@
+"""Stream: a recursive method by its name on the one core, from rows to an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, forgetting_of
+from dynid.estimate.recursive.instrumental import instrumental_estimate, instrumented_entries, instrumented_layout
+from dynid.estimate.recursive.recursion import Recursion
+from dynid.estimate.recursive.result import estimate_of, stream_facts
+from dynid.estimate.recursive.sequential import add_own, line_by_line
+from dynid.estimate.recursive.start import PriorLike, base_given, noise_of
+from dynid.estimate.recursive.verdicts import IDENTIFIED, Judged, base_limits, default_threshold, judge
+from dynid.regression import BaseParameters
+from dynid.regression.equations import Layout
+from dynid.regression.known import Prior
+
+LEAST_SQUARES, INSTRUMENTAL, SEQUENTIAL = ("rls", "cls", "s-rls"), ("riv", "civ"), ("s-rls-b", "line-by-line")
+METHODS = (*LEAST_SQUARES, *SEQUENTIAL, *INSTRUMENTAL, "mrls")
+_FIRST_DEVIATION = 10.0  # of a start that nothing is known of (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamOptions:
+    """What a stream is told beside its model.
+
+    prior: see `PriorLike`. forgetting: a way, its name or a factor. noise: one-sigma torque noise, one number or one a
+    joint, or "learn". robust: deviations beyond which a row counts less,
+    0 for never. wanted: of mrls, the deviation a parameter must be found with, in its unit. limits: of mrls, of
+    standard parameters by name.
+    """
+
+    prior: PriorLike | None = None
+    forgetting: Forgetting | str | float | None = DEFAULT
+    noise: ArrayLike | str = "learn"
+    robust: float = 0.0
+    wanted: float | None = None
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+class Stream:
+    """The rows of a stream under one method: `add` them, ask for `values` or an `estimate` at any time."""
+
+    def __init__(self, base: BaseParameters, layout_of: Any, joints: tuple[str, ...], method: str,
+                 options: StreamOptions) -> None:
+        if method not in METHODS:
+            raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}")
+        self.method, self.options = method, options
+        self.base, self.prior = base_given(base, options.prior)
+        self.layout: Layout = layout_of(self.base)
+        forgetting = forgetting_of(options.forgetting)
+        if method in SEQUENTIAL and forgetting.name != "none":
+            raise ModelError(f"method '{method}' goes joint after joint and has no forgetting; give forgetting=None")
+        if method in INSTRUMENTAL and (not forgetting.scalar or forgetting.name == "evidence" or options.robust):
+            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, or that towards a prior, "
+                             f"and no robust weights; got '{forgetting.name}'")
+        self.initial = self._initial()
+        rows = None if method in ("mrls", "line-by-line") else self.prior
+        if method == "s-rls-b" and rows is None:
+            rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
+        layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
+        self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust,
+                                   noise=noise_of(options.noise, options.prior, len(joints)),
+                                   learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
+        self._box = base_limits(self.base, options.limits) if options.limits else None
+        self._own = self.initial.copy()  # of s-rls-b
+
+    def _initial(self) -> Array:
+        """Base values (base,) to start from: the prior's, zero where it says nothing."""
+        if self.prior is None:
+            return np.zeros(len(self.base))
+        return np.asarray(np.linalg.lstsq(self.prior.matrix, self.prior.values, rcond=1e-12)[0], dtype=float)
+
+    def add(self, entries: Array, keep: Bools, instruments: Array | None = None, history: Array | None = None) -> None:
+        """Rows (layout.rows, m) of the plain layout, which count (m, dof), and those along the instruments' motion.
+
+        history (m, base): gets the estimate after each sample.
+        """
+        if self.method in INSTRUMENTAL:
+            if instruments is None:
+                raise ModelError(f"method '{self.method}' needs the reference motion of every sample beside the "
+                                 "measured one")
+            entries = instrumented_entries(self.layout, instruments, entries)
+        if self.method == "s-rls-b":
+            add_own(self.recursion, np.ascontiguousarray(entries), keep, self._own)
+        else:
+            self.recursion.add(entries, keep, history)
+
+    def judged(self) -> Judged:
+        """Verdicts of mrls on what is known now."""
+        stacked = self.recursion.live()
+        return judge(stacked, self.initial, default_threshold(stacked, self.options.wanted), self._box)
+
+    @property
+    def values(self) -> Array:
+        """The live estimate (base,)."""
+        if self.method == "mrls":
+            return self.judged().values
+        if self.method == "s-rls-b":
+            return self._own.copy()
+        if self.method == "line-by-line":
+            return line_by_line(self.recursion.regression())
+        if self.method in INSTRUMENTAL:
+            self.recursion.solve()
+        return self.recursion.beta.copy()
+
+    def estimate(self) -> Estimate:
+        """The estimate with its covariance and diagnostics."""
+        if self.method in INSTRUMENTAL:
+            self._need_samples()
+            return instrumental_estimate(self.recursion, self.method)
+        self.recursion.settle_noise()
+        if self.method == "mrls":
+            return self._of_kept()
+        found = estimate_of(self.recursion, self.method)
+        if self.method not in SEQUENTIAL:
+            return found
+        # What joints take over as known has no share in these deviations: they are those of least squares.
+        return self._with_values(found, self.values)
+
+    def _with_values(self, found: Estimate, values: Array) -> Estimate:
+        """The same with other values, and what the fit is with them."""
+        regression = self.recursion.regression()
+        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
+        facts = {"relative_error": regression.relative_error(values),
+                 "relative_error_per_joint": regression.relative_errors(values).tolist(),
+                 "residual_deviation_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
+        return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
+
+    def _of_kept(self) -> Estimate:
+        """mrls: the deviations of least squares on the kept parameters, infinite for the others."""
+        self._need_samples()
+        judged = self.judged()
+        found = estimate_of(self.recursion, "mrls")
+        kept = judged.status == IDENTIFIED
+        facts = {**stream_facts(self.recursion), "status": judged.status.tolist()}
+        found = self._with_values(found, judged.values)
+        return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts({**facts, "rank": int(
+            kept.sum())}))
+
+    def _need_samples(self) -> None:
+        if self.recursion.done == 0:
+            raise NotPossibleError("there is not a single sample to learn from")
+
+    # -- files -----------------------------------------------------------------------------------
+    def arrays(self) -> dict[str, Any]:
+        """Plain arrays from which `restore` makes the same in a stream of the same options."""
+        b = len(self.base)
+        prior = Prior(np.zeros((0, b)), np.zeros(0), {}) if self.prior is None else self.prior
+        return {**self.recursion.arrays(), "own": self._own, "initial": self.initial, "prior_matrix": prior.matrix,
+                "prior_values": prior.values, "prior_names": np.array(list(prior.known), dtype=str),
+                "prior_known": np.array([(one.value, one.std) for one in prior.known.values()]).reshape(-1, 2)}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """The state that `arrays` gave."""
+        self._own, self.initial = np.array(arrays["own"]), np.array(arrays["initial"])
+        self.recursion.restore(arrays)

@@ -1,0 +1,80 @@
+"""Verdicts of the modified recursive least squares (Lomakin and Deutscher, fig. 1), read off a triangular factor.
+
+Their <v_i, v_i>, what a column adds to those kept before it, is the squared diagonal of the factor of the kept columns,
+and their K_ii the squared norm of the column. A parameter whose column adds too little keeps its initial value; unlike
+eq. 41, which keeps what it learnt while it was frozen, the fold has all the data and the others are least squares given
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError
+from dynid.regression import BaseParameters, Stacked
+
+IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of the document
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """values (base,); status (base,): 1 identified, 0 not excited, -1 dependent. added, norms (base,): squared share
+    of each column that is its own, and its squared norm."""
+
+    values: Array
+    status: Ints
+    added: Array
+    norms: Array
+
+
+def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Judged:
+    """Least squares in the parameters whose columns add more than `threshold` (base,), the others at `initial`
+    (base,), inside a box (lower and upper limits, base each) where one is given."""
+    b = len(initial)
+    work, norms = stacked.r.copy(), np.sum(stacked.r ** 2, axis=0)
+    status, added, kept = np.zeros(b, dtype=np.int64), np.zeros(b), []
+    for i in range(b):
+        added[i] = float(work[:, i] @ work[:, i])
+        if added[i] > threshold[i]:
+            status[i] = IDENTIFIED
+            axis = work[:, i] / np.sqrt(added[i])
+            work[:, i + 1:] -= np.outer(axis, axis @ work[:, i + 1:])
+            kept.append(i)
+        else:
+            status[i] = DEPENDENT if norms[i] > threshold[i] else NOT_EXCITED
+    frozen = np.setdiff1d(np.arange(b), kept)
+    values, size = initial.copy(), np.sqrt(norms[kept])
+    rest = stacked.rho - stacked.r[:, frozen] @ initial[frozen]
+    values[kept] = np.linalg.lstsq(stacked.r[:, kept] / size, rest, rcond=None)[0] / size
+    if box is not None:
+        values = np.clip(values, *box)
+    return Judged(values, status, added, norms)
+
+
+def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
+    """(noise / wanted deviation)^2 (base,): wanted in each parameter's unit; without it the value with which the
+    parameter would make all the torque alone, as a worse deviation says nothing."""
+    noise = stacked.rest / max(stacked.rows - len(stacked.r), 1)
+    if wanted is not None:
+        return np.full(len(stacked.r), noise / wanted ** 2)
+    torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
+    return np.maximum(noise / max(torque, 1e-300), 1e-18) * np.sum(stacked.r ** 2, axis=0) + 1e-300
+
+
+def base_limits(base: BaseParameters, limits: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
+    """Lower and upper limits (base,) of base parameters from those of standard ones by interval arithmetic (Lomakin
+    and Deutscher, s. VI); infinite where one that takes part has none."""
+    low, high = np.full((2, len(base.parameters)), np.inf)
+    low = -low
+    for name, (lower, upper) in limits.items():
+        if not lower <= upper:
+            raise ModelError(f"the limits of '{name}' are the wrong way round: {lower} and {upper}")
+        low[base.parameters.index(name)], high[base.parameters.index(name)] = lower, upper
+    used = base.matrix != 0.0
+    ends = np.where(used, base.matrix * np.where(used, low, 0.0), 0.0), np.where(used, base.matrix * np.where(
+        used, high, 0.0), 0.0)
+    return np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)

@@ -1,0 +1,270 @@
+"""Watchers: what some ways to forget do now and then, between two calls of the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Array
+from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
+from dynid.regression.correlation import autocovariance
+from dynid.regression.factor import triangular
+
+if TYPE_CHECKING:
+    from dynid.estimate.recursive.recursion import Recursion
+
+_BEAT = 256  # samples between looks where nothing else asks for more
+_SURE = 8  # windows before a mean is used, and a spread
+_LONG = 100.0  # windows of a long mean
+_STRONG = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
+_DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
+
+
+class Watcher(Protocol):
+    """Looks at a recursion after every so many samples."""
+
+    every: int
+
+    def look(self, recursion: Recursion) -> None: ...
+
+    def rescale(self, factor: Array) -> None: ...
+
+    def arrays(self) -> dict[str, Any]: ...
+
+    def restore(self, arrays: Mapping[str, Any]) -> None: ...
+
+
+def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
+    """The watcher that a way to forget needs, None for none."""
+    if isinstance(forgetting, TowardsPrior):
+        return InnovationTest(forgetting, dof, base)
+    if isinstance(forgetting, Bounded):
+        return BoundCheck(forgetting)
+    if isinstance(forgetting, Evidence):
+        return MemoryChoice(forgetting)
+    return None
+
+
+class InnovationTest:
+    """Restarts a recursion whose innovations are no longer what they were.
+
+    The mean squared innovation of a window over its long mean is 1 as long as nothing changes, with a spread that
+    follows from how long the noise remembers; both are learnt. Excesses over 1.5 spreads are summed up (CUSUM), and a
+    sum of twelve, with the mean above the threshold, is a change. usual (dof,): long mean of each joint. seen (dof,):
+    windows it is of. spread: mean square of the ratio less one. total: the sum.
+    """
+
+    def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
+        self.forgetting, self.every, self.least = forgetting, int(forgetting.window), 4 * base // dof
+        self.usual, self.seen = np.zeros(dof), np.zeros(dof)
+        self.spread, self.windows, self.total = 0.0, 0, 0.0
+
+    def look(self, recursion: Recursion) -> None:
+        power, rows, _ = recursion.tally
+        settled = recursion.memory.weight > self.least
+        known = (rows > 0) & (self.seen >= _SURE)
+        if settled and known.any():
+            ratio = float(np.sum(power[known] / self.usual[known]) / rows[known].sum())
+            self._sum_up(ratio, float(rows[known].sum()))
+            if self.windows >= _SURE and self.total > _ENOUGH and ratio > self.forgetting.threshold:
+                self.restart(recursion)
+        if settled and self.total == 0.0:
+            self._follow(power, rows)
+        if not math.isinf(self.forgetting.memory) and recursion.prior is not None:
+            self._towards_prior(recursion, 1.0 - (1.0 - 1.0 / self.forgetting.memory) ** self.every)
+        recursion.tally[:] = 0.0
+
+    def _sum_up(self, ratio: float, rows: float) -> None:
+        spread = math.sqrt(max(self.spread, 2.0 / rows))
+        self.total = max(0.0, self.total + (ratio - 1.0) / spread - _DRIFT) if self.windows >= _SURE else 0.0
+        self.windows += 1
+        excess = min(ratio - 1.0, 3.0 * spread) if self.windows > _SURE else min(ratio - 1.0, 3.0)
+        self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG)
+
+    def _follow(self, power: Array, rows: Array) -> None:
+        """The long mean: of all windows at first, then of the last hundred or so."""
+        moving = rows > 0
+        self.seen[moving] += 1
+        share = 1.0 / np.minimum(self.seen[moving], _LONG)
+        self.usual[moving] += share * (power[moving] / rows[moving] - self.usual[moving])
+
+    def restart(self, recursion: Recursion) -> None:
+        """What was known becomes a prior worth a few samples around the present estimate."""
+        share = min(1.0, self.forgetting.keep / max(recursion.memory.weight, 1.0))
+        recursion.fade(share)
+        self._towards_prior(recursion, 1.0 - share)
+        recursion.restarts.append(recursion.done)
+        self.total = 0.0
+
+    def rescale(self, factor: Array) -> None:
+        """Innovations are in other units from now on: times factor (dof,)."""
+        self.usual *= factor ** 2
+
+    @staticmethod
+    def _towards_prior(recursion: Recursion, share: float) -> None:
+        """The given prior's certainty back where fading took it, around the present estimate."""
+        if recursion.prior is not None and share > 0.0:
+            rows = math.sqrt(share) * recursion.prior.matrix
+            recursion.add_rows(rows, rows @ recursion.beta)
+
+    def arrays(self) -> dict[str, Any]:
+        return {"usual": self.usual, "seen": self.seen, "state": np.array([self.spread, self.windows, self.total])}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        self.usual, self.seen = np.array(arrays["usual"]), np.array(arrays["seen"])
+        self.spread, self.windows, self.total = float(arrays["state"][0]), int(arrays["state"][1]), float(
+            arrays["state"][2])
+
+
+class BoundCheck:
+    """Lets forgetting rest while a deviation is larger than what was allowed at the start."""
+
+    every = _BEAT
+
+    def __init__(self, forgetting: Bounded) -> None:
+        self.forgetting, self.allowed = forgetting, np.zeros(0)
+
+    def look(self, recursion: Recursion) -> None:
+        if len(self.allowed) == 0:
+            self.allowed = self.forgetting.limit * self._at_start(recursion)
+        b = len(recursion.beta)
+        diagonal = np.diag(recursion.r)[:b]
+        if np.any(diagonal <= 1e-9 * np.sqrt(recursion.norms)):
+            recursion.resting = True
+            return
+        inverse = solve_triangular(recursion.r[:b, :b], np.eye(b))
+        recursion.resting = bool(np.any(np.linalg.norm(inverse, axis=1) > self.allowed))
+
+    @staticmethod
+    def _at_start(recursion: Recursion) -> Array:
+        """The prior's deviations, or the value with which each parameter would make all the torque alone."""
+        if recursion.prior is not None:
+            h = recursion.prior.matrix.T @ recursion.prior.matrix
+            if np.linalg.matrix_rank(h) == len(h):
+                return np.sqrt(np.diag(np.linalg.inv(h)))
+        torque = math.sqrt(float(np.sum(recursion.r[:, -1] ** 2)))
+        return torque / np.sqrt(np.where(recursion.norms > 0, recursion.norms, np.inf))
+
+    def rescale(self, factor: Array) -> None:
+        """Deviations are in units of the noise: those allowed are found anew."""
+        self.allowed = np.zeros(0)
+
+    def arrays(self) -> dict[str, Any]:
+        return {"allowed": self.allowed}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        self.allowed = np.array(arrays["allowed"])
+
+
+class MemoryChoice:
+    """Chooses among memories by the evidence of each block of samples before it was known.
+
+    factors: one live factor a memory. score: log of the evidence of recent blocks under each. chosen: the best. before:
+    the last block. power: of the noise at the rhythm of blocks, from how far neighbours are apart: what they lose when
+    they share their parameters, over the number of these. It is the unit of the misfit; the power of single rows would
+    take slow noise for change.
+    """
+
+    every = _BEAT
+
+    def __init__(self, forgetting: Evidence) -> None:
+        self.forgetting = forgetting
+        self.factors: list[Array] = []
+        self.score, self.chosen = np.zeros(len(forgetting.memories)), len(forgetting.memories) - 1
+        self.before, self.power, self.pairs = np.zeros((0, 0)), 1.0, 0
+
+    def look(self, recursion: Recursion) -> None:
+        block = triangular(self._block(recursion))
+        self._follow(block)
+        if not self.factors:  # the first block: all know the same
+            self.factors = [recursion.r.copy() for _ in self.forgetting.memories]
+            return
+        gains = np.zeros(len(self.factors))
+        for k, memory in enumerate(self.forgetting.memories):
+            old = forget_what_comes(self.factors[k], block, self._share(memory))
+            self.factors[k] = triangular(np.vstack([old, block]))
+            gains[k] = log_evidence(old, self.factors[k], self.power)
+        self.score = self.score * (1.0 - 1.0 / self.forgetting.recent) + gains
+        good = np.flatnonzero(self.score >= self.score.max() - _STRONG)
+        self.chosen = int(good[np.argmax(np.asarray(self.forgetting.memories)[good])])
+        recursion.memory.fade_by_age(math.log(self._share(self.forgetting.memories[self.chosen])) / self.every)
+        recursion.take(self.factors[self.chosen].copy())
+
+    def _follow(self, block: Array) -> None:
+        """The power from one more pair of neighbours: the mean logarithm, which few changes hardly move."""
+        if len(self.before):
+            both = triangular(np.vstack([self.before, block]))
+            lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
+            self.pairs += 1
+            self.power *= (lost / self.power) ** (1.0 / min(self.pairs, _LONG))
+        self.before = block
+
+    def rescale(self, factor: Array) -> None:
+        """Rows are in other units from now on: all is forgotten but the choice."""
+        self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
+
+    def _share(self, memory: float) -> float:
+        """What a block leaves of all before it."""
+        return math.exp(-self.every / memory)
+
+    @staticmethod
+    def _block(recursion: Recursion) -> Array:
+        """The last block's rows (rows, base + 1), weighted."""
+        last = recursion.memory.last
+        found, at = np.zeros((sum(len(one.r) for one in last), recursion.width)), 0
+        for weight, one in zip(recursion.scale, last, strict=True):
+            found[at:at + len(one.r), np.append(one.columns, recursion.width - 1)] = weight * one.r
+            at += len(one.r)
+        return found
+
+    def arrays(self) -> dict[str, Any]:
+        return {"factors": np.array(self.factors), "score": self.score, "before": self.before,
+                "state": np.array([self.chosen, self.power, self.pairs])}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        self.factors, self.before = list(np.array(arrays["factors"])), np.array(arrays["before"])
+        self.score, (chosen, self.power, pairs) = np.array(arrays["score"]), arrays["state"]
+        self.chosen, self.pairs = int(chosen), int(pairs)
+
+
+def forget_what_comes(r: Array, block: Array, share: float) -> Array:
+    """A live factor (base + 1, base + 1) faded to `share`, but in no direction by more than a block of rows brings.
+
+    With R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)): where motion excites as
+    it used to, that is exponential forgetting; where it does not, nothing is lost.
+    """
+    b = len(r) - 1
+    diagonal = np.diag(r)[:b]
+    if share == 1.0 or np.any(diagonal <= 1e-9 * np.linalg.norm(r[:, :b], axis=0)):
+        return r
+    seen = solve_triangular(r[:b, :b], block[:, :b].T, trans=1).T
+    _, size, turn = np.linalg.svd(seen, full_matrices=True)
+    news = np.zeros(b)
+    news[:len(size)] = size ** 2
+    found = np.zeros_like(r)
+    found[:b] = np.sqrt(np.maximum(share, 1.0 - news))[:, None] * (turn @ r[:b])
+    found[b, b] = math.sqrt(share) * r[b, b]
+    return triangular(found)
+
+
+def log_evidence(old: Array, new: Array, power: float) -> float:
+    """Log of the probability of the rows that lead from one live factor to another, before they came, up to what all
+    memories share; power: of the noise at low frequencies, in units of the rows.
+
+    -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii): both stand in the factors.
+    """
+    low, high = (np.diag(r)[:-1] for r in (old, new))
+    known = (low > 1e-9 * np.linalg.norm(old[:, :-1], axis=0)) & (high > 0.0)
+    rest = float(new[-1, -1] ** 2 - old[-1, -1] ** 2)
+    return -0.5 * rest / max(power, 1e-300) - float(np.sum(np.log(high[known] / low[known])))
+
+
+def low_power(innovations: Array) -> float:
+    """Power of innovations (samples, dof) at low frequencies, where parameters live, the mean over the joints; their
+    variance where they are white."""
+    found = [2.0 * c.sum() - c[0] for c in (autocovariance(x, x != 0.0) for x in innovations.T) if c[0] > 0.0]
+    return float(np.mean(found)) if found else 1.0

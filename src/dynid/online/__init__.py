@@ -1,0 +1,20 @@
+"""Estimation while a robot moves: one more sample at a time, at any time an estimate."""
+
+from dynid.estimate.recursive.forgetting import (
+    Bounded,
+    Directional,
+    Evidence,
+    Exponential,
+    NoForgetting,
+    StartUp,
+    TowardsPrior,
+    Variable,
+    VectorForgetting,
+)
+from dynid.online.events import StreamEvent
+from dynid.online.feed import FeedOptions
+from dynid.online.online import Online
+from dynid.online.verdict import ParameterVerdict
+
+__all__ = ["Bounded", "Directional", "Evidence", "Exponential", "FeedOptions", "NoForgetting", "Online",
+           "ParameterVerdict", "StartUp", "StreamEvent", "TowardsPrior", "Variable", "VectorForgetting"]

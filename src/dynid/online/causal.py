@@ -1,0 +1,110 @@
+"""Causal preparation: raw positions and torques to rows of a regression, with a delay that is known.
+
+Positions go to a uniform grid by their stamps, through a symmetric low-pass and differences of fourth order; rows of
+the regressor and torques then go through the same low-pass together (parallel decimation, Janot, Vandanjon, Gautier,
+s. 2), so that steps of dry friction are treated alike in both, and one in so many is kept. Both kernels are symmetric:
+all signals are late by the same, and nothing is distorted by phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from dynid.arrays import Array, Bools
+
+_PERIODS = 1.25  # of the cut-off, half the length of a low-pass
+_ROWS = 2.5  # a second and Hz of the cut-off, that are kept
+_STOPS = 0.01  # share of the top speed below which a joint's row is left out
+
+Entries = Callable[[Array, Array, Array, Array], Array]  # q, dq, ddq, tau (m, dof) -> rows (layout.rows, m)
+
+
+def low_pass_kernel(cutoff: float, rate: float) -> Array:
+    """A symmetric low-pass (odd,) with sum one and gain 1/2 at the cut-off (Hz): a sinc under a Kaiser window."""
+    half = max(2, round(_PERIODS * rate / cutoff))
+    k = np.arange(-half, half + 1)
+    kernel = np.sinc(2.0 * cutoff / rate * k) * np.kaiser(2 * half + 1, 5.0)
+    return kernel / kernel.sum()
+
+
+def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]:
+    """The kernel, and it with first and second differences of fourth order, all (odd + 4,)."""
+    first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved, the newest sample first
+    second = rate ** 2 / 12.0 * np.array([-1.0, 16.0, -30.0, 16.0, -1.0])
+    return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
+
+
+class CausalRows:
+    """Rows of one run: raw samples in, rows of the regression out, `delay` seconds late.
+
+    rate: of the grid, cutoff: of both low-passes, Hz. slow: rad/s or m/s, None for a hundredth of the top speed so far.
+    top (dof,): that speed.
+    """
+
+    def __init__(self, entries: Entries, rate: float, cutoff: float, slow: float | None, top: Array) -> None:
+        self.entries, self.rate, self.slow, self.top = entries, rate, slow, top
+        kernel = low_pass_kernel(cutoff, rate)
+        self.kernel, self.kernels = kernel, derivative_kernels(kernel, rate)
+        self.step = max(1, int(rate / (_ROWS * cutoff)))
+        self.delay = (len(self.kernels[0]) // 2 + len(kernel) // 2) / rate
+        self._raw: tuple[Array, Array, Array] | None = None  # stamp, q, tau of the last raw sample
+        self._start, self._count = 0.0, 0  # first stamp, and grid points so far
+        self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
+        self._rows, self._speeds, self._row = np.zeros((0, 0)), np.zeros((0, len(top))), 0
+
+    def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
+        """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
+        them count (n, dof); None for none."""
+        if self._raw is None:
+            self._start = float(t[0])
+        else:
+            t, q, tau = (np.concatenate([old, new]) for old, new in zip(self._raw, (t, q, tau), strict=True))
+        self._raw = (t[-1:], q[-1:], tau[-1:])
+        last = int(np.floor((float(t[-1]) - self._start) * self.rate + 1e-9))
+        if last < self._count:
+            return None
+        at = self._start + np.arange(self._count, last + 1) / self.rate
+        self._count = last + 1
+        self._q = np.vstack([self._q, _interpolated(at, t, q)])
+        self._tau = np.vstack([self._tau, _interpolated(at, t, tau)])
+        return self._filtered()
+
+    def _filtered(self) -> tuple[Array, Bools] | None:
+        """Motion of the grid points whose neighbours are all there, and the rows that follow."""
+        reach = len(self.kernels[0]) - 1
+        if len(self._q) <= reach:
+            return None
+        q, dq, ddq = (_convolved(self._q, kernel) for kernel in self.kernels)
+        tau = self._tau[reach // 2:len(self._tau) - reach // 2]
+        self._q, self._tau = self._q[-reach:], self._tau[-reach:]
+        np.maximum(self.top, np.abs(dq).max(axis=0), out=self.top)
+        rows = self.entries(*(np.ascontiguousarray(x) for x in (q, dq, ddq, tau))).T
+        self._rows = rows if not len(self._rows) else np.vstack([self._rows, rows])
+        self._speeds = np.vstack([self._speeds, dq])
+        return self._decimated()
+
+    def _decimated(self) -> tuple[Array, Bools] | None:
+        """One row in `step`, low-passed with torques and all."""
+        reach, have = len(self.kernel) - 1, len(self._rows)
+        first = -(-self._row // self.step) * self.step - self._row  # of the windows that are asked for
+        starts = np.arange(first, have - reach, self.step)
+        if not len(starts):
+            return None
+        found = np.array([self.kernel @ self._rows[k:k + reach + 1] for k in starts])
+        speeds = np.abs(self._speeds[starts + reach // 2])
+        keep = speeds >= (_STOPS * self.top if self.slow is None else self.slow)
+        gone = int(starts[-1]) + 1
+        self._rows, self._speeds, self._row = self._rows[gone:], self._speeds[gone:], self._row + gone
+        return np.ascontiguousarray(found.T), keep
+
+
+def _interpolated(at: Array, t: Array, x: Array) -> Array:
+    return np.column_stack([np.interp(at, t, column) for column in x.T])
+
+
+def _convolved(x: Array, kernel: Array) -> Array:
+    """(rows - len(kernel) + 1, columns): kernel on every window of x (rows, columns), its first entry on the newest."""
+    return np.asarray(sliding_window_view(x, len(kernel), axis=0) @ kernel[::-1])

@@ -1,0 +1,33 @@
+"""What was wrong with a stream: each remark has a code that stays the same, a time and a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+_MOST = 1000  # events kept; a stream may have one at every sample
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """Something in a stream that was skipped or ended a stretch. t: time stamp, s. code: gap, pause, repeated-stamp,
+    backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line or source-ended."""
+
+    t: float
+    code: str
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"t": self.t, "code": self.code, "text": self.text}
+
+
+@dataclass
+class Events:
+    """The last events, and how many of each code there were."""
+
+    last: list[StreamEvent] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, t: float, code: str, text: str) -> None:
+        self.last = [*self.last[-_MOST + 1:], StreamEvent(t, code, text)]
+        self.counts[code] = self.counts.get(code, 0) + 1

@@ -1,0 +1,139 @@
+"""Feed: raw positions and torques with their stamps, prepared as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, NotPossibleError
+from dynid.online.causal import CausalRows, Entries
+from dynid.online.stamps import Stamps
+from dynid.recording.preparation.cutoff import position_spectrum
+from dynid.recording.preparation.selection import moving_joints
+
+_LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
+_MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples of which a rate is told at all
+_BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
+_AT_ONCE = 4096  # raw samples prepared at a time
+
+Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (m, dof)
+
+
+@dataclass(frozen=True)
+class FeedOptions:
+    """How raw samples are prepared. cutoff: Hz, of the low-pass; rate: Hz, of the grid; None for those that the first
+    ten seconds show. gap: s, the longest interval that is bridged; None for five periods or a tenth of the
+    cut-off's."""
+
+    cutoff: float | None = None
+    rate: float | None = None
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cutoff", "rate", "gap"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"{name} of a stream must be above zero, got {value}")
+        if self.cutoff is not None and self.rate is not None and self.cutoff > 0.4 * self.rate:
+            raise ModelError(f"the cut-off {self.cutoff:g} Hz is too high for a rate of {self.rate:g} Hz; it may be "
+                             "two fifths of it")
+
+
+class Feed:
+    """Raw samples in, rows to `take` out. rate, cutoff: Hz, 0 while they are not known."""
+
+    def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions,
+                 slow: float | None) -> None:
+        self.options, self._entries, self._take, self._slow = options, entries, take, slow
+        self.stamps = Stamps(joints)
+        self.rate, self.cutoff = options.rate or 0.0, options.cutoff or 0.0
+        self.stamps.gap = options.gap or 0.0
+        self._rows: CausalRows | None = None
+        self._run, self._top = -1, np.zeros(len(joints))
+        self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
+
+    @property
+    def delay(self) -> float:
+        """Seconds by which rows are late; nan while the filter is not known."""
+        return float("nan") if self._rows is None else self._rows.delay
+
+    def push(self, t: Array, q: Array, tau: Array) -> int:
+        """Raw samples (m,), (m, dof), (m, dof); how many rows they completed."""
+        samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
+        if not self._ready():
+            self._first += samples
+            if not self._learn():
+                return 0
+            samples, self._first = self._first, []
+        return self._go(samples)
+
+    def finish(self) -> int:
+        """The source has ended: what is still waiting for a filter is prepared with what can be learnt from it."""
+        if self._ready() or not self._learn(ended=True):
+            return 0
+        samples, self._first = self._first, []
+        return self._go(samples)
+
+    def _go(self, samples: list[tuple[float, Array, Array]]) -> int:
+        """Raw samples through stamps, filter and rows; how many rows."""
+        done = 0
+        for start in range(0, len(samples), _AT_ONCE):
+            for sample in samples[start:start + _AT_ONCE]:
+                run, held = self.stamps.run, (self.stamps.t, self.stamps.q, self.stamps.tau)
+                self.stamps.add(*sample)
+                if self.stamps.run != run and self.stamps.events.last[-1].code != "stuck-encoder":
+                    done += self._prepare(run, *held)  # what came before the break is still good
+            done += self._prepare(self.stamps.run, self.stamps.t, self.stamps.q, self.stamps.tau)
+        return done
+
+    def _prepare(self, run: int, t: list[float], q: list[Array], tau: list[Array]) -> int:
+        """Rows of what is at hand of a run, which is taken."""
+        if not t:
+            return 0
+        if self._rows is None or run != self._run:
+            self._rows, self._run = CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top), run
+        found = self._rows.push(np.array(t), np.array(q), np.array(tau))
+        if run == self.stamps.run:
+            self.stamps.t, self.stamps.q, self.stamps.tau = [], [], []
+        if found is None:
+            return 0
+        self._take(*found)
+        return found[0].shape[1]
+
+    def _ready(self) -> bool:
+        return bool(self.rate and self.cutoff and self.stamps.gap)
+
+    def _learn(self, ended: bool = False) -> bool:
+        """Rate, gap and cut-off from the first samples, where they last long enough or no more come."""
+        given = self.options.rate is not None and self.options.cutoff is not None
+        long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _MANY else _LEARNT_AFTER
+        if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
+            return False
+        good = [one for one in self._first if np.isfinite(one[0]) and np.isfinite(one[1]).all()]
+        t, q = np.array([one[0] for one in good]), np.array([one[1] for one in good])
+        if len(t) < _FEWEST:
+            return False
+        forward = np.concatenate([[True], t[1:] > np.maximum.accumulate(t)[:-1]])
+        t, q = t[forward], q[forward]
+        period = float(np.median(np.diff(t)))
+        self.rate = self.options.rate or float(f"{1.0 / period:.6g}")
+        if not self.cutoff:
+            self.cutoff = self._cutoff(t, q)
+        # A tenth of the cut-off's period is bridged by a straight line to a hundredth of the motion.
+        self.stamps.gap = self.options.gap or max(_BRIDGED * period, _SHORT / self.cutoff)
+        return True
+
+    def _cutoff(self, t: Array, q: Array) -> float:
+        """The cut-off that the spectrum of the first positions tells, Hz."""
+        at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
+        grid = np.column_stack([np.interp(at, t, column) for column in q.T])
+        moving = moving_joints(grid)
+        try:
+            if not moving.any():
+                raise NotPossibleError("no joint moves")
+            return position_spectrum(grid, self.rate, np.array([[0, len(grid)]]), moving, "the stream").common
+        except NotPossibleError:
+            return 0.05 * self.rate

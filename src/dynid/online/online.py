@@ -1,0 +1,371 @@
+"""Online: a robot's parameters while it moves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints, load_arrays
+from dynid.errors import ModelError, RecordingError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.instruments.measured import dry_columns
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
+from dynid.estimate.recursive.start import PriorLike
+from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
+from dynid.files import write_whole
+from dynid.model import LinearModel, Model, complete
+from dynid.model.term import Instant
+from dynid.online.events import StreamEvent
+from dynid.online.feed import Feed, FeedOptions
+from dynid.online.verdict import ParameterVerdict, verdicts
+from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.equations import Layout, known_torque
+from dynid.regression.known import Known, Prior
+from dynid.robot import Robot
+
+_CHUNK = 512  # samples whose rows are made at once
+_STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
+Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+class Online:
+    """The parameters of a model from a stream of samples: the fold that goes on.
+
+        online = Online(model, prior=estimate)      # or no prior at all
+        for q, dq, ddq, tau in robot:               # one sample, or blocks of them
+            online.update(q, dq, ddq, tau)
+        online.estimate().summary()
+
+    method: "rls", "cls", "s-rls" (the same estimate; the order of the loops is free), "s-rls-b", "line-by-line", "riv",
+    "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
+    deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
+    default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
+    noise, one number or one a joint, whose rows are weighted by it; by default it is learnt from the data whenever
+    their number doubles and at every `estimate` (weights as those of `wls`). With noise=1.0 all joints count alike and
+    deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below
+    which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
+    stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
+    nothing.
+    robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
+    prepares raw samples.
+    """
+
+    def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
+                 forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
+                 slow: float | None = None, robust: float = 0.0, wanted: float | None = None,
+                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
+                 feeding: FeedOptions | None = None) -> None:
+        for name, value in (("slow", slow), ("robust", robust)):
+            if value is not None and not (math.isfinite(value) and value >= 0.0):
+                raise ModelError(f"{name} is a finite number not below zero, got {value}")
+        self.model, self.slow = model, None if slow is None else float(slow)
+        self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
+        self._stood = 0  # samples that it has stood for
+        self._complete = complete(model)
+        options = StreamOptions(prior, forgetting, noise, float(robust), wanted, limits or {})
+        self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
+                              self._complete.joint_names, method, options)
+        self._all = np.ones((1, model.dof), dtype=bool)
+        self._torque_rows = np.array([self.layout.joint(j).stop - 1 for j in range(model.dof)])
+        self._feed = Feed(self._complete.joint_names, self._rows_of, self._take, FeedOptions() if feeding is None
+                          else feeding, self._slow_when_fed)
+
+    # -- what it is ------------------------------------------------------------------------------
+    @property
+    def method(self) -> str:
+        return self._stream.method
+
+    @property
+    def base(self) -> BaseParameters:
+        """The base parameters that are looked for."""
+        return self._stream.base
+
+    @property
+    def layout(self) -> Layout:
+        return self._stream.layout
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints in the order of all arrays."""
+        return self._complete.joint_names
+
+    @property
+    def samples(self) -> int:
+        """Samples so far."""
+        return self._stream.recursion.done
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """Numbers of samples after which the past was let go."""
+        return tuple(self._stream.recursion.restarts)
+
+    @property
+    def effective_samples(self) -> float:
+        """How many samples of now all that is remembered is worth."""
+        return self._stream.recursion.memory.weight
+
+    def __repr__(self) -> str:
+        return (f"<Online by {self.method}: {self.samples} samples, {len(self.base)} base parameters, forgetting "
+                f"{self._stream.recursion.forgetting.name}>")
+
+    # -- data ------------------------------------------------------------------------------------
+    def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike, reference: Motion | None = None, *,
+               history: bool = False) -> Array | None:
+        """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques.
+
+        reference: the reference's positions, velocities and accelerations, for riv and civ. history: give back the
+        estimate after each sample (samples, base). Samples that do not fit are refused as a whole, and the estimate
+        stays as it was.
+        """
+        one = self._of_one(q, dq, ddq, tau) if reference is None and not history else None
+        if one is not None:
+            counts = self._keep_one(np.asarray(dq))
+            if counts is not None:
+                self._stream.add(one, counts)
+            return None
+        motion = self._checked(q, dq, ddq, tau)
+        along = None if reference is None or self.method not in INSTRUMENTAL \
+            else self._checked(*reference, motion[3], of="reference ")
+        keep = self._keep(motion[1])
+        used = np.flatnonzero(keep.any(axis=1))
+        self.left_out += len(keep) - len(used)
+        before = self.values if history else np.zeros(0)
+        found = np.empty((len(used), len(self.base))) if history else None
+        for start in range(0, len(used), _CHUNK):
+            rows, part = used[start:start + _CHUNK], slice(start, start + _CHUNK)
+            self._stream.add(self._entries([x[rows] for x in motion]), keep[rows],
+                             None if along is None else self._entries([x[rows] for x in along]),
+                             None if found is None else found[part])
+        if found is None or len(used) == len(keep):
+            return found
+        return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
+
+    def _checked(self, *signals: ArrayLike, of: str = "") -> list[Array]:
+        """Signals as contiguous (samples, dof) arrays of finite numbers."""
+        dof, found = self.model.dof, list[Array]()
+        for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
+            try:
+                array = np.ascontiguousarray(signal, dtype=float)
+            except (TypeError, ValueError):
+                raise ModelError(f"{of}{name} must be an array of numbers") from None
+            array = array.reshape(1, -1) if array.ndim <= 1 else array
+            if array.ndim != 2 or array.shape[1] != dof:
+                raise ModelError(f"{of}{name} must be ({dof},) or (samples, {dof}) for this model with {dof} joints, "
+                                 f"got shape {np.shape(signal)}")
+            if found and len(array) != len(found[0]):
+                raise ModelError(f"{of}{name} has {len(array)} samples but q has {len(found[0])}")
+            if not math.isfinite(array.sum()) and not np.isfinite(array).all():
+                row, joint = np.argwhere(~np.isfinite(array))[0]
+                raise ModelError(f"{of}{name} of joint '{self._complete.joint_names[joint]}' is not finite in sample "
+                                 f"{row} of this block")
+            found.append(array)
+        return found
+
+    def _keep(self, dq: Array) -> Bools:
+        """Which rows count (m, dof)."""
+        if self.slow is not None:
+            return np.abs(dq) >= self.slow
+        keep = np.ones(dq.shape, dtype=bool)
+        if self._dry:
+            still = np.abs(dq).max(axis=1) < _STANDS
+            # How long it has stood at each sample: since the last one in motion, or since before this block.
+            last = np.maximum.accumulate(np.where(still, -1, np.arange(len(dq))))
+            stood = np.where(last < 0, self._stood + 1 + np.arange(len(dq)), np.arange(len(dq)) - last)
+            keep[still & (stood > _STANDING)] = False
+            self._stood = int(stood[-1]) if len(dq) and still[-1] else 0
+        return keep
+
+    def _keep_one(self, dq: Array) -> Bools | None:
+        """Which rows of one sample count (1, dof), None for none."""
+        if self.slow is not None:
+            keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
+            self.left_out += not keep.any()
+            return keep if keep.any() else None
+        if self._dry and abs(dq[0]) < _STANDS and float(np.abs(dq).max()) < _STANDS:
+            self._stood += 1
+            self.left_out += self._stood > _STANDING
+            return None if self._stood > _STANDING else self._all
+        self._stood = 0
+        return self._all
+
+    @cached_property
+    def _dry(self) -> bool:
+        """Whether the model has friction that depends on the sign of a velocity."""
+        return bool(dry_columns(self.model, self.base).any())
+
+    @cached_property
+    def _instants(self) -> tuple[Robot, list[tuple[Instant, Ints, Ints]]] | None:
+        """The robot, and every term with which of its entries are wanted and their rows in the layout; None where the
+        model is not made of terms that give one sample at once."""
+        if not isinstance(self.model, Model) or self.base.known:
+            return None
+        found: list[tuple[Instant, Ints, Ints]] = []
+        for term, columns in self.model.parts:
+            if not isinstance(term, Instant):
+                return None
+            joints, parameters = term.instant_entries(self.model.robot)
+            rows = self.layout.place[joints, columns[parameters]]
+            found.append((term, np.flatnonzero(rows >= 0).astype(np.int64), rows[rows >= 0]))
+        return self.model.robot, found
+
+    def _of_one(self, q: Any, dq: Any, ddq: Any, tau: Any) -> Array | None:
+        """Rows (layout.rows, 1) of one sample by the shortest way; None where that way cannot be gone, or where
+        `_checked` has something to say."""
+        shape = (self.model.dof,)
+        if self._instants is None:
+            return None
+        for x in (q, dq, ddq, tau):
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != float or not x.flags.c_contiguous:
+                return None
+        found, (robot, instants) = np.empty(self.layout.rows), self._instants
+        found[self._torque_rows] = tau
+        for term, wanted, rows in instants:
+            values = term.instant(robot, q, dq, ddq)
+            found[rows] = values[wanted] if isinstance(values, np.ndarray) else values
+        return found.reshape(-1, 1) if math.isfinite(found.sum()) else None
+
+    def _entries(self, motion: list[Array]) -> Array:
+        """Rows (layout.rows, m) of a block."""
+        q, dq, ddq, tau = motion
+        found = np.empty((self.layout.rows, len(q)))
+        self._complete.fill(q, dq, ddq, self.layout.place, found)
+        found[self._torque_rows] = (tau if not self.base.known else tau - known_torque(
+            self.model, self.base, q, dq, ddq)).T
+        return found
+
+    # -- raw data --------------------------------------------------------------------------------
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+        """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
+        regression they completed, each of them `delay` seconds old.
+
+        Stamps, gaps, repetitions and numbers that are none are seen to, and told in `events`; the estimate stands in
+        any case. Rate and cut-off are taken from the first ten seconds unless `feeding` gives them.
+        """
+        if self.method in INSTRUMENTAL:
+            raise ModelError(f"method '{self.method}' needs references, which raw samples do not have; use update")
+        stamps = np.atleast_1d(np.asarray(t, dtype=float))
+        positions, torques = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else
+                              np.asarray(x, dtype=float) for x in (q, tau))
+        shape = (len(stamps), self.model.dof)
+        if positions.shape != shape or torques.shape != shape or stamps.ndim != 1:
+            raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
+                             f"{np.shape(q)} and {np.shape(tau)}")
+        return self._feed.push(stamps, positions, torques)
+
+    def finish(self) -> int:
+        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
+        shows; how many rows that completed."""
+        return self._feed.finish()
+
+    @property
+    def delay(self) -> float:
+        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
+        return self._feed.delay
+
+    @property
+    def filter(self) -> tuple[float, float]:
+        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
+        return self._feed.rate, self._feed.cutoff
+
+    @property
+    def last_stamp(self) -> float:
+        """The last time stamp that was fed, s; nan before the first."""
+        return self._feed.stamps.last_stamp
+
+    @property
+    def events(self) -> tuple[StreamEvent, ...]:
+        """What was wrong with the samples that were fed."""
+        return tuple(self._feed.stamps.events.last)
+
+    def remark(self, code: str, text: str) -> None:
+        """A remark on the source among `events`, at the last stamp."""
+        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
+
+    def _rows_of(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
+        return self._entries([q, dq, ddq, tau])
+
+    def _take(self, rows: Array, keep: Bools) -> None:
+        used = keep.any(axis=1)
+        self.left_out += int(np.sum(~used))
+        if used.any():
+            self._stream.add(np.ascontiguousarray(rows[:, used]), np.ascontiguousarray(keep[used]))
+
+    @property
+    def _slow_when_fed(self) -> float | None:
+        """Speed below which a fed row is left out; None for a hundredth of the joint's top speed."""
+        return self.slow if self.slow is not None or self._dry else 0.0
+
+    # -- what it says ----------------------------------------------------------------------------
+    @property
+    def values(self) -> Array:
+        """The live estimate of the base parameters (base,)."""
+        return self._stream.values
+
+    def estimate(self) -> Estimate:
+        """The estimate with its covariance, diagnostics and how it was found."""
+        return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
+
+    def verdict(self) -> tuple[ParameterVerdict, ...]:
+        """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
+        from."""
+        return verdicts(self._stream)
+
+    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Torques (samples, dof) along a motion with the live estimate."""
+        return self._complete.inverse_dynamics(self.base.expand(self.values), q, dq, ddq)
+
+    def residual(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> Array:
+        """Measured torques less those of the live estimate (samples, dof)."""
+        return np.asarray(tau, dtype=float) - self.predict(q, dq, ddq)
+
+    def innovations(self) -> Array:
+        """The last innovations (samples, dof), the oldest first: what each torque was off from what was foreseen, in
+        units of its deviation when the noise is as stated; zero where a row did not count."""
+        return self._stream.recursion.innovations()
+
+    # -- files -----------------------------------------------------------------------------------
+    def save(self, path: str | Path) -> None:
+        """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
+        options, recursion = self._stream.options, self._stream.recursion
+        facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
+                 "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
+                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
+                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
+                 "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
+                             "gap": self._feed.stamps.gap or None}}
+        arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
+                  "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
+        with write_whole(Path(path), "wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> Online:
+        """From a file that `save` wrote, for the model it is of."""
+        try:
+            arrays = load_arrays(path)
+            facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
+            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
+            prior = Prior(arrays["prior_matrix"], arrays["prior_values"], {
+                str(name): Known(*map(float, one)) for name, one in zip(arrays["prior_names"], arrays["prior_known"],
+                                                                        strict=True)})
+            if names == model.parameters.names:
+                found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
+                               forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
+                               noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
+                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base,
+                               feeding=FeedOptions(**facts["feeding"]))
+                found._stream.restore(arrays)
+                found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
+                found._feed.stamps.last_stamp = float(facts["last_stamp"])
+                return found
+        except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
+            raise RecordingError(f"{path} is not a saved stream") from None
+        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
+                         f"{len(model.parameters)}")

@@ -1,0 +1,65 @@
+"""Record: a folder that a stream is written to while it goes on, and goes on from after it was killed.
+
+stream.npz: the whole state, replaced as a whole. history.csv: a line at every look, time, samples and the estimate with
+its deviations. A line that a kill cut in two is dropped when the record is opened again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RecordingError
+from dynid.estimate.estimate import Estimate
+from dynid.files import writing
+from dynid.model import LinearModel
+from dynid.online.online import Online
+
+STATE, HISTORY = "stream.npz", "history.csv"
+
+
+class Record:
+    """The record of a stream in a folder, which is made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def resume(self, model: LinearModel) -> Online | None:
+        """The stream that was recorded here before; None where there is none."""
+        path = self.folder / STATE
+        return Online.load(path, model) if path.exists() else None
+
+    def write(self, online: Online, estimate: Estimate | None) -> None:
+        """The state, and a line of the history where there is an estimate."""
+        if estimate is not None:
+            self._line(online, estimate)
+        online.save(self.folder / STATE)
+
+    def _line(self, online: Online, estimate: Estimate) -> None:
+        path, names = self.folder / HISTORY, estimate.names
+        with writing(path):
+            if not path.exists():
+                head = ["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]
+                path.write_text(",".join(head) + "\n", encoding="utf-8")
+            elif not path.read_bytes().endswith(b"\n"):  # killed in the middle of a line
+                whole = path.read_bytes()
+                path.write_bytes(whole[:whole.rfind(b"\n") + 1])
+            numbers = [online.last_stamp, online.samples, len(online.restarts), *estimate.values, *estimate.std]
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(",".join(f"{x:.9g}" for x in numbers) + "\n")
+
+
+def read_history(folder: Path) -> tuple[list[str], Array]:
+    """Names of the columns of a record's history, and its lines (looks, columns)."""
+    path = Path(folder) / HISTORY
+    try:
+        head, *lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        raise RecordingError(f"{folder} is not the record of a stream: it has no {HISTORY}") from None
+    names = head.split(",")
+    rows = [[float(x) for x in line.split(",")] for line in lines if line.count(",") == len(names) - 1]
+    return names, np.array(rows).reshape(-1, len(names))

@@ -1,0 +1,107 @@
+"""Stamps: raw samples of a source that may be late, lost, doubled or broken, as runs that can be filtered."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.online.events import Events
+
+_PAUSE = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
+_FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
+_STRETCH, _COUNTS = 0.03, 4.0  # s, and steps of its encoder that it must have gone in the last such stretch
+
+
+class Stamps:
+    """Checks raw samples one by one and keeps what is good of them.
+
+    gap: s, the longest interval that is bridged. run: number of the present run
+    without a gap; t, q, tau: its good samples that nobody has taken yet. last_stamp: s, of the last good one.
+    """
+
+    def __init__(self, joints: Sequence[str]) -> None:
+        self.joints, self.gap, self.run = tuple(joints), 0.0, 0
+        self.events, self.skipped = Events(), 0
+        self.last_stamp = float("nan")
+        self.t: list[float] = []
+        self.q: list[Array] = []
+        self.tau: list[Array] = []
+        self._last: tuple[float, Array] | None = None
+        self._past: deque[tuple[float, Array]] = deque()  # the last stamps and positions
+        self._changed = np.full(len(joints), -np.inf)  # when each joint last moved
+        self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
+
+    def add(self, t: float, q: Array, tau: Array) -> None:
+        """One raw sample: stamp (s), positions (dof,), torques (dof,)."""
+        if not (np.isfinite(t) and np.isfinite(q).all() and np.isfinite(tau).all()):
+            self._skip(t, "not-finite", self._what(t, q, tau))
+            return
+        if self._last is not None:
+            step = t - self._last[0]
+            if step <= 0.0 and step >= -1.0:
+                code = "repeated-stamp" if step == 0.0 else "backward-stamp"
+                self._skip(t, code, f"the stamp {t:.6g} s does not follow {self._last[0]:.6g} s: skipped")
+                return
+            if step < 0.0:
+                self._break(t, "clock-restarted", f"the clock went back by {-step:.4g} s: a new run begins")
+            elif self.gap > 0.0 and step > self.gap:
+                self._break(t, "pause" if step > _PAUSE else "gap",
+                            f"nothing came for {step:.4g} s: a new run begins, the estimate stands")
+            elif self._is_stuck(t, q):
+                self._last = (t, q)
+                return
+        self._last, self.last_stamp = (t, q), t
+        self._past.append(self._last)
+        while self._past[0][0] < t - 2.0 * _FROZEN:
+            self._past.popleft()
+        self.t.append(t)
+        self.q.append(q)
+        self.tau.append(tau)
+
+    def _is_stuck(self, t: float, q: Array) -> bool:
+        """Whether a joint repeats its position to the last digit although it was moving steadily right before: one that
+        comes to rest slows down, and its last stretch is a third of the one before it."""
+        assert self._last is not None
+        same = q == self._last[1]
+        self._changed = np.where(same, self._changed, t)
+        self._stuck &= same
+        self._judged &= same
+        for j in np.flatnonzero(same & ~self._judged & (t - self._changed >= _FROZEN)):
+            self._judged[j] = True
+            if self._stopped_dead(int(j)):
+                self._stuck[j] = True
+                self._break(t, "stuck-encoder", f"the position of joint '{self.joints[j]}' stopped dead at {q[j]:.6g}: "
+                                                "left out until it moves")
+        self.skipped += bool(self._stuck.any())
+        return bool(self._stuck.any())
+
+    def _stopped_dead(self, j: int) -> bool:
+        """Whether joint j went as far in the last stretch before it stopped as in the one before that."""
+        end = float(self._changed[j])
+        stamps, places = np.array([one[0] for one in self._past]), np.array([one[1][j] for one in self._past])
+        at = np.interp([end - 2.0 * _STRETCH, end - _STRETCH, end], stamps, places)
+        first, second = np.abs(np.diff(at))
+        steps = np.abs(np.diff(places[stamps <= end]))
+        count = float(steps[steps > 0.0].min(initial=np.inf))
+        return bool(stamps[0] <= end - 2.0 * _STRETCH and second > 0.6 * first and second > _COUNTS * count)
+
+    def _what(self, t: float, q: Array, tau: Array) -> str:
+        if not np.isfinite(t):
+            return "a stamp is not a finite number: skipped"
+        name, x = ("position", q) if not np.isfinite(q).all() else ("torque", tau)
+        joint = self.joints[int(np.argmin(np.isfinite(x)))]
+        return f"the {name} of joint '{joint}' is not finite at {t:.6g} s: skipped"
+
+    def _skip(self, t: float, code: str, text: str) -> None:
+        self.skipped += 1
+        self.events.add(float(t) if np.isfinite(t) else -1.0, code, text)
+
+    def _break(self, t: float, code: str, text: str) -> None:
+        """A new run: what the old one still holds is taken by nobody."""
+        self.events.add(t, code, text)
+        self.run += 1
+        self.t, self.q, self.tau = [], [], []
+        self._past.clear()

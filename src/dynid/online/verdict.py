@@ -1,0 +1,60 @@
+"""What a stream has shown of each parameter so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.estimate.linear import solve
+from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream
+from dynid.estimate.recursive.verdicts import DEPENDENT, IDENTIFIED
+
+Status = Literal["identified", "not-excited", "dependent"]
+
+
+@dataclass(frozen=True)
+class ParameterVerdict:
+    """What the motion so far shows of a base parameter.
+
+    added: share of its column that no other column before it makes up, 0 to 1. others: the base parameters it cannot be
+    told from, where it is dependent.
+    """
+
+    name: str
+    status: Status
+    added: float
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.status == "dependent":
+            return f"{self.name}: depends on {', '.join(self.others) or 'others'}"
+        return f"{self.name}: {self.status.replace('-', ' ')}"
+
+
+def verdicts(stream: Stream) -> tuple[ParameterVerdict, ...]:
+    """One verdict for each base parameter, from the diagonal of the live factor and its columns."""
+    recursion, names = stream.recursion, stream.base.names
+    b = len(names)
+    columns = recursion.r[:, b:2 * b] if stream.method in INSTRUMENTAL else recursion.r[:, :b]
+    norms = np.linalg.norm(columns, axis=0)
+    if not norms.any():
+        return tuple(ParameterVerdict(name, "not-excited", 0.0) for name in names)
+    if stream.method == "mrls":
+        judged = stream.judged()
+        share = np.sqrt(judged.added / np.where(judged.norms > 0.0, judged.norms, 1.0))
+        status: list[Status] = ["identified" if s == IDENTIFIED else "dependent" if s == DEPENDENT else "not-excited"
+                                for s in judged.status]
+        return tuple(ParameterVerdict(name, s, x) for name, s, x in zip(names, status, share.tolist(), strict=True))
+    solution = solve(recursion.regression(), recursion.live())
+    diagonal = np.abs(np.diag(recursion.r)[:b]) / np.where(norms > 0.0, norms, 1.0)
+    found = []
+    for k, name in enumerate(names):
+        if solution.identified[k]:
+            found.append(ParameterVerdict(name, "identified", float(diagonal[k])))
+        elif norms[k] <= 1e-12 * norms.max():
+            found.append(ParameterVerdict(name, "not-excited", 0.0))
+        else:
+            found.append(ParameterVerdict(name, "dependent", float(diagonal[k]), solution.confounded.get(name, ())))
+    return tuple(found)

@@ -1,0 +1,140 @@
+"""Watching: a stream from its source to a live estimate, with looks at it in between, and a record to go on from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.model import LinearModel
+from dynid.online import FeedOptions, Online
+from dynid.online.record import Record
+from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
+from dynid.robot import Robot
+from dynid.runs.models import make_model, make_robot
+from dynid.runs.run import read_log
+from dynid.runs.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
+    speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
+    silent source has ended. record: folder to write to and go on from."""
+
+    source: str
+    method: str = "rls"
+    forgetting: str = "prior"
+    cutoff: float | None = None
+    rate: float | None = None
+    speed: float = 1.0
+    every: float = 0.5
+    patience: float = 10.0
+    record: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A stream at one moment: the last stamp (s), the live object, its estimate (None before there is one), and the
+    root mean square of the last innovations of each joint (dof,), in units of the noise."""
+
+    t: float
+    online: Online
+    estimate: Estimate | None
+    innovation: np.ndarray
+
+
+def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str]) -> RunSettings:
+    """Settings of a run from which robot, model and the reading of logs are made."""
+    return RunSettings.of({"robot": robot, "logs": logs or ["-"], "model": model, "log": log}, robot)
+
+
+def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
+    """Goes through a source until it ends, shows a look now and then, and gives the last one."""
+    if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
+        raise DynidError("speed must not be below zero, and every and patience must be above it")
+    robot = make_robot(settings)
+    model = make_model(settings, robot)
+    record = None if options.record is None else Record(options.record)
+    online = (None if record is None else record.resume(model)) or _new(model, options)
+    due = time.monotonic() + options.every
+    try:
+        for t, q, tau in _blocks(settings, options, robot, online):
+            if len(t):
+                online.feed(t, q, tau)
+            if time.monotonic() >= due:
+                look = look_at(online)
+                show(look)
+                if record is not None:
+                    record.write(online, look.estimate)
+                due = time.monotonic() + options.every
+        online.finish()
+        online.remark("source-ended", "the source has ended")
+    finally:
+        last = look_at(online)
+        if record is not None:
+            record.write(online, last.estimate)
+    return robot, last
+
+
+def _new(model: LinearModel, options: WatchOptions) -> Online:
+    return Online(model, options.method, forgetting=options.forgetting,
+                  feeding=FeedOptions(options.cutoff, options.rate))
+
+
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: Online) -> Iterator[Block]:
+    """The blocks of a source."""
+    source, dof = options.source, robot.dof
+
+    def complain(text: str) -> None:
+        online.remark("bad-line", text)
+
+    if source == "-":
+        return standard_input(dof, complain)
+    if source.startswith("udp:"):
+        host, _, port = source.removeprefix("udp:").rpartition(":")
+        if not port.isdigit():
+            raise DynidError(f"a UDP source is udp:PORT or udp:HOST:PORT, got '{source}'")
+        return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1")
+    if source.startswith("tail:"):
+        return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
+    after = online.last_stamp
+    return replayed(read_log(source, settings, robot), options.speed, -np.inf if np.isnan(after) else after)
+
+
+def look_at(online: Online) -> Look:
+    """A stream as it is now."""
+    try:
+        estimate = online.estimate() if online.samples else None
+    except NotPossibleError:
+        estimate = None
+    last = online.innovations()[-100:]
+    counted = np.maximum((last != 0.0).sum(axis=0), 1)
+    return Look(online.last_stamp, online, estimate, np.sqrt((last ** 2).sum(axis=0) / counted))
+
+
+def look_facts(look: Look) -> dict[str, Any]:
+    """A look in plain data for JSON."""
+    online, estimate = look.online, look.estimate
+    rate, cutoff = online.filter
+    facts: dict[str, Any] = {
+        "method": online.method, "samples": online.samples, "left_out": online.left_out,
+        "t": _finite(look.t), "delay_s": _finite(online.delay), "rate": rate, "cutoff": cutoff,
+        "restarts": list(online.restarts), "events": [one.to_dict() for one in online.events],
+        "verdict": {one.name: one.status for one in online.verdict()}, "parameters": {}, "relative_error": None}
+    if estimate is not None:
+        facts["relative_error"] = _finite(estimate.diagnostics.relative_error)
+        facts["parameters"] = {name: {"value": float(value), "std": _finite(std), "rel_std": _finite(share)}
+                               for name, value, std, share in zip(estimate.names, estimate.values, estimate.std,
+                                                                  estimate.relative_std, strict=True)}
+    return facts
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,117 @@
+"""dynid watch: every kind of source, faults in them, and a record that goes on after a kill."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from online.streams import arm, motion
+
+ARM = ("arm3r", "--friction", "viscous,coulomb,offset")
+KNOWN = ("--cutoff", "8", "--rate", "100", "--json")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """20 s of a small arm at 100 Hz as CSV."""
+    model, rng = arm(), np.random.default_rng(0)
+    theta = np.abs(rng.normal(size=len(model.parameters)))
+    q, dq, ddq = motion(2000, 3)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.2 * rng.normal(size=q.shape)
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    head = ",".join(["t", *(f"q{j}" for j in (1, 2, 3)), *(f"tau{j}" for j in (1, 2, 3))])
+    np.savetxt(path, np.column_stack([np.arange(2000) / 100.0, q, tau]), delimiter=",", header=head, comments="")
+    return path
+
+
+def test_a_log_is_replayed_and_recorded(dynid, log: Path, tmp_path: Path) -> None:
+    shown = dynid("watch", *ARM, "--from", log, "--speed", 0, "--record", tmp_path / "record", *KNOWN)
+    assert shown.code == 0
+    found = json.loads(shown.out)
+    assert found["samples"] > 350 and found["relative_error"] < 2.0 and found["restarts"] == []
+    assert [one["code"] for one in found["events"]] == ["source-ended"]
+    assert set(found["verdict"].values()) == {"identified"}
+    batch = json.loads(dynid("identify", "arm3r", log, "--friction", "viscous,coulomb,offset", "--method", "rls",
+                             "--no-simulation", "--json").out)
+    for name, one in found["parameters"].items():
+        assert abs(one["value"] - batch["parameters"][name]["value"]) < 6 * one["std"] + 1e-3
+    assert {path.name for path in (tmp_path / "record").iterdir()} == {"stream.npz", "history.csv"}
+    shown = dynid("watch", *ARM, "--from", log, "--speed", 0, "--cutoff", 8, "--rate", 100)
+    assert shown.code == 0 and "base parameters" in shown.out and "cut-off 8 Hz" in shown.out
+
+
+def test_lines_from_standard_input(dynid, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = log.read_text().splitlines()
+    rows = [[float(x) for x in line.split(",")] for line in lines[1:]]
+    texts = [json.dumps({"t": row[0], "q": row[1:4], "tau": row[4:]}) for row in rows[1000:]]
+    broken = ["1,2,3", "{\"t\": 1}", "9,a,b,c,d,e,f", "nan,1,1,1,1,1,1"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*lines[:1001], *broken, *texts])))
+    found = json.loads(dynid("watch", *ARM, "--from", "-", *KNOWN).out)
+    assert found["samples"] > 350 and found["relative_error"] < 2.0
+    assert [one["code"] for one in found["events"]] == ["bad-line"] * 3 + ["not-finite", "source-ended"]
+
+
+def test_a_port_and_a_file_that_grows(dynid, log: Path, tmp_path: Path) -> None:
+    lines = log.read_text().splitlines()[1:]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    grown = tmp_path / "grown.csv"
+    grown.write_text("")
+
+    def write() -> None:
+        time.sleep(0.5)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door, open(grown, "a") as file:
+            for k in range(0, 2000, 20):
+                door.sendto("\n".join(lines[k:k + 20]).encode(), ("127.0.0.1", port))
+                file.write("\n".join(lines[k:k + 20]) + "\n" + lines[0][:3])  # half a line that is never ended
+                file.flush()
+                time.sleep(0.002)
+
+    for source in (f"udp:{port}", f"tail:{grown}"):
+        grown.write_text("")
+        writer = threading.Thread(target=write)
+        writer.start()
+        found = json.loads(dynid("watch", *ARM, "--from", source, "--patience", 2, *KNOWN).out)
+        writer.join()
+        assert found["samples"] > 200 and found["relative_error"] < 3.0
+
+
+def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dynid", "watch", *ARM, "--from", str(log), "--speed", "8", "--every", "0.1",
+               "--record", str(tmp_path / "record"), *KNOWN]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
+    history, started = tmp_path / "record" / "history.csv", time.monotonic()
+    while time.monotonic() - started < 60 and not (history.exists() and len(history.read_text().splitlines()) > 4):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with open(history, "a") as file:
+        file.write("1.0,2")  # as a kill in the middle of a line leaves it
+    again = json.loads(dynid("watch", *ARM, "--from", log, "--speed", 0, "--record", tmp_path / "record", *KNOWN).out)
+    whole = json.loads(dynid("watch", *ARM, "--from", log, "--speed", 0, *KNOWN).out)
+    assert 0.8 * whole["samples"] < again["samples"] <= whole["samples"]
+    for name, one in whole["parameters"].items():
+        assert abs(one["value"] - again["parameters"][name]["value"]) < 2 * one["std"] + 1e-6
+    widths = {line.count(",") for line in history.read_text().splitlines()}
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--from", "nothing.csv"], "no log"), (["--from", "udp:x"], "udp:PORT"), (["--from", "tail:none.csv"], "none.csv"),
+    (["--from", "-", "--method", "ols"], "no recursive method"),
+    (["--from", "-", "--forgetting", "x"], "no forgetting"), (["--from", "-", "--every", "0"], "above it"),
+    (["--from", "-", "--cutoff", "-3"], "above zero")])
+def test_wrong_calls_end_in_a_sentence(dynid, arguments: list[str], words: str) -> None:
+    shown = dynid("watch", *ARM, *arguments)
+    assert shown.code == 2 and words in shown.err and "Traceback" not in shown.err

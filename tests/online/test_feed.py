@@ -1,0 +1,146 @@
+"""feed: raw positions and torques, prepared as they come; streams with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online.streams import Truth, coloured, motion, truth
+
+from dynid.errors import ModelError
+from dynid.online import FeedOptions, Online
+from dynid.online.causal import derivative_kernels, low_pass_kernel
+
+RATE = 200.0
+KNOWN = FeedOptions(cutoff=8.0, rate=RATE)
+
+
+@pytest.fixture(scope="module")
+def raw() -> tuple[Truth, np.ndarray]:
+    """A stream of 30 s at 200 Hz: encoder steps, torque noise, stamps that jitter."""
+    data = truth(10)
+    rng, count = np.random.default_rng(4), 6000
+    t = np.arange(count) / RATE + rng.uniform(-2e-4, 2e-4, count)
+    q, dq, ddq = (np.column_stack([np.interp(t, np.arange(count + 1) / RATE, x) for x in signal.T])
+                  for signal in motion(count + 1, 3, rate=RATE))
+    theta = data.base.expand(data.beta)
+    tau = data.model.inverse_dynamics(theta, q, dq, ddq) + coloured(count, 3, rng, size=0.5)
+    return Truth(data.model, data.base, data.beta, np.round(q / 1e-5) * 1e-5, dq, ddq, tau), t
+
+
+def feed(online: Online, data: Truth, t: np.ndarray, rows: slice = slice(None)) -> None:
+    online.feed(t[rows], data.q[rows], data.tau[rows])
+
+
+def error(online: Online, data: Truth) -> float:
+    """Relative error of the torques along the true motion, percent."""
+    off = data.rows @ (online.values - data.beta)
+    return float(100 * np.linalg.norm(off) / np.linalg.norm(data.rows @ data.beta))
+
+
+def test_raw_samples_give_the_truth_with_a_delay_that_is_stated(raw: tuple[Truth, np.ndarray]) -> None:
+    data, t = raw
+    online = Online(data.model)
+    feed(online, data, t)
+    rate, cutoff = online.filter
+    assert abs(rate - RATE) < 1.0 and 2.0 < cutoff < 40.0
+    assert online.delay == pytest.approx(2 * 1.25 / cutoff, rel=0.1)
+    assert error(online, data) < 0.5 and online.events == () and online.restarts == ()
+    estimate = online.estimate()
+    assert np.mean(np.abs(estimate.values - data.beta) < 3 * estimate.std) > 0.9
+
+
+def test_kernels_differentiate_what_they_let_through() -> None:
+    kernels = derivative_kernels(low_pass_kernel(8.0, RATE), RATE)
+    t = (np.arange(len(kernels[0])) - len(kernels[0]) // 2) / RATE
+    for frequency in (0.2, 1.0, 3.0):
+        w = 2 * np.pi * frequency
+        wave = np.sin(w * t + 0.3)
+        found = [wave @ kernel[::-1] for kernel in kernels]
+        assert found == pytest.approx([np.sin(0.3), w * np.cos(0.3), -w * w * np.sin(0.3)], rel=2e-3)
+    assert abs(np.sin(2 * np.pi * 20.0 * t + 1.0) @ kernels[0]) < 5e-3
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.integers(0, 2500), max_size=8))
+def test_any_split_gives_the_same(raw: tuple[Truth, np.ndarray], cuts: list[int]) -> None:
+    data, t = raw
+    whole, parts = (Online(data.model, forgetting=None, feeding=KNOWN) for _ in range(2))
+    feed(whole, data, t, slice(0, 2500))
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 2500], strict=True):
+        feed(parts, data, t, slice(start, stop))
+    assert whole.samples == parts.samples
+    assert np.allclose(whole.values, parts.values, rtol=1e-6, atol=1e-8)
+
+
+def one_by_one(data: Truth, t: np.ndarray) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+    yield from zip(t, data.q, data.tau, strict=True)
+
+
+@pytest.mark.parametrize("fault", ["gap", "pause", "repeated-stamp", "backward-stamp", "clock-restarted", "not-finite",
+                                   "stuck-encoder"])
+def test_a_fault_is_named_and_the_estimate_stands(raw: tuple[Truth, np.ndarray], fault: str) -> None:
+    data, t = raw
+    clean, t, q, tau = Online(data.model, feeding=KNOWN), t.copy(), data.q.copy(), data.tau.copy()
+    feed(clean, data, t)
+    rows = np.arange(6000)
+    if fault == "gap":
+        rows = np.delete(rows, np.arange(3000, 3100))
+    elif fault == "pause":
+        t[3000:] += 3600.0
+    elif fault == "repeated-stamp":
+        t[3000] = t[2999]
+    elif fault == "backward-stamp":
+        t[3000] = t[2999] - 0.5
+    elif fault == "clock-restarted":
+        t[3000:] -= t[3000]
+    elif fault == "not-finite":
+        q[3000, 1], tau[3010, 2] = np.nan, np.inf
+    else:
+        moving = 2500 + int(np.argmax(np.abs(data.dq[2500:3500, 0])))
+        q[moving:moving + 300, 0] = q[moving, 0]
+    online = Online(data.model, feeding=KNOWN)
+    for k in rows:
+        online.feed(t[k], q[k], tau[k])
+    assert {one.code for one in online.events} == {fault}
+    assert error(online, data) < max(2.0 * error(clean, data), 0.5) and online.restarts == ()
+    assert online.samples > 0.75 * clean.samples
+
+
+def test_a_joint_that_comes_to_rest_is_not_stuck(raw: tuple[Truth, np.ndarray]) -> None:
+    data, _ = raw
+    t = np.arange(1000) / RATE
+    stop = np.clip(t, 0.0, 2.0)
+    q = np.tile((0.5 * stop - 0.125 * stop ** 2)[:, None], (1, 3))  # slows down evenly, stands from 2 s on
+    online = Online(data.model, feeding=KNOWN)
+    online.feed(t, np.round(q / 1e-5) * 1e-5, np.ones((1000, 3)))
+    assert online.events == ()
+
+
+def test_what_does_not_fit_is_refused(raw: tuple[Truth, np.ndarray]) -> None:
+    data, t = raw
+    online = Online(data.model, feeding=KNOWN)
+    feed(online, data, t, slice(0, 2000))
+    before = online.values
+    with pytest.raises(ModelError, match="time stamps go with"):
+        online.feed(t[2000], np.zeros(4), np.zeros(4))
+    with pytest.raises(ModelError, match="time stamps go with"):
+        online.feed(t[2000:2002], data.q[2000:2003], data.tau[2000:2003])
+    with pytest.raises(ModelError, match="references"):
+        Online(data.model, "riv", forgetting=None).feed(t[0], data.q[0], data.tau[0])
+    with pytest.raises(ModelError, match="above zero"):
+        FeedOptions(cutoff=-1.0)
+    with pytest.raises(ModelError, match="too high"):
+        FeedOptions(cutoff=90.0, rate=100.0)
+    assert np.array_equal(online.values, before)
+
+
+def test_a_short_stream_is_prepared_when_it_ends(raw: tuple[Truth, np.ndarray]) -> None:
+    data, t = raw
+    online = Online(data.model)
+    feed(online, data, t, slice(0, 700))
+    assert online.samples == 0 and np.isnan(online.delay)
+    assert online.finish() == online.samples > 20

@@ -1,0 +1,346 @@
+"""Online: the stream's estimate is that of the same data all at once, however they came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online.streams import Truth, arm, coloured, motion, truth, weighted
+
+import dynid
+from dynid.errors import ModelError, NotPossibleError, RecordingError
+from dynid.online import (
+    Directional,
+    Exponential,
+    Online,
+    StartUp,
+    VectorForgetting,
+)
+from dynid.regression import base_parameters
+
+
+@pytest.fixture(scope="module")
+def data() -> Truth:
+    return truth()
+
+
+def relative(found: np.ndarray, wanted: np.ndarray) -> float:
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+def test_a_stream_in_a_few_lines(data: Truth) -> None:
+    online = dynid.Online(data.model)
+    for q, dq, ddq, tau in zip(*data.signals, strict=True):
+        online.update(q, dq, ddq, tau)
+    estimate = online.estimate()
+    assert online.samples == 1500 and online.restarts == ()
+    assert relative(estimate.values, dynid.identify(data.model, data.samples, "wls").values) < 1e-10
+    assert relative(online.values, estimate.values) < 1e-12
+    assert np.all(np.abs(estimate.values - data.beta) < 5 * estimate.std)
+    assert all(one.status == "identified" for one in online.verdict())
+    assert np.abs(online.residual(*data.signals)).max() < 6 * 0.3
+    assert "Online by rls: 1500 samples" in repr(online)
+
+
+@pytest.mark.parametrize("method", ["rls", "cls", "s-rls"])
+def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str) -> None:
+    online = Online(data.model, method, prior=(0.0, 10.0), forgetting=None, noise=1.0)  # P0 = 1e2
+    online.update(*data.signals)
+    assert relative(online.values, weighted(data, np.ones(1500), prior=10.0)) < 1e-11
+    offline = dynid.identify(data.model, data.samples, method, deviation=10.0, noise=1.0)
+    assert relative(offline.values, online.values) < 1e-11
+    without = Online(data.model, method, forgetting=None, noise=1.0)
+    without.update(*data.signals)
+    assert relative(without.values, dynid.identify(data.model, data.samples, "ols").values) < 1e-11
+    assert relative(dynid.identify(data.model, data.samples, method).values,
+                    dynid.identify(data.model, data.samples, "wls").values) < 1e-10
+
+
+@pytest.mark.parametrize(("forgetting", "factors"), [
+    (0.999, np.full(1500, 0.999)), (Exponential(0.99), np.full(1500, 0.99)),
+    (StartUp(0.999, 0.95, 0.99), 0.999 + (0.95 - 0.999) * 0.99 ** np.arange(1, 1501)),
+    ("start-up:0.9995,0.97", 0.9995 + (0.97 - 0.9995) * 0.99 ** np.arange(1, 1501))])
+def test_forgetting_is_once_a_sample(data: Truth, forgetting: object, factors: np.ndarray) -> None:
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)  # type: ignore
+    online.update(*data.signals)
+    log = np.cumsum(np.log(factors))
+    expected = weighted(data, np.exp(log[-1] - log), prior=10.0, prior_weight=float(np.exp(log[-1])))
+    assert relative(online.values, expected) < 1e-10
+    assert relative(online.estimate().values, expected) < 1e-10
+
+
+def test_square_root_form_holds_over_sixty_thousand_samples() -> None:
+    data = truth(60_000)
+    online = Online(data.model, forgetting=0.999, noise=1.0)
+    online.update(*data.signals)
+    assert relative(online.values, weighted(data, 0.999 ** np.arange(59_999, -1, -1.0))) < 1e-11
+
+
+def test_vector_forgetting_is_equation_4_12() -> None:
+    data = truth(300)
+    chosen = {"1": 0.999, "Fc2": 0.99}
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=VectorForgetting(chosen, 0.995), noise=1.0)
+    online.update(*data.signals)
+    b = len(data.base)
+    owners = [data.base.parameters.items[c].owner for c in data.base.independent]
+    factors = np.array([0.99 if name == "Fc2" else 0.999 if owner == 0 else 0.995
+                        for name, owner in zip(data.base.names, owners, strict=True)])
+    p, beta = 100.0 * np.eye(b), np.zeros(b)
+    for y, tau in zip(data.rows, data.tau, strict=True):
+        p = p / np.outer(factors, factors)
+        gain = p @ y.T @ np.linalg.inv(np.eye(len(tau)) + y @ p @ y.T)
+        beta, p = beta + gain @ (tau - y @ beta), p - gain @ y @ p
+    assert relative(online.values, beta) < 1e-8
+
+
+def test_directional_forgetting_loses_only_what_comes() -> None:
+    data, factor = truth(300), 0.98
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=Directional(factor), noise=1.0)
+    online.update(*data.signals)
+    b = len(data.base)
+    h, beta = np.eye(b) / 100.0, np.zeros(b)
+    for y, tau in zip(data.rows, data.tau, strict=True):
+        for x, torque in zip(y[::-1], tau[::-1], strict=True):
+            v = h @ x
+            h = h - (1 - factor) * np.outer(v, v) / (x @ v) + np.outer(x, x)
+            beta = beta + np.linalg.solve(h, x * (torque - x @ beta))
+    assert relative(online.values, beta) < 1e-8
+
+
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.lists(st.integers(0, 700), max_size=12), forgetting=st.sampled_from([None, 0.995, "prior", "evidence",
+                                                                                    "directional:0.99", "bounded"]))
+def test_any_split_of_the_stream_gives_the_same(cuts: list[int], forgetting: str | float | None) -> None:
+    data = SPLIT
+    whole, parts = (Online(data.model, forgetting=forgetting) for _ in range(2))
+    whole.update(*data.signals)
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 700], strict=True):
+        if stop > start:
+            parts.update(*data.part(slice(start, stop)))
+    assert relative(parts.values, whole.values) < 1e-8
+    a, b = whole.estimate(), parts.estimate()
+    assert np.allclose(a.std, b.std, rtol=1e-6) and a.uncertainty == b.uncertainty
+
+
+SPLIT = truth(700)
+
+
+@pytest.mark.parametrize("slow", [None, 0.0])
+@pytest.mark.parametrize("forgetting", ["prior", "evidence", "directional"])
+def test_ten_minutes_at_rest_leave_the_estimate_where_it_was(forgetting: str, slow: float | None) -> None:
+    data, rng = truth(1500, noise=0.5, pole=0.9), np.random.default_rng(3)
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=0.5, slow=slow)
+    online.update(*data.signals)
+    before = online.estimate()
+    q = np.tile(data.q[-1], (60_000, 1))
+    torque = data.model.inverse_dynamics(data.base.expand(data.beta), q[0], 0 * q[0], 0 * q[0])
+    online.update(q, 0 * q, 0 * q, torque + coloured(60_000, 3, rng, pole=0.9, size=0.5))
+    after = online.estimate()
+    assert np.all(np.abs(after.values - before.values) < 2.0 * before.std)
+    assert np.all(after.std < 1.5 * before.std) and np.all(after.std < 10.0) and online.restarts == ()
+    assert np.all(np.abs(after.values - data.beta) < 4.0 * after.std)
+    assert online.left_out == (60_000 - 25 if slow is None else 0)
+
+
+def test_exponential_forgetting_winds_up_where_rest_counts() -> None:
+    data = truth(1500)
+    online = Online(data.model, forgetting=0.999, slow=0.0)
+    online.update(*data.signals)
+    before = np.linalg.norm(online._stream.recursion.r)
+    q = np.tile(data.q[-1], (60_000, 1))
+    online.update(q, 0 * q, 0 * q, np.tile(data.tau[-1], (60_000, 1)))
+    moving = [data.base.names.index(name) for name in ("Fv1", "Fc2")]
+    assert np.all(np.abs(online._stream.recursion.r[moving, moving]) < 1e-6 * before)
+
+
+def test_a_change_of_load_restarts_and_is_followed() -> None:
+    data = truth(4000, noise=0.5, pole=0.9)
+    extra = np.zeros(len(data.model.parameters))
+    extra[[data.model.parameters.index(name) for name in ("M3", "MX3")]] = 1.0, 0.3
+    tau = data.tau.copy()
+    tau[2000:] += data.model.inverse_dynamics(extra, *(x[2000:] for x in data.signals[:3]))
+    wanted = data.beta + data.base.reduce(extra)
+    default, stubborn = Online(data.model), Online(data.model, forgetting=None)
+    for online in (default, stubborn):
+        online.update(*data.signals[:3], tau)
+    assert default.restarts and 2000 < default.restarts[0] < 2200
+    errors = [np.sqrt(np.mean((data.rows[2000:] @ (online.values - wanted)) ** 2)) for online in (default, stubborn)]
+    assert errors[0] < 0.25 and errors[1] > 1.0
+    estimate = default.estimate()
+    assert np.mean(np.abs(estimate.values - wanted) < 3.0 * estimate.std) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forgetting", ["prior", "evidence"])
+@pytest.mark.parametrize("pole", [0.0, 0.9])
+def test_stated_intervals_hold_the_truth(forgetting: str, pole: float) -> None:
+    model = arm()
+    base, theta = base_parameters(model), np.random.default_rng(11).normal(size=len(model.parameters))
+    beta, held = base.reduce(theta), np.zeros((2, 100))
+    for k in range(100):
+        q, dq, ddq = motion(3000, 3, seed=1000 + k)
+        noise = coloured(3000, 3, np.random.default_rng(k), pole=pole, size=0.5)
+        tau, online = model.inverse_dynamics(theta, q, dq, ddq) + noise, Online(model, forgetting=forgetting, base=base)
+        for half, part in enumerate((slice(0, 1500), slice(1500, 3000))):
+            online.update(q[part], dq[part], ddq[part], tau[part])
+            low, high = online.estimate().conf_int().T
+            held[half, k] = np.mean((low <= beta) & (beta <= high))
+    assert np.all((held.mean(axis=1) > 0.90) & (held.mean(axis=1) < 0.98))
+
+
+def test_instruments_in_any_order_are_batch_instrumental_variables(data: Truth) -> None:
+    rng, b = np.random.default_rng(5), len(data.base)
+    noisy = (data.q + 1e-3 * rng.normal(size=data.q.shape), data.dq + 0.05 * rng.normal(size=data.q.shape),
+             data.ddq + 1.0 * rng.normal(size=data.q.shape))
+    z, y = data.rows.reshape(-1, b), data.model.regressor(*noisy)[:, :, data.base.independent].reshape(-1, b)
+    expected = np.linalg.solve(z.T @ y, z.T @ data.tau.reshape(-1))
+    for method in ("riv", "civ"):
+        online = Online(data.model, method, forgetting=None)
+        for k in range(0, 1500, 333):
+            part = slice(k, k + 333)
+            online.update(*(x[part] for x in noisy), data.tau[part], (data.q[part], data.dq[part], data.ddq[part]))
+        assert relative(online.values, expected) < 1e-8
+        estimate = online.estimate()
+        assert np.all(np.abs(estimate.values - data.beta) < 5 * estimate.std)
+    prior = Online(data.model, "riv", prior=(0.0, 10.0), forgetting=None)
+    prior.update(*noisy, data.tau, (data.q, data.dq, data.ddq))
+    assert relative(prior.values, np.linalg.solve(z.T @ y + np.eye(b) / 100.0, z.T @ data.tau.reshape(-1))) < 1e-8
+
+
+def test_instruments_that_do_not_follow_the_motion_are_refused(data: Truth) -> None:
+    online = Online(data.model, "riv", forgetting=None)
+    online.update(*data.signals, motion(1500, 3, seed=99))
+    with pytest.raises(NotPossibleError) as refusal:
+        online.estimate()
+    assert refusal.value.code == "instruments-too-weak"
+    with pytest.raises(ModelError, match="reference motion"):
+        Online(data.model, "civ", forgetting=None).update(*data.signals)
+
+
+def test_mrls_is_least_squares_on_what_is_kept(data: Truth) -> None:
+    online = Online(data.model, "mrls", prior=(0.5, 1.0), forgetting=None, noise=1.0)
+    still = [x.copy() for x in data.signals]
+    for k, x in enumerate(still):  # first only the last joint moves
+        if k < 3:
+            x[:400, :2] = 0.0
+    for block in range(0, 1500, 100):
+        online.update(*(x[block:block + 100] for x in still))
+        kept = np.array([one.status == "identified" for one in online.verdict()])
+        y = data.model.regressor(*(x[:block + 100] for x in still[:3]))[:, :, data.base.independent]
+        y, rest = y.reshape(-1, len(kept)), still[3][:block + 100].reshape(-1)
+        size = np.linalg.norm(y[:, kept], axis=0)
+        expected = np.full(len(kept), 0.5)
+        expected[kept] = np.linalg.lstsq(y[:, kept] / size, rest - y[:, ~kept] @ expected[~kept], rcond=None)[0] / size
+        assert relative(online.values, expected) < 1e-8
+        if block == 0:
+            assert {one.status for one in online.verdict()} == {"identified", "dependent", "not-excited"}
+    assert kept.all()
+
+
+def test_mrls_limits_go_from_standard_to_base_parameters(data: Truth) -> None:
+    limits = {name: (-0.1, 0.1) for name in data.model.parameters.names}
+    online = Online(data.model, "mrls", forgetting=None, limits=limits)
+    online.update(*data.signals)
+    reach = 0.1 * np.abs(data.base.matrix).sum(axis=1)
+    assert np.all(np.abs(online.values) <= reach + 1e-12) and np.any(np.isclose(np.abs(online.values), reach))
+
+
+def test_verdict_names_what_a_parameter_depends_on() -> None:
+    data = truth(200)
+    online = Online(data.model, forgetting=None)
+    assert all(one.status == "not-excited" for one in online.verdict())
+    q = np.tile(data.q[0], (50, 1))
+    online.update(q, 0 * q, 0 * q, np.tile(data.tau[0], (50, 1)))  # at rest: gravity and offset look alike
+    found = {one.name: one for one in online.verdict()}
+    assert found["Fv1"].status == found["Fc2"].status == "not-excited"
+    assert found["Fo1"].status == "identified"  # no other column shows in the torque about the vertical
+    assert found["Fo3"].status == "dependent" and "MX3R" in found["Fo3"].others
+
+
+@pytest.mark.parametrize("forgetting", ["prior", "evidence", "directional", "exponential:0.999", "vector", "variable",
+                                        "bounded", "none"])
+def test_state_saves_and_resumes(data: Truth, tmp_path: Path, forgetting: str) -> None:
+    through = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, slow=0.01, robust=3.0)
+    first = Online(data.model, prior=(0.0, 100.0), forgetting=forgetting, slow=0.01, robust=3.0)
+    through.update(*data.signals)
+    first.update(*data.part(slice(0, 801)))
+    first.save(tmp_path / "stream.npz")
+    again = Online.load(tmp_path / "stream.npz", data.model)
+    again.update(*data.part(slice(801, None)))
+    assert relative(again.values, through.values) < 1e-9
+    assert np.allclose(again.estimate().std, through.estimate().std, rtol=1e-7)
+    assert again.samples == 1500 and again.restarts == through.restarts
+    with pytest.raises(ModelError, match="another model"):
+        Online.load(tmp_path / "stream.npz", truth(10, name="scara2").model)
+    (tmp_path / "bad.npz").write_bytes((tmp_path / "stream.npz").read_bytes()[:500])
+    with pytest.raises(RecordingError, match="not a saved stream"):
+        Online.load(tmp_path / "bad.npz", data.model)
+
+
+def test_bad_samples_are_named_and_leave_the_estimate_as_it_was(data: Truth) -> None:
+    online = Online(data.model)
+    online.update(*data.part(slice(0, 500)))
+    before = online.values
+    q, dq, ddq, tau = (x.copy() for x in data.part(slice(500, 510)))
+    tau[3, 1] = np.nan
+    with pytest.raises(ModelError, match=r"tau of joint .* sample 3"):
+        online.update(q, dq, ddq, tau)
+    with pytest.raises(ModelError, match="dq of joint"):
+        online.update(q[0], np.array([0.0, np.inf, 0.0]), ddq[0], tau[0])
+    with pytest.raises(ModelError, match=r"got shape \(4,\)"):
+        online.update(np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4))
+    with pytest.raises(ModelError, match="samples but q has"):
+        online.update(q, dq[:3], ddq, tau)
+    assert np.array_equal(online.values, before) and online.samples == 500
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"method": "als"}, "no recursive method"), ({"forgetting": "slowly"}, "no forgetting"),
+    ({"forgetting": 1.5}, "forgetting factor"), ({"forgetting": "exponential:a"}, "no number"),
+    ({"method": "s-rls-b", "forgetting": 0.99}, "no forgetting"), ({"noise": -1.0}, "above zero"),
+    ({"noise": [1.0, 2.0]}, "one for each joint"), ({"prior": (0.0, -1.0)}, "above zero"),
+    ({"prior": (np.zeros(5), 1.0)}, "one for each base"), ({"prior": {"M9": (1.0, 0.1)}}, "no parameter"),
+    ({"slow": -1.0}, "not below zero"), ({"forgetting": VectorForgetting({"Q": 0.9})}, "vector forgetting")])
+def test_wrong_options_end_in_a_sentence(data: Truth, options: dict, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        Online(data.model, **options)
+
+
+def test_what_is_known_comes_as_a_prior(data: Truth) -> None:
+    exact = Online(data.model, prior={"Fc1": float(data.beta[data.base.names.index("Fc1")])}, forgetting=None,
+                   noise=1.0)
+    exact.update(*data.signals)
+    assert "Fc1" not in exact.base.names
+    expected = dynid.identify(data.model, data.samples, "ols", known=exact.base.known)
+    assert relative(exact.values, expected.values) < 1e-10
+    one = np.array([exact.predict(*(x[k] for x in data.signals[:3])) for k in range(3)])
+    assert np.allclose(one, expected.predict(*(x[:3] for x in data.signals[:3])))
+    first = Online(data.model, forgetting=None, noise=0.3)
+    first.update(*data.part(slice(0, 700)))
+    later = Online(data.model, prior=first.estimate(), forgetting=None)
+    later.update(*data.part(slice(700, None)))
+    whole = Online(data.model, forgetting=None)
+    whole.update(*data.signals)
+    assert np.all(np.abs(later.values - whole.values) < 1.0 * first.estimate().std)
+
+
+def test_outliers_count_less_on_request(data: Truth) -> None:
+    rng, tau = np.random.default_rng(3), data.tau.copy()
+    tau[(rng.random(tau.shape) < 0.03) & (np.arange(1500)[:, None] > 300)] += 30.0  # the first rows cannot be judged
+    plain, robust = Online(data.model, forgetting=None), Online(data.model, forgetting=None, robust=2.0)
+    for online in (plain, robust):
+        online.update(*data.signals[:3], tau)
+    far = [np.linalg.norm(data.rows @ (online.values - data.beta)) for online in (plain, robust)]
+    assert far[1] < 0.3 * far[0]
+
+
+def test_slow_joints_are_left_out(data: Truth) -> None:
+    online = Online(data.model, forgetting=None, slow=0.5, noise=1.0)
+    online.update(*data.signals)
+    keep = np.abs(data.dq) >= 0.5
+    y = data.rows[keep]
+    size = np.linalg.norm(y, axis=0)
+    assert relative(online.values, np.linalg.lstsq(y / size, data.tau[keep], rcond=None)[0] / size) < 1e-10
