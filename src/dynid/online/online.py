@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints, load_arrays
 from dynid.errors import ModelError, RecordingError
+from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments.measured import dry_columns
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions

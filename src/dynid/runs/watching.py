@@ -17,8 +17,8 @@ from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
 from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
 from dynid.robot import Robot
+from dynid.runs.loading import read_logs
 from dynid.runs.models import make_model, make_robot
-from dynid.runs.run import read_log
 from dynid.runs.settings import RunSettings
 
 
@@ -105,7 +105,8 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: 
     if source.startswith("tail:"):
         return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
     after = online.last_stamp
-    return replayed(read_log(source, settings, robot), options.speed, -np.inf if np.isnan(after) else after)
+    (recording,) = read_logs([source], settings, robot)
+    return replayed(recording, options.speed, -np.inf if np.isnan(after) else after)
 
 
 def look_at(online: Online) -> Look:
