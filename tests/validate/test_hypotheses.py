@@ -137,11 +137,9 @@ def test_payload_on_the_log(simulate):
 
 
 def test_link_behind_a_gap():
-    from dynid.recording import Samples
-
     t = np.arange(0.0, 4.0, 0.005)
-    q = np.sin(2 * np.pi * 0.5 * t)[:, None]
-    off, _, _ = lag_of_link(Samples.of(q, q, q, q, t=t, rate=200.0), 0, 0.1)
+    q = np.sin(2 * np.pi * 0.5 * t)
+    off, _, _ = lag_of_link(q, 0.1, 200.0, 10.0, np.array([[0, len(q)]]))
     away = np.abs(np.cos(2 * np.pi * 0.5 * t)) > 0.8  # from reversals
     assert np.allclose(np.abs(off[away][100:-60]), 0.05, atol=2e-3)
     assert np.allclose(np.sign(off[away][100:-60]), -np.sign(np.cos(2 * np.pi * 0.5 * t))[away][100:-60])

@@ -28,13 +28,24 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     factor = regression.factors[j]
     if factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
         return False
-    z = own_evidence(factor.r, factor.rows, inflation)[sure[factor.columns]]
+    z = own_evidence(factor.r, factor.rows, inflation)
+    rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
+    if np.any(z[rubs] > _SURE):
+        return False  # friction that brakes: whatever else comes out below zero, the sign is right
+    z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > _SURE]
     if not len(known) or rest > _EXPLAINED ** 2:
         return False
     weight = np.log1p(known ** 2)
     return bool(np.sum(weight[known < 0]) > _MOST * np.sum(weight))
+
+
+def _rubs(regression: Regression, column: int, j: int) -> bool:
+    """Whether a base parameter is friction of joint j alone."""
+    base = regression.base
+    items = [base.parameters.items[c] for c in np.flatnonzero(base.matrix[column])]
+    return all(item.kind.group == "friction" and item.owner == j and item.never_negative for item in items)
 
 
 def own_evidence(r: Array, rows: int, inflation: float) -> Array:
