@@ -19,7 +19,7 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
 
-SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "2"))  # machines of each type
+SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "1"))  # machines of each type
 NAMED, WRONG, FALSE = 80.0, 5.0, 5.0  # percent: what must be reached
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
@@ -91,7 +91,7 @@ def tried(group: str, robot: str, seed: int, faults: Sequence[Fault]) -> list[Ou
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     outcomes: list[Outcome] = []
-    for group, robots, first in (("chosen on", CHOSEN_ON, 0), ("judged on", JUDGED_ON, 10)):
+    for group, robots, first in (("chosen on", CHOSEN_ON, 0), ("judged on", JUDGED_ON, 30)):
         for robot in robots:
             for seed in range(first, first + SEEDS):
                 progress(f"{robot}, machine {seed}")

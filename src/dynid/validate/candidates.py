@@ -23,6 +23,7 @@ ROWS = 4096  # of one joint that are looked at; more would only cost time
 BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 _ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
+_SAME = 0.97  # the same, from which the simpler one is taken
 _GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
@@ -223,8 +224,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
-    """All candidates for joint j, the likeliest first: of those that explain about as much as the best, the simplest,
-    with the others as its rivals.
+    """All candidates for joint j, the likeliest first: of those that explain as much as the best, the simplest, with
+    those that explain about as much as its rivals.
 
     Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
     is what adding it to the model would bring (the added-variable test). Candidates are ranked by what they explain on
@@ -283,7 +284,8 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     found = sorted(found, key=lambda f: -f.left_out)
     order, least = [*CANDIDATES], 1.0 - found[0].left_out
     alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
-    best = min(alike or found[:1], key=lambda f: order.index(f.candidate))
+    best = min((f for f in alike if least >= _SAME * (1.0 - f.left_out)), default=found[0],
+               key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
 

@@ -30,8 +30,8 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
-    if np.any(z[rubs] > _SURE):
-        return False  # friction that brakes: whatever else comes out below zero, the sign is right
+    if rubs.any() and (np.any(z[rubs] > _SURE) or not np.any(z[rubs] < -_SURE)):
+        return False  # friction that does not push: whatever else comes out below zero, the sign is right
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > _SURE]
