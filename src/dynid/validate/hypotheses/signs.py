@@ -9,6 +9,7 @@ from dynid.regression import Regression
 
 _SURE = 4.0  # deviations from which a value's sign is known
 _MOST = 0.9  # share of the evidence that has to speak for the wrong sign
+_MORE = 0.5  # the same, where friction does
 _EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
 
 
@@ -38,7 +39,8 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     if not len(known) or rest > _EXPLAINED ** 2:
         return False
     weight = np.log1p(known ** 2)
-    return bool(np.sum(weight[known < 0]) > _MOST * np.sum(weight))
+    # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
+    return bool(np.sum(weight[known < 0]) > (_MORE if rubs.any() else _MOST) * np.sum(weight))
 
 
 def _rubs(regression: Regression, column: int, j: int) -> bool:
