@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from _faulty_machines import Machine
+from _faulty_machines import Machine, RealMachine
 
 from dynid.arrays import Array
 from dynid.recording import Recording
@@ -31,9 +32,9 @@ class Fault:
 
     name: str
     codes: tuple[str, ...]
-    put: Callable[[Machine, Rng], Put | None]
+    put: Callable[[Any, Rng], Put | None]
     also: tuple[str, ...] = ()
-    real: bool = False  # needs only the recording, so that it can be put into a real log
+    real: bool = False  # needs only the recording, and no healthy machine: it can be put into a real log
 
 
 def _some(rng: Rng, dof: int, count: int) -> tuple[int, ...]:
@@ -254,13 +255,13 @@ def mounted(machine: Machine, mirrored: bool) -> Put | None:
     return Put(machine.record(gravity=-own if mirrored else size * side))
 
 
-def on_log(change: Callable[[Recording, Rng], Put | None]) -> Callable[[Machine, Rng], Put | None]:
+def on_log(change: Callable[[Recording, Rng], Put | None]) -> Callable[[Machine | RealMachine, Rng], Put | None]:
     return lambda machine, rng: change(machine.record(), rng)
 
 
 FRICTION_SHAPES = ("residual-follows-low-speed", "residual-follows-speed-squared", "residual-follows-asymmetry")
 FAULTS = (
-    Fault("healthy, white noise", (), on_log(lambda log, rng: Put(log)), real=True),
+    Fault("healthy, white noise", (), on_log(lambda log, rng: Put(log))),
     Fault("healthy, coloured noise", (), on_log(coloured)),
     Fault("healthy, second log", (), lambda m, rng: Put(m.record(), m.record(1, source="other"))),
     Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1)), real=True),

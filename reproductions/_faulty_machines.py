@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _data import data
+from _data import data, log
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
@@ -81,6 +81,29 @@ class Machine:
                              encoder=2.0 * np.pi / 2 ** 18, torque_noise=NOISE * self.torque)
         made = robot.record(reference, seed=self.seed + 7 * motion)
         return replace(made, reference=None, reference_velocity=None, source=source)
+
+
+@dataclass(frozen=True, eq=False)
+class RealMachine:
+    """A real log and the model it is identified with, to put faults into."""
+
+    model: Model
+    log: Recording
+
+    def record(self) -> Recording:
+        return self.log
+
+
+def real_machine(name: str) -> RealMachine:
+    """A machine of the data folder with its first log."""
+    if name == "panda":
+        robot = Robot.from_urdf(data("panda", "panda_arm.urdf"))
+        return RealMachine(model_of(robot), log("panda", robot))
+    robot = Robot.builtin("staubli-tx40")
+    return RealMachine(Model(robot, make_terms(robot, defaults=True)), log("tx40", robot))
+
+
+REAL = ("panda", "tx40")
 
 
 @cache

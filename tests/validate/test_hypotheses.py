@@ -114,6 +114,16 @@ def test_mirrored_gravity_is_decided_by_what_can_exist(simulate):
     assert found.vector[2] == pytest.approx(9.81, abs=0.1)
 
 
+def test_mirrored_gravity_in_a_slow_motion_is_named(simulate):
+    log = simulate("kuka-lwr4", noise=0.01, speed=0.3)
+    s = log.samples
+    mirrored = Model(log.model.robot.with_gravity((0.0, 0.0, 9.81)), log.model.terms)
+    noise = s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)
+    wrong = log.with_torque(mirrored.inverse_dynamics(log.theta, s.q, s.dq, s.ddq) + noise)
+    [found] = [one for one in judged(wrong).findings if one.code == "gravity-direction"]
+    assert found.evidence["angle"] == pytest.approx(180.0, abs=2.0)
+
+
 def test_gravity_of_a_model_without_a_robot(simulate):
     log = simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13])
     with pytest.raises(DynidError, match="only be estimated for a robot"):
@@ -137,11 +147,9 @@ def test_payload_on_the_log(simulate):
 
 
 def test_link_behind_a_gap():
-    from dynid.recording import Samples
-
     t = np.arange(0.0, 4.0, 0.005)
-    q = np.sin(2 * np.pi * 0.5 * t)[:, None]
-    off, _, _ = lag_of_link(Samples.of(q, q, q, q, t=t, rate=200.0), 0, 0.1)
+    q = np.sin(2 * np.pi * 0.5 * t)
+    off, _, _ = lag_of_link(q, 0.1, 200.0, 10.0, np.array([[0, len(q)]]))
     away = np.abs(np.cos(2 * np.pi * 0.5 * t)) > 0.8  # from reversals
     assert np.allclose(np.abs(off[away][100:-60]), 0.05, atol=2e-3)
     assert np.allclose(np.sign(off[away][100:-60]), -np.sign(np.cos(2 * np.pi * 0.5 * t))[away][100:-60])

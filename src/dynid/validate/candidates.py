@@ -16,13 +16,14 @@ from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals
-from dynid.validate.hypotheses.play import lag_of_link
+from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 from dynid.validate.words import joint_label, listed, plain
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 _ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
+_SAME = 0.97  # the same, from which the simpler one is taken
 _GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
@@ -171,13 +172,13 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
     equations = TorqueEquations.of(estimate.model, samples, estimate.base)
     count = len(series.t)
     step = max(1, count // most)
-    turns, jerks = _reversals(samples)
+    gaps = _GAP * np.ptp(samples.q, axis=0)
     motions, entries, done = [], [], 0
     for piece in equations.pieces(unit=PIECE):
         own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of the whole log
         done += len(piece.rows)
         if len(own):
-            motions.append(_motion(samples, piece, turns, jerks)[own])
+            motions.append(_motion(samples, piece, gaps)[own])
             entries.append(equations.rows(piece).entries[:, own])
     q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1))
     columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
@@ -192,23 +193,18 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
                 series.keep[rows])
 
 
-def _reversals(samples: Samples) -> tuple[Array, Array]:
-    """Velocity and acceleration (samples, dof) that a gap in each joint's gear would take off its link's, at every
-    reversal."""
-    turns, jerks = np.zeros_like(samples.dq), np.zeros_like(samples.dq)
-    for j in range(samples.dof):
-        _, turns[:, j], jerks[:, j] = lag_of_link(samples, j, _GAP * float(np.ptp(samples.q[:, j])))
-    return turns, jerks
-
-
-def _motion(samples: Samples, piece: Piece, turns: Array, jerks: Array) -> Array:
-    """q, dq, ddq, the signs of dq and their derivatives (rows, 6 dof) of a piece, through the same decimation as its
-    equations."""
+def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
+    """q, dq, ddq, the signs of dq, and the velocity and acceleration that gaps (dof,) in the joints' gears would take
+    off their links' at every reversal (rows, 6 dof) of a piece, through the same decimation as its equations."""
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
     part = slice(low, high)
-    motion = np.concatenate([samples.q[part], samples.dq[part], samples.ddq[part], np.sign(samples.dq[part]),
-                             turns[part], jerks[part]], axis=1)
+    q, dq = samples.q[part], samples.dq[part]
+    turns, jerks = np.zeros_like(dq), np.zeros_like(dq)
+    whole, cutoff = np.array([[0, len(q)]]), position_cutoff(samples)
+    for j, gap in enumerate(gaps):
+        _, turns[:, j], jerks[:, j] = lag_of_link(q[:, j], gap, samples.rate, cutoff, whole)
+    motion = np.concatenate([q, dq, samples.ddq[part], np.sign(dq), turns, jerks], axis=1)
     if samples.decimation is None:
         return motion[piece.rows.start - low:piece.rows.stop - low:piece.rows.step]
     return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
@@ -228,8 +224,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
-    """All candidates for joint j, the likeliest first: of those that explain about as much as the best, the simplest,
-    with the others as its rivals.
+    """All candidates for joint j, the likeliest first: of those that explain as much as the best, the simplest, with
+    those that explain about as much as its rivals.
 
     Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
     is what adding it to the model would bring (the added-variable test). Candidates are ranked by what they explain on
@@ -288,7 +284,8 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     found = sorted(found, key=lambda f: -f.left_out)
     order, least = [*CANDIDATES], 1.0 - found[0].left_out
     alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
-    best = min(alike or found[:1], key=lambda f: order.index(f.candidate))
+    best = min((f for f in alike if least >= _SAME * (1.0 - f.left_out)), default=found[0],
+               key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
-from dynid.validate.hypotheses.play import lag_of_link
+from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
 GEARS = (0.8, 1.25)
@@ -99,7 +99,8 @@ def backlash(j: int, gap: float) -> Hypothesis:
 
 def _without_gap(log: Samples, j: int, gap: float) -> Samples:
     q, dq, ddq = log.q.copy(), log.dq.copy(), log.ddq.copy()
-    for x, off in zip((q, dq, ddq), lag_of_link(log, j, gap), strict=True):
+    lag = lag_of_link(log.q[:, j], gap, log.rate, position_cutoff(log), log.segments)
+    for x, off in zip((q, dq, ddq), lag, strict=True):
         x[:, j] += off
     return replace(log, q=q, dq=dq, ddq=ddq)
 

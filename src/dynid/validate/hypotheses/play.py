@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.recording import Samples
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 
 _HARDLY_FILTERED = 0.05  # of the rate: cut-off where the samples name none
 
 
-def lag_of_link(log: Samples, j: int, gap: float) -> tuple[Array, Array, Array]:
-    """How far the link of joint j is off its motor's position (samples,), with two derivatives, when the gear has a gap
-    (rad or m): what was logged is the motor's position. Filtered as the positions were."""
-    off = np.zeros((len(log), 1))
-    half = 0.5 * abs(gap)
-    for start, stop in log.segments:
-        off[start:stop, 0] = _play(log.q[start:stop, j].tolist(), half) - log.q[start:stop, j]
+def position_cutoff(log: Samples) -> float:
+    """Cut-off (Hz) that the positions of samples went through, or one that hardly filters where they name none."""
     cutoff = log.settings.get("cutoff")
-    if not isinstance(cutoff, float | int) or not 0 < cutoff < 0.45 * log.rate:
-        cutoff = _HARDLY_FILTERED * log.rate
-    off = low_pass(off, float(cutoff), log.rate, 4, log.segments)
-    return (off[:, 0], differentiate(off, log.rate, log.segments)[:, 0],
-            differentiate_twice(off, log.rate, log.segments)[:, 0])
+    return float(cutoff) if isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * log.rate \
+        else _HARDLY_FILTERED * log.rate
 
 
-def _play(motor: list[float], half: float) -> Array:
-    """Position of the link: where it was, unless the motor pushes it by one end of the gap."""
-    link, out = motor[0], []
-    for q in motor:
-        if q - half > link:
-            link = q - half
-        elif q + half < link:
-            link = q + half
-        out.append(link)
-    return np.array(out)
+def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints) -> tuple[Array, Array, Array]:
+    """How far a link is off its motor's position q (samples,), with two derivatives, when the gear has a gap (rad or
+    m): what was logged is the motor's position. Low-passed at the cut-off (Hz) that the positions went through."""
+    off = np.zeros((len(q), 1))
+    for start, stop in segments:
+        off[start:stop, 0] = _play(np.ascontiguousarray(q[start:stop]), 0.5 * abs(gap)) - q[start:stop]
+    off = low_pass(off, cutoff, rate, 4, segments)
+    return off[:, 0], differentiate(off, rate, segments)[:, 0], differentiate_twice(off, rate, segments)[:, 0]
+
+
+@njit(cache=True, nogil=True)
+def _play(motor: Array, half: float) -> Array:
+    """Position of the link (samples,): where it was, unless the motor pushes it by one end of the gap."""
+    out = np.empty_like(motor)
+    link = motor[0] if len(motor) else 0.0
+    for k in range(len(motor)):
+        link = min(max(link, motor[k] - half), motor[k] + half)
+        out[k] = link
+    return out

@@ -9,6 +9,7 @@ from dynid.regression import Regression
 
 _SURE = 4.0  # deviations from which a value's sign is known
 _MOST = 0.9  # share of the evidence that has to speak for the wrong sign
+_MORE = 0.5  # the same, where friction does
 _EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
 
 
@@ -28,13 +29,25 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     factor = regression.factors[j]
     if factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
         return False
-    z = own_evidence(factor.r, factor.rows, inflation)[sure[factor.columns]]
+    z = own_evidence(factor.r, factor.rows, inflation)
+    rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
+    if rubs.any() and (np.any(z[rubs] > _SURE) or not np.any(z[rubs] < -_SURE)):
+        return False  # friction that does not push: whatever else comes out below zero, the sign is right
+    z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > _SURE]
     if not len(known) or rest > _EXPLAINED ** 2:
         return False
     weight = np.log1p(known ** 2)
-    return bool(np.sum(weight[known < 0]) > _MOST * np.sum(weight))
+    # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
+    return bool(np.sum(weight[known < 0]) > (_MORE if rubs.any() else _MOST) * np.sum(weight))
+
+
+def _rubs(regression: Regression, column: int, j: int) -> bool:
+    """Whether a base parameter is friction of joint j alone."""
+    base = regression.base
+    items = [base.parameters.items[c] for c in np.flatnonzero(base.matrix[column])]
+    return all(item.kind.group == "friction" and item.owner == j and item.never_negative for item in items)
 
 
 def own_evidence(r: Array, rows: int, inflation: float) -> Array:

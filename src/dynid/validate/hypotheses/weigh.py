@@ -136,7 +136,15 @@ def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     most = max(_MOST, *(_LEAST * (1 if log.decimation is None else log.decimation.total) for log in logs))
     if total <= most:
         return logs
-    return tuple(replace(log, segments=_windows(log, most * len(log) // total)) for log in logs)
+    return tuple(_cut(log, _windows(log, most * len(log) // total)) for log in logs)
+
+
+def _cut(log: Samples, windows: Ints) -> Samples:
+    """The rows of some windows (k, 2) of a log, each a segment."""
+    rows = np.concatenate([np.arange(a, b) for a, b in windows])
+    ends = np.cumsum([b - a for a, b in windows])
+    return replace(log, t=log.t[rows], q=log.q[rows], dq=log.dq[rows], ddq=log.ddq[rows], tau=log.tau[rows],
+                   keep=log.keep[rows], segments=np.column_stack([np.concatenate([[0], ends[:-1]]), ends]))
 
 
 def _windows(log: Samples, rows: int) -> Ints:

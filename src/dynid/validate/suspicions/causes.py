@@ -14,17 +14,18 @@ import numpy as np
 
 from dynid.estimate import Problem, identify
 from dynid.findings import Finding
+from dynid.model import Model
 from dynid.regression import TorqueEquations, fold
 from dynid.validate.candidates import BACKLASH, Rows, joined, take_rows
 from dynid.validate.gains import drive_gains
-from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign, swapped_positions
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
 from dynid.validate.hypotheses.trial import score, try_out
-from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, relative_left, weigh
+from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, mounted, relative_left, weigh
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
@@ -255,15 +256,25 @@ def _weighed(state: Explained) -> Explained:
     found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed,
                   sorted(gaps))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
-    best = found.best
+    best, gravity = found.best, found.gravity
+    if best is None and _upside_down(case):
+        gravity = estimate_gravity(case.problem)
+        best = mounted(gravity) if gravity.angle > 90.0 else None
     if best is None:
         return state
-    finding = _FINDINGS[best.cause](case, best, found.gravity)
+    finding = _FINDINGS[best.cause](case, best, gravity)
     if found.rivals:
         also = listed([_NAMES[one.cause] for one in found.rivals])
         text = f"{finding.text.rstrip('.')}; the data cannot tell this from {also}."
         finding = replace(finding, text=text)
     return _with(state, finding, best)
+
+
+def _upside_down(case: Case) -> bool:
+    """Whether the nominal model's gravity comes out with the wrong sign at every joint that shows it: in a slow motion
+    masses below zero meet the torques as well as gravity the other way round."""
+    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
+    return isinstance(case.problem.model, Model) and bool(nominal) and max(nominal) < 0.0
 
 
 def _load(state: Explained) -> Explained:
