@@ -32,15 +32,18 @@ _NO_HISTORY = np.zeros((0, 1))
 class Recursion:
     """A stream's fold and its live estimate beta (base,).
 
-    layout: of the rows; joints: their names. prior: rows beside the data. scale (dof,): 1 / noise of each joint's
+    layout: of the rows; joints: their names. prior: rows beside the data, after a restart what was known before it.
+    outside: what is known from elsewhere than data, and always. scale (dof,): 1 / noise of each joint's
     torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. robust:
     deviations of innovations beyond which a row counts less, 0 for never. restarts: samples after which the past was
     let go.
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
-                 noise: Array | None = None, learn: bool = False, robust: float = 0.0) -> None:
+                 noise: Array | None = None, learn: bool = False, robust: float = 0.0,
+                 outside: Prior | None = None) -> None:
         self.layout, self.joints, self.prior, self.forgetting = layout, joints, prior, forgetting
+        self.outside = outside
         self.learn, self.robust = learn, float(robust)
         b, dof = len(layout.base), len(layout.columns)
         self.width = 1 + max(int(own.max(initial=b - 1)) + 1 for own in layout.columns)
@@ -115,6 +118,11 @@ class Recursion:
             factors[at:at + count] = self.forgetting.plan(self.layout.base, self.done, count)[1]
         return mode, factors
 
+    @property
+    def forgetting_window(self) -> int:
+        """Samples between two looks of the watcher."""
+        return 1 if self.watcher is None else self.watcher.every
+
     # -- what watchers do ------------------------------------------------------------------------
     def fade(self, factor: float) -> None:
         """All that is known counts `factor` times as much."""
@@ -128,6 +136,17 @@ class Recursion:
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
         self.r = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
+        self.solve()
+
+    def begin_anew(self, prior: Prior) -> None:
+        """All that is known becomes this prior; the data since then are a new stream."""
+        self.prior = prior
+        self.memory.clear()
+        b = len(self.beta)
+        front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
+        rows = np.column_stack([front, prior.matrix, prior.values])
+        self.r = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
+        self.norms = np.sum(prior.matrix ** 2, axis=0)[:b]
         self.solve()
 
     def take(self, r: Array) -> None:
@@ -209,6 +228,8 @@ class Recursion:
         found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
                  "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
                  "restarts": np.array(self.restarts, dtype=np.int64), "resting": np.array(self.resting)}
+        if self.prior is not None:
+            found |= {"now_matrix": self.prior.matrix, "now_values": self.prior.values}
         if self.watcher is not None:
             found |= {f"watcher_{name}": value for name, value in self.watcher.arrays().items()}
         return {**found, **self.memory.arrays()}
@@ -216,6 +237,9 @@ class Recursion:
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """The state that `arrays` gave."""
         self.memory.restore(arrays)
+        if self.prior is not None or "now_matrix" in arrays:
+            self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None
+                               else self.prior.known)
         self.r, self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
         self.scale, self.tally, self.spread = (np.array(arrays[name]) for name in ("scale", "tally", "spread"))
         self.ring[:len(arrays["ring"])] = arrays["ring"]
