@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,17 @@ from dynid.regression.known import Prior
 RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
 _NO_HISTORY = np.zeros((0, 1))
+_STRETCHES = 20  # between restarts that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The data between one restart and the next: samples start..stop, their fold, and the estimate (base,) before."""
+
+    start: int
+    stop: int
+    before: Array
+    regression: Regression
 
 
 class Recursion:
@@ -50,6 +61,8 @@ class Recursion:
         self.scale = np.ones(dof) if noise is None else 1.0 / noise
         self.beta, self.norms, self.r = np.zeros(b), np.zeros(b), np.zeros((self.width, self.width))
         self.restarts: list[int] = []
+        self.stretches: list[Stretch] = []  # those that have ended, the last few
+        self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
         self.resting = False  # forgetting waits
         self._x, self._u = np.zeros(self.width), np.zeros(b)
@@ -140,7 +153,9 @@ class Recursion:
 
     def begin_anew(self, prior: Prior) -> None:
         """All that is known becomes this prior; the data since then are a new stream."""
-        self.prior = prior
+        self.stretches = self.since_restarts()[-_STRETCHES:]
+        self.prior, self.before = prior, self.beta.copy()
+        self.restarts.append(self.done)
         self.memory.clear()
         b = len(self.beta)
         front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
@@ -209,6 +224,13 @@ class Recursion:
         share = math.exp(0.5 * self.memory.log)
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
+    def since_restarts(self) -> list[Stretch]:
+        """The data after each of the last restarts."""
+        if not self.restarts:
+            return []
+        fold = self.memory.regression(self.layout.base, self.joints).joined(1)
+        return [*self.stretches, Stretch(self.restarts[-1], self.done, self.before, fold)]
+
     def live(self) -> Stacked:
         """The live factor as a least-squares problem."""
         b = len(self.beta)
@@ -227,7 +249,8 @@ class Recursion:
         """Plain arrays from which `restore` makes the same."""
         found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
                  "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
-                 "restarts": np.array(self.restarts, dtype=np.int64), "resting": np.array(self.resting)}
+                 "before": self.before, "restarts": np.array(self.restarts, dtype=np.int64),
+                 "resting": np.array(self.resting)}
         if self.prior is not None:
             found |= {"now_matrix": self.prior.matrix, "now_values": self.prior.values}
         if self.watcher is not None:
@@ -242,7 +265,7 @@ class Recursion:
                                else self.prior.known)
         self.r, self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
         self.scale, self.tally, self.spread = (np.array(arrays[name]) for name in ("scale", "tally", "spread"))
-        self.ring[:len(arrays["ring"])] = arrays["ring"]
+        self.ring[:len(arrays["ring"])], self.before = arrays["ring"], np.array(arrays["before"])
         self._plan = (self._plan[0], np.array(arrays["plan"], dtype=float))
         self.restarts, self.resting = [int(k) for k in arrays["restarts"]], bool(arrays["resting"])
         if self.watcher is not None:

@@ -99,7 +99,6 @@ class InnovationTest:
         matrix = after_change(recursion)
         recursion.begin_anew(Prior(matrix, matrix @ recursion.beta, {}))
         self._towards_prior(recursion, 1.0)
-        recursion.restarts.append(recursion.done)
         self.total = 0.0
 
     @staticmethod
