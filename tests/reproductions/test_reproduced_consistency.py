@@ -32,3 +32,8 @@ def test_simionato_extraction() -> None:
 def test_real_logs(data) -> None:
     data("README.md")
     holds("consistent_real_logs")
+
+
+@pytest.mark.slow
+def test_online_iiwa() -> None:
+    holds("online_iiwa")

@@ -11,10 +11,12 @@ from dynid.estimate.recursive.forgetting import (
     Variable,
     VectorForgetting,
 )
+from dynid.online.changes import Change, Explanation
 from dynid.online.events import StreamEvent
 from dynid.online.feed import FeedOptions
 from dynid.online.online import Online
 from dynid.online.verdict import ParameterVerdict
 
-__all__ = ["Bounded", "Directional", "Evidence", "Exponential", "FeedOptions", "NoForgetting", "Online",
-           "ParameterVerdict", "StartUp", "StreamEvent", "TowardsPrior", "Variable", "VectorForgetting"]
+__all__ = ["Bounded", "Change", "Directional", "Evidence", "Explanation", "Exponential", "FeedOptions",
+           "NoForgetting", "Online", "ParameterVerdict", "StartUp", "StreamEvent", "TowardsPrior", "Variable",
+           "VectorForgetting"]

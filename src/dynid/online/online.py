@@ -22,6 +22,7 @@ from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.files import write_whole
 from dynid.model import LinearModel, Model, complete
 from dynid.model.term import Instant
+from dynid.online.changes import Change, changes
 from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.verdict import ParameterVerdict, verdicts
@@ -316,6 +317,11 @@ class Online:
         """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
         from."""
         return verdicts(self._stream)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What changed at each of the last restarts, and what explains the data since then best: the load, friction, a
+        drive gain, or something else. Needs the data after it: ask some seconds later."""
+        return () if self.method in INSTRUMENTAL else changes(self._stream.recursion)
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """Torques (samples, dof) along a motion with the live estimate."""

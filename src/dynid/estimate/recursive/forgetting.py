@@ -185,16 +185,17 @@ class Bounded:
 
 @dataclass(frozen=True)
 class TowardsPrior:
-    """Nothing is forgotten while innovations are as they were; where they are not, a restart: what was known is kept
-    as a prior worth `keep` samples around the present estimate, never weaker than the prior that was given.
+    """Nothing is forgotten while innovations are as they were; where they are not, a restart: what was known becomes a
+    prior around the present estimate, whose covariance is larger by a change of the size that the innovations show,
+    and never weaker than values and deviations that were given as a prior (an estimate is data, and fades as such).
 
     The test: the mean squared normalised innovation over `window` samples, in units of its own long mean, above
-    `threshold` in two windows running. memory: samples after which data fade towards the prior in any case.
+    `threshold`, and above what its own spread explains. memory: samples after which data fade towards the prior in any
+    case.
     """
 
     window: int = 25
     threshold: float = 4.0
-    keep: float = 25.0
     memory: float = math.inf
     name: ClassVar[str] = "prior"
     scalar: ClassVar[bool] = True
@@ -202,7 +203,7 @@ class TowardsPrior:
 
     def __post_init__(self) -> None:
         for value, what in ((self.window, "the window of the test"), (self.threshold, "the threshold of the test"),
-                            (self.keep, "what a restart keeps"), (self.memory, "the memory")):
+                            (self.memory, "the memory")):
             _positive(value, what)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:

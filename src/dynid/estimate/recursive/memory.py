@@ -75,6 +75,11 @@ class Memory:
         self.log += math.log(factor)
         self.weight *= factor
 
+    def clear(self) -> None:
+        """Nothing is remembered but how many samples there were."""
+        self.blocks, self.filled, self.log, self.weight = [], 0, 0.0, 0.0
+        self.size = SMALLEST if self.chunk is None else self.chunk
+
     def fade_by_age(self, log: float) -> None:
         """What is known counts exp(log) times as much for each sample that came after it, whatever was said before."""
         self.log = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,26 +27,42 @@ from dynid.regression.known import Prior
 RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
 _NO_HISTORY = np.zeros((0, 1))
+_STRETCHES = 20  # between restarts that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The data between one restart and the next: samples start..stop, their fold, and the estimate (base,) before."""
+
+    start: int
+    stop: int
+    before: Array
+    regression: Regression
 
 
 class Recursion:
     """A stream's fold and its live estimate beta (base,).
 
-    layout: of the rows; joints: their names. prior: rows beside the data. scale (dof,): 1 / noise of each joint's
+    layout: of the rows; joints: their names. prior: rows beside the data, after a restart what was known before it.
+    outside: what is known from elsewhere than data, and always. scale (dof,): 1 / noise of each joint's
     torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. robust:
     deviations of innovations beyond which a row counts less, 0 for never. restarts: samples after which the past was
     let go.
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
-                 noise: Array | None = None, learn: bool = False, robust: float = 0.0) -> None:
+                 noise: Array | None = None, learn: bool = False, robust: float = 0.0,
+                 outside: Prior | None = None) -> None:
         self.layout, self.joints, self.prior, self.forgetting = layout, joints, prior, forgetting
+        self.outside = outside
         self.learn, self.robust = learn, float(robust)
         b, dof = len(layout.base), len(layout.columns)
         self.width = 1 + max(int(own.max(initial=b - 1)) + 1 for own in layout.columns)
         self.scale = np.ones(dof) if noise is None else 1.0 / noise
         self.beta, self.norms, self.r = np.zeros(b), np.zeros(b), np.zeros((self.width, self.width))
         self.restarts: list[int] = []
+        self.stretches: list[Stretch] = []  # those that have ended, the last few
+        self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
         self.resting = False  # forgetting waits
         self._x, self._u = np.zeros(self.width), np.zeros(b)
@@ -115,6 +131,11 @@ class Recursion:
             factors[at:at + count] = self.forgetting.plan(self.layout.base, self.done, count)[1]
         return mode, factors
 
+    @property
+    def forgetting_window(self) -> int:
+        """Samples between two looks of the watcher."""
+        return 1 if self.watcher is None else self.watcher.every
+
     # -- what watchers do ------------------------------------------------------------------------
     def fade(self, factor: float) -> None:
         """All that is known counts `factor` times as much."""
@@ -128,6 +149,19 @@ class Recursion:
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
         self.r = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
+        self.solve()
+
+    def begin_anew(self, prior: Prior) -> None:
+        """All that is known becomes this prior; the data since then are a new stream."""
+        self.stretches = self.since_restarts()[-_STRETCHES:]
+        self.prior, self.before = prior, self.beta.copy()
+        self.restarts.append(self.done)
+        self.memory.clear()
+        b = len(self.beta)
+        front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
+        rows = np.column_stack([front, prior.matrix, prior.values])
+        self.r = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
+        self.norms = np.sum(prior.matrix ** 2, axis=0)[:b]
         self.solve()
 
     def take(self, r: Array) -> None:
@@ -190,6 +224,13 @@ class Recursion:
         share = math.exp(0.5 * self.memory.log)
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
+    def since_restarts(self) -> list[Stretch]:
+        """The data after each of the last restarts."""
+        if not self.restarts:
+            return []
+        fold = self.memory.regression(self.layout.base, self.joints).joined(1)
+        return [*self.stretches, Stretch(self.restarts[-1], self.done, self.before, fold)]
+
     def live(self) -> Stacked:
         """The live factor as a least-squares problem."""
         b = len(self.beta)
@@ -208,7 +249,10 @@ class Recursion:
         """Plain arrays from which `restore` makes the same."""
         found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
                  "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
-                 "restarts": np.array(self.restarts, dtype=np.int64), "resting": np.array(self.resting)}
+                 "before": self.before, "restarts": np.array(self.restarts, dtype=np.int64),
+                 "resting": np.array(self.resting)}
+        if self.prior is not None:
+            found |= {"now_matrix": self.prior.matrix, "now_values": self.prior.values}
         if self.watcher is not None:
             found |= {f"watcher_{name}": value for name, value in self.watcher.arrays().items()}
         return {**found, **self.memory.arrays()}
@@ -216,9 +260,12 @@ class Recursion:
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """The state that `arrays` gave."""
         self.memory.restore(arrays)
+        if self.prior is not None or "now_matrix" in arrays:
+            self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None
+                               else self.prior.known)
         self.r, self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
         self.scale, self.tally, self.spread = (np.array(arrays[name]) for name in ("scale", "tally", "spread"))
-        self.ring[:len(arrays["ring"])] = arrays["ring"]
+        self.ring[:len(arrays["ring"])], self.before = arrays["ring"], np.array(arrays["before"])
         self._plan = (self._plan[0], np.array(arrays["plan"], dtype=float))
         self.restarts, self.resting = [int(k) for k in arrays["restarts"]], bool(arrays["resting"])
         if self.watcher is not None:

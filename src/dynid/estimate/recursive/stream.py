@@ -68,6 +68,7 @@ class Stream:
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust,
+                                   outside=None if isinstance(options.prior, Estimate) else rows,
                                    noise=noise_of(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = base_limits(self.base, options.limits) if options.limits else None

@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
 from dynid.regression.correlation import autocovariance
 from dynid.regression.factor import triangular
+from dynid.regression.known import Prior
 
 if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
@@ -74,7 +75,7 @@ class InnovationTest:
                 self.restart(recursion)
         if settled and self.total == 0.0:
             self._follow(power, rows)
-        if not math.isinf(self.forgetting.memory) and recursion.prior is not None:
+        if not math.isinf(self.forgetting.memory):
             self._towards_prior(recursion, 1.0 - (1.0 - 1.0 / self.forgetting.memory) ** self.every)
         recursion.tally[:] = 0.0
 
@@ -93,23 +94,23 @@ class InnovationTest:
         self.usual[moving] += share * (power[moving] / rows[moving] - self.usual[moving])
 
     def restart(self, recursion: Recursion) -> None:
-        """What was known becomes a prior worth a few samples around the present estimate."""
-        share = min(1.0, self.forgetting.keep / max(recursion.memory.weight, 1.0))
-        recursion.fade(share)
-        self._towards_prior(recursion, 1.0 - share)
-        recursion.restarts.append(recursion.done)
+        """A change adds to the covariance what the innovations ask for, around the present estimate; the data before it
+        become a prior."""
+        matrix = after_change(recursion)
+        recursion.begin_anew(Prior(matrix, matrix @ recursion.beta, {}))
+        self._towards_prior(recursion, 1.0)
         self.total = 0.0
+
+    @staticmethod
+    def _towards_prior(recursion: Recursion, share: float) -> None:
+        """The certainty of what was known from outside back where fading took it, around the present estimate."""
+        if recursion.outside is not None and share > 0.0:
+            rows = math.sqrt(share) * recursion.outside.matrix
+            recursion.add_rows(rows, rows @ recursion.beta)
 
     def rescale(self, factor: Array) -> None:
         """Innovations are in other units from now on: times factor (dof,)."""
         self.usual *= factor ** 2
-
-    @staticmethod
-    def _towards_prior(recursion: Recursion, share: float) -> None:
-        """The given prior's certainty back where fading took it, around the present estimate."""
-        if recursion.prior is not None and share > 0.0:
-            rows = math.sqrt(share) * recursion.prior.matrix
-            recursion.add_rows(rows, rows @ recursion.beta)
 
     def arrays(self) -> dict[str, Any]:
         return {"usual": self.usual, "seen": self.seen, "state": np.array([self.spread, self.windows, self.total])}
@@ -118,6 +119,29 @@ class InnovationTest:
         self.usual, self.seen = np.array(arrays["usual"]), np.array(arrays["seen"])
         self.spread, self.windows, self.total = float(arrays["state"][0]), int(arrays["state"][1]), float(
             arrays["state"][2])
+
+
+def after_change(recursion: Recursion) -> Array:
+    """Rows (base, base) of a prior, each with deviation one, for parameters of which some have just changed.
+
+    Their covariance is P, times the power of the noise at low frequencies, and a change of every parameter in
+    proportion to the value with which it would make all the torque alone; so large that torques change as much as the
+    last innovations say.
+    """
+    b, dof = len(recursion.beta), len(recursion.joints)
+    r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
+    alone = math.sqrt(float(np.sum(r[:, -1] ** 2))) / np.sqrt(norms)
+    alone = np.where(alone > 0.0, alone, np.median(alone[alone > 0.0]) if np.any(alone > 0.0) else 1.0)
+    # What is not excited is known no better than a thousand times that: a factor that can be inverted.
+    whole = triangular(np.vstack([r[:b, :b], np.diag(1e-3 / alone)]))
+    last = recursion.innovations()[-2 * recursion.forgetting_window:]
+    excess = max(float(np.mean(last[last != 0.0] ** 2)) - 1.0, 0.0) if np.any(last) else 0.0
+    # One row of a parameter alone has the mean square of all rows' torques; all of them change independently.
+    torque = float(np.sum(r[:, -1] ** 2)) / max(recursion.memory.weight * dof, 1.0)
+    size = math.sqrt(excess / max(torque * b, 1e-300))
+    inverse = solve_triangular(whole, np.eye(b), trans=1) * math.sqrt(max(low_power(recursion.innovations()), 1.0))
+    both = triangular(np.vstack([inverse, np.diag(max(size, 1e-9) * alone)]))
+    return solve_triangular(both, np.eye(b), trans=1)
 
 
 class BoundCheck:

@@ -1,0 +1,127 @@
+"""What changed: which parameters explain the data after a restart, held against the estimate before it.
+
+A change is a load on the last body, friction of one joint or of all (temperature), or the gain of one joint's drive; or
+none of these, when what is left says that something else acts, such as a contact. With R_j the factors of the data
+since the change and beta the estimate before it, each candidate is a few columns A_j: the residuals R_j (., beta)
+are fitted by them, and the evidence is the misfit that goes away, in units of the noise at low frequencies, less half
+the logarithm of the number of independent rows for each unknown (Schwarz).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.recursive.recursion import Recursion, Stretch
+from dynid.estimate.recursive.watchers import InnovationTest, low_power
+from dynid.regression import BaseParameters, Factor
+
+_NEARLY_ALL, _MOST = 0.98, 0.7  # shares of a misfit
+_RANK = 1e-8  # share of the largest singular value below which a candidate's direction says nothing
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One candidate: kind ("load", "friction" or "drive-gain"), what of ("all" or a joint's name), the log of its
+    evidence against no change, and the share that it explains of the misfit that is new."""
+
+    kind: str
+    of: str
+    evidence: float
+    explained: float
+
+    def __str__(self) -> str:
+        names = {"load": "the load", "friction": "friction of", "drive-gain": "the drive gain of"}
+        return names[self.kind] if self.kind == "load" else f"{names[self.kind]} {self.of}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change after `sample` samples, and what explains it, the best first. samples: of data since it; ended: whether
+    another restart ended them, so that what explains them did not last."""
+
+    sample: int
+    samples: int
+    explanations: tuple[Explanation, ...]
+    ended: bool
+
+    @property
+    def cause(self) -> str:
+        """The best explanation in words; "something else" where none explains it: nearly all of what did not last, or
+        most of what did."""
+        if not self.explanations or self.explanations[0].explained < (_NEARLY_ALL if self.ended else _MOST):
+            return "something else, such as a contact"
+        return str(self.explanations[0])
+
+
+def changes(recursion: Recursion) -> tuple[Change, ...]:
+    """The changes of a stream, in the order of time."""
+    stretches = recursion.since_restarts()
+    return tuple(_change(stretch, recursion, stretch is not stretches[-1]) for stretch in stretches)
+
+
+def _change(stretch: Stretch, recursion: Recursion, ended: bool) -> Change:
+    base, weights = recursion.layout.base, recursion.scale
+    parts = [weight * factor.r for weight, factor in zip(weights, stretch.regression.factors, strict=True)]
+    residual = np.concatenate([part[:, -1] - part[:, :-1] @ stretch.before[factor.columns]
+                               for part, factor in zip(parts, stretch.regression.factors, strict=True)])
+    free = _explained(np.vstack(_spread(np.eye(len(base)), parts, stretch.regression.factors)), residual)[0]
+    rows, slow = max(sum(stretch.regression.rows), 1), _slowness(recursion.innovations())
+    noise = max((float(residual @ residual) - free) / rows, 1e-300) * slow
+    usual = recursion.watcher.usual if isinstance(recursion.watcher, InnovationTest) else np.ones(len(parts))
+    # What the noise of before does not account for.
+    excess = max(float(residual @ residual) - float(usual @ np.array(stretch.regression.rows)), 1e-300)
+    found = []
+    for kind, of, design in _candidates(base, recursion.joints, parts, stretch):
+        gone, unknowns = _explained(design, residual)
+        evidence = 0.5 * gone / noise - 0.5 * unknowns * float(np.log(max(rows / slow, 2.0)))
+        found.append(Explanation(kind, of, evidence, min(gone / excess, 1.0)))
+    found.sort(key=lambda one: -one.evidence)
+    return Change(stretch.start, stretch.stop - stretch.start, tuple(found), ended)
+
+
+def _slowness(innovations: Array) -> float:
+    """Power of innovations (samples, dof) at low frequencies over their variance, at least one."""
+    used = innovations[innovations != 0.0]
+    return max(low_power(innovations) / float(np.mean(used ** 2)), 1.0) if len(used) else 1.0
+
+
+def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Array], stretch: Stretch
+                ) -> Iterator[tuple[str, str, Array]]:
+    """Kind, whose, and the design (rows, unknowns) of every change that is thought of."""
+    parameters, factors = base.parameters, stretch.regression.factors
+    bodies = list(parameters.bodies.values())
+    if bodies:
+        last = base.matrix[:, bodies[-1]]
+        yield "load", "all", np.vstack(_spread(last, parts, factors))
+    owner = np.array([parameters.items[c].owner for c in base.independent])
+    friction = np.array([parameters.items[c].kind.group == "friction" for c in base.independent])
+    if friction.any():
+        yield "friction", "all joints", np.vstack(_spread(np.eye(len(base))[:, friction], parts, factors))
+    for j, name in enumerate(joints):
+        own = friction & (owner == j)
+        if own.any():
+            yield "friction", name, np.vstack(_spread(np.eye(len(base))[:, own], parts, factors))
+        column = [np.zeros((len(part), 1)) for part in parts]
+        column[j] = (parts[j][:, :-1] @ stretch.before[factors[j].columns])[:, None]
+        yield "drive-gain", name, np.vstack(column)
+
+
+def _spread(matrix: Array, parts: Sequence[Array], factors: Sequence[Factor]) -> list[Array]:
+    """The rows of all joints on changes beta = matrix gamma."""
+    return [part[:, :-1] @ matrix[factor.columns] for part, factor in zip(parts, factors, strict=True)]
+
+
+def _explained(design: Array, residual: Array) -> tuple[float, int]:
+    """Squares of the residual that a design explains, and how many of its columns are independent."""
+    size = np.linalg.norm(design, axis=0)
+    used = design[:, size > 0.0]
+    if not used.shape[1]:
+        return 0.0, 0
+    left, singular, _ = np.linalg.svd(used / size[size > 0.0], full_matrices=False)
+    kept = singular > _RANK * singular[0]
+    projected = left[:, kept].T @ residual
+    return float(projected @ projected), int(kept.sum())
