@@ -16,7 +16,7 @@ from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.residuals import residuals
 from dynid.robot import Robot
-from dynid.simulation import PD, Reference, simulate
+from dynid.simulation import PD, LuGre, Reference, simulate
 
 ROBOT = Robot.builtin("arm3r")
 
@@ -120,6 +120,27 @@ def test_simulated_dahl_friction_is_recovered():
     assert np.all(np.abs(estimate.values[places] - 1.5) <= 2.5 * estimate.std[places])
     plain = identify(Problem.of(Model(ROBOT, make_terms(ROBOT, rotor=True, friction=["coulomb"])), samples))
     assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
+
+
+def test_the_reach_of_simulated_presliding_is_found():
+    """A machine like EMPS with LuGre friction: the way over which it turns is found, the error is that of the noise."""
+    emps = Robot.builtin("emps")
+    plain = Model(emps, make_terms(emps, friction=["viscous"]))
+    theta = np.array([{"Fv": 200.0, "M": 95.0}.get(p.symbol, p.nominal or 0.0) for p in plain.parameters])
+    t = np.arange(6000) / 1000.0
+    w = 2 * np.pi * 0.7
+    q, dq, ddq = 0.01 * np.sin(w * t), 0.01 * w * np.cos(w * t), -0.01 * w * w * np.sin(w * t)
+    reference = Reference(q[:, None], dq[:, None], ddq[:, None], 1000.0)
+    machine = LuGre(Fc=20.0, Fs=20.0, sigma0=20.0 / 5e-4, sigma1=0.0)
+    motion = simulate(plain, theta, PD(np.array([2e5]), np.array([4e3])), reference, lugre=machine, step=2.5e-4)
+    tau = motion.tau + 0.1 * np.random.default_rng(0).normal(size=motion.tau.shape)
+    samples = replace(motion.samples(), tau=tau)
+    model = Model(emps, (*plain.terms, Dahl(reach=2e-3, free=("reach",))))
+    found = identify(Problem.of(model, samples), method="sls")
+    reach = found.diagnostics["shape"]["reach1"]
+    assert abs(reach["value"] - 5e-4) <= max(3.0 * reach["std"], 5e-6)
+    coulomb = identify(Problem.of(Model(emps, make_terms(emps, friction=["viscous", "coulomb"])), samples))
+    assert found.diagnostics.relative_error < 1.0 < 3.0 < coulomb.diagnostics.relative_error
 
 
 def test_what_cannot_be_is_refused():
