@@ -100,6 +100,11 @@ def test_a_curve_is_taken_where_friction_is_one():
     assert facts["blocks"] == 8 and set(facts["joints"]) == set(ROBOT.joint_names)
 
 
+def test_nothing_is_taken_from_rounding():
+    found = choose_terms(CERTAIN, _log(["viscous", "coulomb", "offset"], 2, noise=0.0, Fv=0.8, Fc=0.6, Fo=0.1))
+    assert [table["kind"] for table in found.tables] == ["viscous", "coulomb", "offset"]
+
+
 def test_the_rule():
     assert Worth("load", 0.2, 0.4).pays  # may be worth half a percent: it was there from the start
     assert not Worth("load", 0.2, 0.1).pays

@@ -32,6 +32,7 @@ STRETCHES = 8  # of time in each block
 STARTS = ("curve", "load")
 ERRORS = 2.0  # standard errors over the blocks
 SHARE = 0.5  # percent of the joint's error on left-out blocks
+_EXACT = 1e-8  # share of a joint's squared torques below which errors are rounding
 _ROUNDS = 6
 _LEAST = 4  # blocks with rows, below which nothing can be said
 # What replaces a model's own friction at the joints.
@@ -261,12 +262,13 @@ class Search:
             chosen = np.isin(every, self._columns(j, names))
             return np.array([one.loss(chosen) for one in problems])
 
-        now, found = losses(own), []
+        now, found = losses(own), list[Worth]()
+        power = max(sum(float(block.tests[j][1] @ block.tests[j][1]) for block in self.left_out.blocks), 1e-300)
         for name in self.candidates[j]:
             other = losses(own ^ {name})
             without, with_ = (other, now) if name in own else (now, other)
             gains = (without - with_).sum(axis=1)
-            size = max(float(without[:, j].sum()), 1e-300)
+            size = max(float(without[:, j].sum()), _EXACT * power)
             error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
             found.append(Worth(name, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error))
         return found
