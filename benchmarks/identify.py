@@ -78,6 +78,12 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     result["us_dynid_one_thread"] = 1e6 * best(lambda: ours(samples, 1), 3) / SAMPLES
     result["us_dynid_with_honest_deviations"] = 1e6 * best(
         lambda: identify(Problem.of(model, samples, base=base), method="wls"), 3) / SAMPLES
+    progress("a friction curve and load")
+    rich = Model(robot, make_terms(robot, friction=("curve", "load", "offset")))
+    wide = base_parameters(rich)
+    result["us_dynid_with_curve_and_load"] = 1e6 * best(
+        lambda: identify(Problem(rich, Problem.of(rich, samples, base=wide).regression), method="wls"), 3) / SAMPLES
+    result["times_slower_with_curve_and_load"] = result["us_dynid_with_curve_and_load"] / result["us_dynid"]
     result["speedup_vs_pinocchio_numpy"] = result["us_pinocchio_numpy"] / result["us_dynid"]
     result["speedup_one_thread"] = result["us_pinocchio_numpy"] / result["us_dynid_one_thread"]
 
@@ -147,7 +153,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows = [("way", "us a sample", "times faster", "peak MB")]
     rows.append(("Pinocchio loop + numpy QR", f"{peer:.1f}", "1.0", ""))
     for name, key in (("dynid, all threads", "us_dynid"), ("dynid, one thread", "us_dynid_one_thread"),
-                      ("dynid with honest deviations", "us_dynid_with_honest_deviations")):
+                      ("dynid with honest deviations", "us_dynid_with_honest_deviations"),
+                      ("dynid, friction curve and load", "us_dynid_with_curve_and_load")):
         rows.append((name, f"{result[key]:.2f}", f"{peer / result[key]:.1f}", ""))
     for key in ("100k", "100k_streamed", "1m", "1m_streamed"):
         rows.append((f"fold of {key.replace('_', ', ')}", f"{result[f'us_fold_{key}']:.2f}", "",

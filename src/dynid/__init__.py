@@ -29,6 +29,7 @@ _MODULES = {
     "Kind": "dynid.model",
     "Linear": "dynid.model",
     "LoadFriction": "dynid.model",
+    "LuGreFriction": "dynid.model",
     "Model": "dynid.model",
     "MotorSide": "dynid.model",
     "Offset": "dynid.model",
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
     from dynid.model import Kind as Kind
     from dynid.model import Linear as Linear
     from dynid.model import LoadFriction as LoadFriction
+    from dynid.model import LuGreFriction as LuGreFriction
     from dynid.model import Model as Model
     from dynid.model import MotorSide as MotorSide
     from dynid.model import Offset as Offset

@@ -100,6 +100,19 @@ def test_a_curve_is_taken_where_friction_is_one():
     assert facts["blocks"] == 8 and set(facts["joints"]) == set(ROBOT.joint_names)
 
 
+def test_ripple_is_found_with_its_order():
+    samples = _log(["viscous", "coulomb", {"kind": "ripple", "orders": [31.0], "joints": [2]}], 7, Fv=0.8, Fc=0.6,
+                   Rs31_=0.05, Rc31_=-0.04)
+    found = choose_terms(CERTAIN, samples)
+    assert {"kind": "ripple", "orders": [31.0], "joints": [ROBOT.joint_names[1]]} in found.tables
+    assert not any("ripple" in one.term for joint in (0, 2) for one in found.joints[joint].taken)
+
+
+def test_nothing_is_taken_from_rounding():
+    found = choose_terms(CERTAIN, _log(["viscous", "coulomb", "offset"], 2, noise=0.0, Fv=0.8, Fc=0.6, Fo=0.1))
+    assert [table["kind"] for table in found.tables] == ["viscous", "coulomb", "offset"]
+
+
 def test_the_rule():
     assert Worth("load", 0.2, 0.4).pays  # may be worth half a percent: it was there from the start
     assert not Worth("load", 0.2, 0.1).pays

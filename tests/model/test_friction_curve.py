@@ -178,3 +178,18 @@ def test_a_spline_shows_stribeck_friction():
         estimate = identify(Problem.of(Model(robot, (RigidBodies(), FrictionCurve(shape))), samples), method="wls")
         errors[shape] = estimate.diagnostics.relative_error
     assert errors["spline"] < 0.9 * errors["steps"]
+
+
+@pytest.mark.parametrize("shape", ["steps", "spline"])
+def test_a_curve_can_be_written_as_code(shape):
+    from dynid.symbolic import generate
+
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, (RigidBodies(), FrictionCurve(shape, speed=2.0)))
+    theta = np.array([0.3 if p.kind.group == "friction" else p.nominal or 0.0 for p in model.parameters])
+    program = generate(model, ["inverse_dynamics"], parameters="fixed", values=theta)
+    space: dict = {}
+    exec(program.python(), space)
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, robot.dof))
+    ours = np.ravel(space["inverse_dynamics"](q, dq, ddq))
+    np.testing.assert_allclose(ours, model.inverse_dynamics(theta, q, dq, ddq), rtol=1e-9)

@@ -9,14 +9,14 @@ import pytest
 
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import Dahl, Delay, Model, RigidBodies, RotorInertia, Viscous, make_terms
+from dynid.model import Dahl, Delay, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
 from dynid.model.term import Motion
 from dynid.recording import Samples
 from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.residuals import residuals
 from dynid.robot import Robot
-from dynid.simulation import PD, Reference, simulate
+from dynid.simulation import PD, LuGre, Reference, simulate
 
 ROBOT = Robot.builtin("arm3r")
 
@@ -122,6 +122,80 @@ def test_simulated_dahl_friction_is_recovered():
     assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
 
 
+def test_the_reach_of_simulated_presliding_is_found():
+    """A machine like EMPS with LuGre friction: the way over which it turns is found, the error is that of the noise."""
+    emps = Robot.builtin("emps")
+    plain = Model(emps, make_terms(emps, friction=["viscous"]))
+    theta = np.array([{"Fv": 200.0, "M": 95.0}.get(p.symbol, p.nominal or 0.0) for p in plain.parameters])
+    t = np.arange(6000) / 1000.0
+    w = 2 * np.pi * 0.7
+    q, dq, ddq = 0.01 * np.sin(w * t), 0.01 * w * np.cos(w * t), -0.01 * w * w * np.sin(w * t)
+    reference = Reference(q[:, None], dq[:, None], ddq[:, None], 1000.0)
+    machine = LuGre(Fc=20.0, Fs=20.0, sigma0=20.0 / 5e-4, sigma1=0.0)
+    motion = simulate(plain, theta, PD(np.array([2e5]), np.array([4e3])), reference, lugre=machine, step=2.5e-4)
+    tau = motion.tau + 0.1 * np.random.default_rng(0).normal(size=motion.tau.shape)
+    samples = replace(motion.samples(), tau=tau)
+    model = Model(emps, (*plain.terms, Dahl(reach=2e-3, free=("reach",))))
+    found = identify(Problem.of(model, samples), method="sls")
+    reach = found.diagnostics["shape"]["reach1"]
+    assert abs(reach["value"] - 5e-4) <= max(3.0 * reach["std"], 5e-6)
+    coulomb = identify(Problem.of(Model(emps, make_terms(emps, friction=["viscous", "coulomb"])), samples))
+    assert found.diagnostics.relative_error < 1.0 < 3.0 < coulomb.diagnostics.relative_error
+
+
+def _emps(friction, lugre, seed=0):
+    """A noisy log of a machine like EMPS with LuGre friction, fast and slow reversals, and its plain model."""
+    emps = Robot.builtin("emps")
+    plain = Model(emps, make_terms(emps, friction=["viscous"]))
+    theta = np.array([{"Fv": 200.0, "M": 95.0}.get(p.symbol, p.nominal or 0.0) for p in plain.parameters])
+    t = np.arange(8000) / 1000.0
+    q, dq, ddq = np.zeros((3, len(t)))
+    for rate, size in ((0.5, 0.012), (1.3, 0.004), (2.1, 0.002)):
+        w = 2 * np.pi * rate
+        q, dq, ddq = q + size * np.sin(w * t), dq + size * w * np.cos(w * t), ddq - size * w * w * np.sin(w * t)
+    reference = Reference(q[:, None], dq[:, None], ddq[:, None], 1000.0)
+    motion = simulate(plain, theta, PD(np.array([2e5]), np.array([4e3])), reference, lugre=lugre, step=1.25e-4)
+    noise = 0.1 * np.random.default_rng(seed).normal(size=motion.tau.shape)
+    return Model(emps, (*plain.terms, *friction)), replace(motion.samples(), tau=motion.tau + noise)
+
+
+def test_lugre_friction_is_found_by_separable_least_squares():
+    """Reach, fall and force of a simulated LuGre machine; its micro-damping within its deviation."""
+    machine = LuGre(Fc=20.0, Fs=26.0, vs=0.01, sigma0=20.0 / 5e-4, sigma1=100.0)
+    term = LuGreFriction(reach=1e-3, ratio=1.1, vs=0.01, free=("reach", "ratio"))
+    model, samples = _emps((term,), machine)
+    found = identify(Problem.of(model, samples), method="sls")
+    shape = found.diagnostics["shape"]
+    assert shape["reach1"]["value"] == pytest.approx(5e-4, rel=0.03)
+    assert shape["ratio1"]["value"] == pytest.approx(1.3, rel=0.05)
+    values, std = dict(zip(found.names, found.values, strict=True)), dict(zip(found.names, found.std, strict=True))
+    assert values["Fz1"] == pytest.approx(20.0, rel=0.02)
+    assert abs(values["Fz1_1"] - 100.0 * 5e-4) <= 4.0 * std["Fz1_1"] + 0.02
+    coulomb = Model(model.robot, make_terms(model.robot, friction=["viscous", "coulomb"]))
+    assert found.diagnostics.relative_error < 1.0
+    assert identify(Problem.of(coulomb, samples)).diagnostics.relative_error > 5.0
+
+
+def test_a_simulated_lugre_model_is_the_machine():
+    """Elements of the term against the effect of the same name that machines have."""
+    machine = LuGre(Fc=20.0, Fs=26.0, vs=0.01, sigma0=20.0 / 5e-4, sigma1=100.0)
+    _, theirs = _emps((), machine)
+    emps = Robot.builtin("emps")
+    model = Model(emps, (*make_terms(emps, friction=["viscous"]), LuGreFriction(reach=5e-4, ratio=1.3, vs=0.01)))
+    theta = np.array([{"Fv": 200.0, "M": 95.0, "Fz": 20.0, "Fz1_": 100.0 * 5e-4}.get(p.symbol, p.nominal or 0.0)
+                      for p in model.parameters])
+    t = np.arange(8000) / 1000.0
+    q, dq, ddq = np.zeros((3, len(t)))
+    for rate, size in ((0.5, 0.012), (1.3, 0.004), (2.1, 0.002)):
+        w = 2 * np.pi * rate
+        q, dq, ddq = q + size * np.sin(w * t), dq + size * w * np.cos(w * t), ddq - size * w * w * np.sin(w * t)
+    reference = Reference(q[:, None], dq[:, None], ddq[:, None], 1000.0)
+    ours = simulate(model, theta, PD(np.array([2e5]), np.array([4e3])), reference, step=1.25e-4)
+    np.testing.assert_allclose(ours.q, theirs.q, atol=1e-9)
+
+
 def test_what_cannot_be_is_refused():
+    with pytest.raises(ModelError, match="no 'delta'"):
+        LuGreFriction(free=("delta",))
     with pytest.raises(ModelError, match="reach"):
         Model(ROBOT, (Dahl(reach=(0.1, 0.2)),))

@@ -20,23 +20,26 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.columns_left_out import ColumnsLeftOut
-from dynid.estimate.linear import joint_weights
+from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues, Problem
+from dynid.estimate.ripple_orders import joint_rows, ripple_order
 from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset, Term, term_from_table
 from dynid.recording import Samples
 from dynid.regression import Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
+from dynid.regression.residuals import residuals
 
 BLOCKS = 8
 STRETCHES = 8  # of time in each block
 STARTS = ("curve", "load")
 ERRORS = 2.0  # standard errors over the blocks
 SHARE = 0.5  # percent of the joint's error on left-out blocks
+_EXACT = 1e-8  # share of a joint's squared torques below which errors are rounding
 _ROUNDS = 6
 _LEAST = 4  # blocks with rows, below which nothing can be said
 # What replaces a model's own friction at the joints.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "stribeck", "curve", "load",
-             "cable", "delay")
+             "cable", "delay", "ripple")
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,33 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                    for j, name in enumerate(model.robot.joint_names))
     tables = _tables(model.robot.joint_names, taken)
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
+    joints, more = _with_ripple(chosen, logs, joints, known, threads)
+    if more:
+        tables, chosen = (*tables, *more), Model(model.robot, (*chosen.terms, *map(term_from_table, more)))
     return FrictionChoice(joints, tables, chosen, len(search.left_out.blocks))
+
+
+def _with_ripple(model: Model, logs: tuple[Samples, ...], joints: tuple[JointChoice, ...], known: KnownValues | None,
+                 threads: int | None) -> tuple[tuple[JointChoice, ...], tuple[dict[str, Any], ...]]:
+    """The choice of each joint with what waves over its angle are worth beside it, and tables of those that pay."""
+    problem = Problem.of(model, logs, known=known, blocks=1, threads=threads)
+    beta = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression))).beta
+    series = residuals(problem.equations, beta, threads=threads)
+    found, tables = [], []
+    for j, (one, joint) in enumerate(zip(joints, model.robot.joints, strict=True)):
+        position, left, block, step = joint_rows(logs, series, j, BLOCKS, STRETCHES)
+        turn = 2.0 * np.pi if joint.prismatic else 1.0
+        wave = ripple_order(turn * position, left, block, BLOCKS, turn * step) if one.taken or one.left else None
+        power = float(sum(np.sum(part.measured[part.keep[:, j], j] ** 2) for part in series))
+        if wave is None or not left @ left > _EXACT * power:
+            found.append(one)
+            continue
+        worth = Worth(f"ripple of order {wave.order}", wave.gain, wave.error)
+        if worth.pays:
+            tables.append({"kind": "ripple", "orders": [float(wave.order)], "joints": [joint.name]})
+        found.append(replace(one, taken=(*one.taken, worth)) if worth.pays else
+                     replace(one, left=(*one.left, worth)))
+    return tuple(found), tuple(tables)
 
 
 def dealt(regression: Regression, count: int) -> Regression:
@@ -261,12 +290,13 @@ class Search:
             chosen = np.isin(every, self._columns(j, names))
             return np.array([one.loss(chosen) for one in problems])
 
-        now, found = losses(own), []
+        now, found = losses(own), list[Worth]()
+        power = max(sum(float(block.tests[j][1] @ block.tests[j][1]) for block in self.left_out.blocks), 1e-300)
         for name in self.candidates[j]:
             other = losses(own ^ {name})
             without, with_ = (other, now) if name in own else (now, other)
             gains = (without - with_).sum(axis=1)
-            size = max(float(without[:, j].sum()), 1e-300)
+            size = max(float(without[:, j].sum()), _EXACT * power)
             error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
             found.append(Worth(name, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error))
         return found

@@ -14,19 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate.covariance import diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.model import LinearModel, Model, Parameter, Parameters, complete
-from dynid.model.term import Shaped
+from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
+from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
@@ -36,23 +35,10 @@ _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
 _ENOUGH_ROWS = 40000  # rows on which a grid is judged; all rows count afterwards
 _VALLEYS = 3  # places on the grid from which the search goes on
-_STEP = 1e-4  # of log s, for derivatives
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
 _SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
 _SIGNIFICANT = 2.0  # deviations from zero at which a friction is there, and has a shape
 _DEPENDENT = 1e-8  # share of a column that is left beside the others, below which it is rounding
-
-
-class ShapedModel(LinearModel, Protocol):
-    """A model with shape parameters above zero: a `Model` with a term like `Stribeck`, or a user's own."""
-
-    @property
-    def shape_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def shape(self) -> Array: ...
-
-    def with_shape(self, values: ArrayLike) -> ShapedModel: ...
 
 
 @method("sls", "separable least squares, the shape of friction found too", needs={"data", "shape"}, gives={"shape"})
@@ -97,126 +83,6 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
                         iterations=steps, converged=steps < iterations)
     return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts,
                     uncertainty=found.uncertainty)
-
-
-@dataclass(frozen=True, eq=False)
-class ShapeDependence:
-    """Dependence of a model on its shape parameters.
-
-    part: the terms that do, as a model of their own. columns (part parameters,): their places in the whole model.
-    touches (shapes, dof): joints whose torque a shape parameter changes. varies (shapes, part parameters): columns
-    that it changes.
-    """
-
-    model: ShapedModel
-    part: ShapedModel
-    columns: Ints
-    touches: Bools
-    varies: Bools
-
-    @staticmethod
-    def of(model: Any) -> ShapeDependence:
-        part = model
-        if isinstance(model, Model):
-            part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
-        rng = np.random.default_rng(0)
-        motion = rng.normal(size=(3, 64, model.dof))
-        y, shape = part.regressor(*motion), part.shape
-        changed = np.array([np.any(part.with_shape(shape * more).regressor(*motion) != y, axis=0)
-                            for more in 1.0 + 0.2 * np.eye(len(shape))])
-        columns = np.array([model.parameters.index(name) for name in part.parameters.names], dtype=np.int64)
-        return ShapeDependence(model, part, columns, np.any(changed, axis=(2,)), np.any(changed, axis=(1,)))
-
-    @property
-    def varying(self) -> Ints:
-        """Places in the whole model of the columns that depend on the shape."""
-        return self.columns[self.varies.any(axis=0)]
-
-    def own(self, joint: int) -> Ints:
-        """Shape parameters that show in this joint's rows and in no other's."""
-        return np.flatnonzero(self.touches[:, joint] & (self.touches.sum(axis=1) == 1))
-
-
-@dataclass(frozen=True, eq=False)
-class Assembled:
-    """A linear model put together from columns of others: sources are (model, its columns, their places here)."""
-
-    dof: int
-    parameters: Parameters
-    sources: tuple[tuple[LinearModel, Ints, Ints], ...]
-
-    @property
-    def structure(self) -> Bools:
-        found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
-        for model, own, here in self.sources:
-            found[:, here] = complete(model).structure[:, own]
-        return found
-
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
-        """As `Model.fill`."""
-        for model, own, here in self.sources:
-            theirs = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64)
-            theirs[:, own] = place[:, here]
-            complete(model).fill(q, dq, ddq, theirs, out)
-
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(samples, dof, parameters)."""
-        out = np.zeros((self.dof * len(self.parameters), len(q)))
-        self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
-        return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
-
-    @property
-    def base(self) -> BaseParameters:
-        """Base parameters that are the parameters themselves."""
-        count = len(self.parameters)
-        return BaseParameters(self.parameters, np.arange(count), np.eye(count))
-
-
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """d(Y(s) theta) / d log s as a linear model: its parameters are small steps of log s."""
-
-    dependence: ShapeDependence
-    log_shape: Array
-    theta: Array  # of dependence.part
-
-    @property
-    def dof(self) -> int:
-        return self.dependence.model.dof
-
-    @property
-    def parameters(self) -> Parameters:
-        return Parameters(tuple(Parameter(name, "1", int(np.argmax(touched)), "shape") for name, touched
-                                in zip(self.dependence.model.shape_names, self.dependence.touches, strict=True)))
-
-    @property
-    def structure(self) -> Bools:
-        return self.dependence.touches.T
-
-    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array) -> None:
-        """As `Model.fill`; shape parameters that show in different joints are moved at once."""
-        left = list(range(len(self.log_shape)))
-        while left:
-            together: list[int] = []
-            for i in left:
-                if not np.any(self.dependence.touches[[*together, i]].sum(axis=0) > 1):
-                    together.append(i)
-            left = [i for i in left if i not in together]
-            move = np.zeros(len(self.log_shape))
-            move[together] = _STEP
-            up, down = (self._torques(self.log_shape + sign * move, q, dq, ddq) for sign in (1.0, -1.0))
-            for i in together:
-                for j in np.flatnonzero((place[:, i] >= 0) & self.dependence.touches[i]):
-                    out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
-
-    def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        part = self.dependence.part.with_shape(np.exp(log_shape))
-        return complete(part).inverse_dynamics(self.theta, q, dq, ddq)
-
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(samples, dof, shapes)."""
-        everything = np.arange(len(self.log_shape))
-        return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
 
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,

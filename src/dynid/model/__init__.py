@@ -19,6 +19,7 @@ from dynid.model.friction_curve import FrictionCurve
 from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.kinds import Kind
 from dynid.model.load_friction import LoadFriction
+from dynid.model.lugre_friction import LuGreFriction
 from dynid.model.model import LinearModel, Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
@@ -31,8 +32,9 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
     "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
-    "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "Model", "MotorSide", "Offset", "Parameter",
-    "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia",
-    "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter",
-    "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
+    "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "LuGreFriction", "Model", "MotorSide",
+    "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies",
+    "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete",
+    "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
+    "term_from_table",
 ]

@@ -126,7 +126,7 @@ class Completed:
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
         own = self._own("fill")
         if own is not None:
-            own(q, dq, ddq, place, out)
+            own(q, dq, ddq, place, out, *(() if memory is None else (memory,)))
             return
         joints, columns = np.nonzero(place >= 0)
         out[place[joints, columns]] = np.asarray(self.regressor(q, dq, ddq))[:, joints, columns].T

@@ -32,19 +32,25 @@ def bent(q: Array, reach: float, z: Array) -> None:
         z[k] = s + (z[k - 1] - s) * np.exp(-abs(step) / reach)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dahl:
     """Fd z, dz/dq = (1 - z sign(dq)) / reach: the force turns with the way after a reversal, not at once (Dahl 1968;
     LuGre without its damping and without Stribeck's fall).
 
-    reach: the way over which it turns, rad or m, one number or one a joint. Fd is not below zero, so that it
+    reach: the way over which it turns, rad or m, one number or one a joint; found by separable least squares where it
+    is named in `free`. Fd is not below zero, so that it
     dissipates over every closed way. For a motion without an order of samples it is Fd sign(dq).
     """
 
     kind = "dahl"
     reach: ArrayLike = 1e-3
+    free: tuple[str, ...] = ()
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
+
+    def __post_init__(self) -> None:
+        if any(name != "reach" for name in self.free):
+            raise ModelError(f"the shape of Dahl friction is its reach, got {self.free}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self._reaches(robot)
@@ -82,6 +88,18 @@ class Dahl:
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         for k, j in enumerate(chosen(robot, self.joints)):
             yield j, k, DQ, j, self.sign.slope(dq[:, j])
+
+    def shape_names(self, robot: Robot) -> tuple[str, ...]:
+        """Names of the free shape parameters: reach1, reach2, .."""
+        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
+
+    def shape(self, robot: Robot) -> Array:
+        """Present values of the free shape parameters."""
+        return self._reaches(robot).copy() if self.free else np.empty(0)
+
+    def with_shape(self, robot: Robot, values: Array) -> Dahl:
+        """The same term with other values of its free shape parameters."""
+        return replace(self, reach=np.asarray(values, dtype=float).copy()) if self.free else self
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
         for j, reach, value in zip(chosen(robot, self.joints), self._reaches(robot), values, strict=True):

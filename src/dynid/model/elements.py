@@ -111,11 +111,15 @@ class Load:
 
 @dataclass(frozen=True)
 class Bristles:
-    """Dry friction of one joint that turns over a way: force z, dz/dq = (1 - z sign(dq)) / reach, rad or m."""
+    """Dry friction of one joint that turns over a way, as LuGre has it: force z + damping dz/dt, dz/dt = (dq - |dq| z /
+    g) / reach, g = 1 + (ratio - 1) exp(-(dq / vs)^2). reach: rad or m; vs: rad/s or m/s; damping: N m s or N s."""
 
     joint: int
     force: float
     reach: float
+    damping: float = 0.0
+    ratio: float = 1.0
+    vs: float = 1.0
 
 
 Element = Bodies | Linear | Dry | Curve | Load | Bristles

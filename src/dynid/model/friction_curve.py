@@ -122,17 +122,26 @@ class FrictionCurve:
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
         """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
+        return np.stack(list(self._columns(robot, joint, velocity)))
+
+    def _columns(self, robot: Robot, joint: int, velocity: Array) -> Iterator[Array]:
         sign, widths = self.sign(velocity), np.array(self._shares) * self._speeds(robot)[joint]
+        yield from self._viscous(velocity)
         if self.shape == "steps":
-            return np.stack([*self._viscous(velocity), sign, *(np.tanh(velocity / width) for width in widths)])
-        points, size = np.concatenate([[0.0], widths]), np.abs(velocity)
-        hats = (sign * np.interp(size, points, unit) for unit in np.eye(len(points)))
-        return np.stack([*self._viscous(velocity), *hats])
+            yield sign
+            for width in widths:
+                yield np.tanh(velocity / width)
+            return
+        size, points = np.abs(velocity), [0.0, *widths.tolist()]
+        for k, point in enumerate(points):
+            rise = (size - points[k - 1]) / (point - points[k - 1]) if k else 1.0
+            down = (points[k + 1] - size) / (points[k + 1] - point) if k + 1 < len(points) else 1.0
+            yield sign * np.maximum(np.minimum(np.minimum(rise, down), 1.0), 0.0)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
-            for c, values in enumerate(self.columns(robot, j, dq[:, j])):
+            for c, values in enumerate(self._columns(robot, j, dq[:, j])):
                 yield j, count * k + c, values
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:

@@ -22,6 +22,7 @@ from dynid.model.friction import (
 from dynid.model.friction_curve import FrictionCurve
 from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.load_friction import LoadFriction
+from dynid.model.lugre_friction import LuGreFriction
 from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
 from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
@@ -48,7 +49,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, RippleTorque, Cable, Delay, Dahl, PolynomialFriction, ExponentialStribeck):
+              LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction, ExponentialStribeck):
     register_term(_term)
 
 

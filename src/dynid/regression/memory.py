@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from dynid.arrays import Array, like
-from dynid.model import LinearModel, Model
+from dynid.model import LinearModel
 from dynid.model.term import Motion
 from dynid.recording import Samples
 
-_FOUND: WeakKeyDictionary[Samples, WeakKeyDictionary[Model, Array]] = WeakKeyDictionary()
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A model some of whose columns need times or the order of samples, such as `Model`."""
+
+    @property
+    def channels(self) -> int: ...
+
+    def memory(self, motion: Motion) -> Array: ...
+
+
+_FOUND: WeakKeyDictionary[Samples, WeakKeyDictionary[Remembers, Array]] = WeakKeyDictionary()
 _COMPUTING = Lock()
 
 
 def memory_of(model: LinearModel, samples: Samples) -> Array | None:
     """What the model's terms remember at every sample (samples, channels), each stretch without a gap by itself; None
     for a model that remembers nothing."""
-    if not isinstance(model, Model) or not model.channels:
+    if not isinstance(model, Remembers) or not model.channels:
         return None
     with _COMPUTING:
         own = _FOUND.setdefault(samples, WeakKeyDictionary())

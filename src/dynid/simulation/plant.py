@@ -175,7 +175,9 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
         return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
     rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
     for one in found:
-        rows[one.joint, [0, 3, 4]] = one.force / one.reach, one.force, one.force
+        # LuGre's own state is z reach, and its damping acts on the rate of that.
+        rows[one.joint] = (one.force / one.reach, one.damping / one.reach, 0.0, one.force, one.force * one.ratio,
+                           one.vs)
     return rows
 
 

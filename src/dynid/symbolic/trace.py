@@ -97,7 +97,7 @@ def traced_entries(graph: Graph, term: Term, robot: Robot, q: Sequence[Value], d
     try:
         for joint, parameter, values in term.entries(robot, *motion):
             yield int(joint), int(parameter), _single(graph, values)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ModelError) as error:
         raise ModelError(f"term '{kind}' cannot be written as code: {error}",
                          "write its entries with NumPy's arithmetic, where, sign, abs, tanh, arctan, exp, sin, cos, "
                          "maximum and minimum") from error

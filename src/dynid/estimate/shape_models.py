@@ -1,0 +1,197 @@
+"""Models that separable least squares puts together: what depends on a shape, its slopes, and columns of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.model import LinearModel, Model, Parameter, Parameters, complete
+from dynid.model.term import Motion, Shaped
+from dynid.regression import BaseParameters
+from dynid.regression.memory import Remembers
+
+_STEP = 1e-4  # of log s, for derivatives
+
+
+class ShapedModel(LinearModel, Protocol):
+    """A model with shape parameters above zero: a `Model` with a term like `Stribeck`, or a user's own."""
+
+    @property
+    def shape_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def shape(self) -> Array: ...
+
+    def with_shape(self, values: ArrayLike) -> ShapedModel: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeDependence:
+    """Dependence of a model on its shape parameters.
+
+    part: the terms that do, as a model of their own. columns (part parameters,): their places in the whole model.
+    touches (shapes, dof): joints whose torque a shape parameter changes. varies (shapes, part parameters): columns
+    that it changes.
+    """
+
+    model: ShapedModel
+    part: ShapedModel
+    columns: Ints
+    touches: Bools
+    varies: Bools
+
+    @staticmethod
+    def of(model: Any) -> ShapeDependence:
+        part = model
+        if isinstance(model, Model):
+            part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
+        rng = np.random.default_rng(0)
+        motion = Motion(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
+        if channels_of(part):  # steps of every size: what is remembered of a way shows at some of them
+            steps = 10.0 ** rng.uniform(-6.0, 0.0, (64, model.dof)) * rng.choice([-1.0, 1.0], (64, model.dof))
+            motion = motion._replace(q=np.cumsum(steps, axis=0))
+        y, shape = regressor_along(part, motion), part.shape
+        changed = np.array([np.any(regressor_along(part.with_shape(shape * more), motion) != y, axis=0)
+                            for more in 1.0 + 0.2 * np.eye(len(shape))])
+        columns = np.array([model.parameters.index(name) for name in part.parameters.names], dtype=np.int64)
+        return ShapeDependence(model, part, columns, np.any(changed, axis=(2,)), np.any(changed, axis=(1,)))
+
+    @property
+    def varying(self) -> Ints:
+        """Places in the whole model of the columns that depend on the shape."""
+        return self.columns[self.varies.any(axis=0)]
+
+    def own(self, joint: int) -> Ints:
+        """Shape parameters that show in this joint's rows and in no other's."""
+        return np.flatnonzero(self.touches[:, joint] & (self.touches.sum(axis=1) == 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """A linear model put together from columns of others: sources are (model, its columns, their places here)."""
+
+    dof: int
+    parameters: Parameters
+    sources: tuple[tuple[LinearModel, Ints, Ints], ...]
+
+    @property
+    def structure(self) -> Bools:
+        found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
+        for model, own, here in self.sources:
+            found[:, here] = complete(model).structure[:, own]
+        return found
+
+    @property
+    def channels(self) -> int:
+        """As `Model.channels`, those of all sources."""
+        return sum(channels_of(model) for model, _, _ in self.sources)
+
+    def memory(self, motion: Motion) -> Array:
+        """As `Model.memory`."""
+        found = [model.memory(motion) for model, _, _ in self.sources
+                 if isinstance(model, Remembers) and model.channels]
+        return np.hstack([np.zeros((len(motion.t), 0)), *found])
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
+        """As `Model.fill`."""
+        at = 0
+        for model, own, here in self.sources:
+            theirs, count = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64), channels_of(model)
+            theirs[:, own] = place[:, here]
+            complete(model).fill(q, dq, ddq, theirs, out, *(() if memory is None else (memory[:, at:at + count],)))
+            at += count
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(samples, dof, parameters)."""
+        out = np.zeros((self.dof * len(self.parameters), len(q)))
+        self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
+        return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
+
+    @property
+    def base(self) -> BaseParameters:
+        """Base parameters that are the parameters themselves."""
+        count = len(self.parameters)
+        return BaseParameters(self.parameters, np.arange(count), np.eye(count))
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """d(Y(s) theta) / d log s as a linear model: its parameters are small steps of log s."""
+
+    dependence: ShapeDependence
+    log_shape: Array
+    theta: Array  # of dependence.part
+
+    @property
+    def dof(self) -> int:
+        return self.dependence.model.dof
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(tuple(Parameter(name, "1", int(np.argmax(touched)), "shape") for name, touched
+                                in zip(self.dependence.model.shape_names, self.dependence.touches, strict=True)))
+
+    @property
+    def structure(self) -> Bools:
+        return self.dependence.touches.T
+
+    @property
+    def channels(self) -> int:
+        """One for each shape parameter and joint, where the terms remember: slopes are then remembered as well."""
+        return self.dependence.touches.size if channels_of(self.dependence.part) else 0
+
+    def memory(self, motion: Motion) -> Array:
+        """Slopes along a motion in order (samples, shapes x dof)."""
+        found, up = np.zeros((len(motion.t), *self.dependence.touches.shape)), np.eye(len(self.log_shape)) * _STEP
+        for i, move in enumerate(up):
+            high, low = (regressor_along(self.dependence.part.with_shape(np.exp(self.log_shape + sign * move)), motion)
+                         @ self.theta for sign in (1.0, -1.0))
+            found[:, i] = (high - low) / (2.0 * _STEP)
+        return found.reshape(len(motion.t), -1)
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
+        """As `Model.fill`; shape parameters that show in different joints are moved at once."""
+        if memory is not None and memory.shape[1]:
+            for i, j in np.argwhere(self.dependence.touches):
+                if place[j, i] >= 0:
+                    out[place[j, i]] = memory[:, i * self.dof + j]
+            return
+        left = list(range(len(self.log_shape)))
+        while left:
+            together: list[int] = []
+            for i in left:
+                if not np.any(self.dependence.touches[[*together, i]].sum(axis=0) > 1):
+                    together.append(i)
+            left = [i for i in left if i not in together]
+            move = np.zeros(len(self.log_shape))
+            move[together] = _STEP
+            up, down = (self._torques(self.log_shape + sign * move, q, dq, ddq) for sign in (1.0, -1.0))
+            for i in together:
+                for j in np.flatnonzero((place[:, i] >= 0) & self.dependence.touches[i]):
+                    out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
+
+    def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
+        part = self.dependence.part.with_shape(np.exp(log_shape))
+        return complete(part).inverse_dynamics(self.theta, q, dq, ddq)
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """(samples, dof, shapes)."""
+        everything = np.arange(len(self.log_shape))
+        return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
+
+
+def channels_of(model: LinearModel) -> int:
+    """How many signals a model remembers along a motion."""
+    return model.channels if isinstance(model, Remembers) else 0
+
+
+def regressor_along(model: LinearModel, motion: Motion) -> Array:
+    """Regressor (samples, dof, parameters) of a motion in order, with what terms remember of it."""
+    _, q, dq, ddq = motion
+    if isinstance(model, Model) and model.channels:
+        return model.regressor(q, dq, ddq, threads=1, memory=model.memory(motion))
+    return np.asarray(model.regressor(q, dq, ddq))

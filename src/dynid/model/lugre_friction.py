@@ -1,0 +1,126 @@
+"""LuGreFriction: dry friction with a memory, a fall with speed, and damping of its bristles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics.compiled import OPTIONS
+from dynid.errors import ModelError
+from dynid.model.elements import Bristles
+from dynid.model.kinds import DRY, FRICTION
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+
+@njit(**OPTIONS)
+def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Array, dz: Array) -> None:
+    """z and dz/dt (samples,) along q, dq (samples,): dz/dt = (dq - |dq| z / g) / reach, g = 1 + (ratio - 1) exp(-(dq /
+    vs)^2), exactly over a row in which g stays, from an unbent start."""
+    z[0], state = 0.0, 0.0
+    for k in range(len(q)):
+        if k > 0:
+            step, v = q[k] - q[k - 1], 0.5 * (dq[k] + dq[k - 1])
+            g = 1.0 + (ratio - 1.0) * np.exp(-(v / vs) ** 2)
+            end = g if step > 0.0 else -g
+            state = end + (state - end) * np.exp(-abs(step) / (reach * g))
+        g = 1.0 + (ratio - 1.0) * np.exp(-(dq[k] / vs) ** 2)
+        z[k], dz[k] = state, (dq[k] - abs(dq[k]) * state / g) / reach
+
+
+@dataclass(frozen=True, eq=False)
+class LuGreFriction:
+    """Fz z + Fz1 dz/dt (Canudas de Wit and others 1995): bristles that bend over `reach`, slide with a force that falls
+    from ratio Fz at rest to Fz, and are damped.
+
+    Linear in Fz (N m or N) and Fz1 (N m s or N s), neither below zero. reach (rad or m), ratio (at least one) and vs
+    (rad/s or m/s) shape it: one number or one a joint, found by separable least squares where named in `free`. Viscous
+    friction is a term of its own. For a motion without an order of samples it is Fz sign(dq).
+    """
+
+    kind = "lugre"
+    reach: ArrayLike = 1e-3
+    ratio: ArrayLike = 1.0
+    vs: ArrayLike = 0.05
+    free: tuple[str, ...] = ()
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    SHAPES = ("reach", "ratio", "vs")
+
+    def __post_init__(self) -> None:
+        for name in self.free:
+            if name not in self.SHAPES:
+                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        self._shapes(robot)
+        parts = (("Fz", "N m", "N", DRY.unwritten()), ("Fz1_", "N m s", "N s", FRICTION))
+        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
+                                             positive=True), bounds=(0.0, np.inf))
+                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
+
+    def _shapes(self, robot: Robot) -> Array:
+        """reach, ratio and vs (3, joints); a ratio below one counts as one."""
+        count = len(chosen(robot, self.joints))
+        rows = [np.atleast_1d(np.asarray(getattr(self, name), dtype=float)) for name in self.SHAPES]
+        for name, values in zip(self.SHAPES, rows, strict=True):
+            if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
+                raise ModelError(f"{name} of LuGre friction must be one number above zero or {count}, got {values}")
+        found = np.array([np.broadcast_to(values, (count,)) for values in rows])
+        found[1] = np.maximum(found[1], 1.0)
+        return found
+
+    def channels(self, robot: Robot) -> int:
+        return 2 * len(chosen(robot, self.joints))
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+        """z and dz/dt of each joint in turn (samples, 2 joints)."""
+        own = chosen(model.robot, self.joints)
+        found = np.zeros((2 * len(own), len(motion.t)))
+        for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self._shapes(model.robot).T, strict=True)):
+            bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach),
+                     float(ratio), float(vs), found[2 * k], found[2 * k + 1])
+        return found.T
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, 2 * k, memory[:, 2 * k]
+            yield j, 2 * k + 1, memory[:, 2 * k + 1]
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, 2 * k, self.sign(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, 2 * k, DQ, j, self.sign.slope(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
+        for j, (force, damping), (reach, ratio, vs) in zip(chosen(robot, self.joints), values.reshape(-1, 2),
+                                                           self._shapes(robot).T, strict=True):
+            yield Bristles(j, float(force), float(reach), float(damping), float(ratio), float(vs))
+
+    def shape_names(self, robot: Robot) -> tuple[str, ...]:
+        """Names of the free shape parameters: reach1, reach2, .., ratio1, .."""
+        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
+
+    def shape(self, robot: Robot) -> Array:
+        """Present values of the free shape parameters."""
+        found = self._shapes(robot)
+        return np.concatenate([found[self.SHAPES.index(name)] for name in self.free]) if self.free else np.empty(0)
+
+    def with_shape(self, robot: Robot, values: Array) -> LuGreFriction:
+        """The same term with other values of its free shape parameters."""
+        count = len(chosen(robot, self.joints))
+        parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
+        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
+        return replace(self, **shapes)
