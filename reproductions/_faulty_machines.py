@@ -45,7 +45,7 @@ CHOSEN_ON: Mapping[str, Callable[[], Robot]] = {
     "kuka-lwr4": lambda: Robot.builtin("kuka-lwr4"), "planar4": lambda: planar(4)}
 JUDGED_ON: Mapping[str, Callable[[], Robot]] = {
     "ur10": lambda: Robot.builtin("ur10"), "franka-panda": lambda: Robot.builtin("franka-panda"),
-    "planar5": lambda: planar(5), "ur5": _urdf("ur5_robot.urdf"), "xarm7": _urdf("xarm7.urdf"),
+    "planar5": lambda: planar(5), "ur5": _urdf("ur5_robot.urdf"),
     "iiwa14": lambda: Robot.builtin("kuka-iiwa14")}
 
 
