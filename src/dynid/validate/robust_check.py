@@ -11,6 +11,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
 from dynid.recording import Samples
 from dynid.validate.reconstruct import reconstruct
+from dynid.validate.thinned import thinned
 
 _STRETCHES = 10  # of time, even ones predicted from odd ones and the other way round
 _BETTER = 0.01  # share by which the typical residual has to shrink
@@ -22,11 +23,11 @@ def robust_predicts_better(problem: Problem, method: str = "irls") -> Bools:
 
     By the median of the absolute residual, which outliers do not move: what counts is how well ordinary rows are met.
     """
-    dof = problem.model.dof
+    dof, logs = problem.model.dof, thinned(problem.data)
     ratios: list[Array] = []
     for part in (0, 1):
-        fitted = tuple(_half(log, part) for log in problem.data)
-        held = tuple(_half(log, 1 - part) for log in problem.data)
+        fitted = tuple(_half(log, part) for log in logs)
+        held = tuple(_half(log, 1 - part) for log in logs)
         try:
             half = Problem.of(problem.model, fitted, base=problem.base, blocks=4, nominal=problem.nominal,
                               threads=problem.threads)

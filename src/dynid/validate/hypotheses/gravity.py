@@ -18,7 +18,8 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.regression import TorqueEquations, fold
+from dynid.regression import BaseParameters, TorqueEquations, base_parameters, fold
+from dynid.regression.equations import unmeasured_joints
 from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.words import plain
 
@@ -27,6 +28,7 @@ _ROUNDS = 6
 _SETTLED = 0.002  # share of the misfit that a step has to take away for another one
 _ALIKE = 1.25  # times the least misfit up to which a direction may be the right one
 _EARTH = 9.81  # m/s^2, where the robot's file has no gravity
+_SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +55,11 @@ def with_gravity(model: Model, gravity: Array) -> Model:
     return replace(model, robot=model.robot.with_gravity(gravity.tolist()))
 
 
-def trial_with(problem: Problem, logs: tuple[Samples, ...], gravity: Array, noise: Array | None) -> Trial:
-    """The logs fitted with another gravity."""
+def trial_with(problem: Problem, logs: tuple[Samples, ...], gravity: Array, noise: Array | None,
+               base: BaseParameters) -> Trial:
+    """The logs fitted with another gravity; base: parameters that serve for every direction."""
     model = with_gravity(_robotic(problem), gravity)
-    return try_out(fold(TorqueEquations.of(model, logs), blocks=1, threads=problem.threads), noise)
+    return try_out(fold(TorqueEquations.of(model, logs, base), blocks=1, threads=problem.threads), noise)
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None) -> Gravity:
@@ -69,11 +72,13 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     own = np.asarray(model.robot.gravity, dtype=float)
     size = float(np.linalg.norm(own)) or _EARTH
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
-    first = trial_with(problem, data, size * start, noise)
+    # In a slanting gravity every joint sees all that it can see in any; what a direction hides is left at zero.
+    base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
+    first = trial_with(problem, data, size * start, noise, base)
     noise = first.noise() if noise is None else noise
 
     def left(direction: Array) -> float:
-        trial = trial_with(problem, data, size * direction, noise)
+        trial = trial_with(problem, data, size * direction, noise, base)
         return float(np.sum(trial.inside / noise ** 2) / max(float(trial.rows.sum()), 1.0))
 
     around = np.array([point for point in product((-1.0, 0.0, 1.0), repeat=3) if any(point)])

@@ -49,7 +49,8 @@ def solve_stacked(regression: Regression, weights: Array) -> Array:
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     """A fold's fit with joints weighted by their noise (dof,), that of their own fits unless given."""
     factors = regression.factors
-    alone = np.array([_alone(factor.r) for factor in factors])
+    # What joints leave by themselves is asked of a fit without a hypothesis, where their noise comes from.
+    alone = np.array([_alone(factor.r) for factor in factors]) if noise is None else np.full(len(factors), np.nan)
     rows = np.array([factor.rows for factor in factors], dtype=float)
     power = np.array([factor.power for factor in factors])
     trial = Trial(regression, np.zeros(len(regression.base)), alone, alone, alone, rows, power)

@@ -19,6 +19,7 @@ from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gr
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import GAP, backlash, motion_hypotheses, refined
 from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, own_score, score, try_out
+from dynid.validate.thinned import thinned
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
@@ -30,6 +31,8 @@ _CLOSE = 0.9  # share of what the best explains from which another explains as w
 _TRIED = 4  # of the motion hypotheses that are refined
 _MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 _WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain
+# Causes that act between the rows of thinned logs.
+_BETWEEN_ROWS = {"residual-follows-delay", "residual-follows-backlash"}
 _TURNED = 5.0  # degrees that gravity has to be off
 
 
@@ -87,7 +90,7 @@ def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     gravity = None
     if before > _ASKED * own or np.any(rough > _ROUGH):
-        hypotheses += _motions(problem, logs, noise, null, np.flatnonzero(rough > _MIXED).tolist())
+        hypotheses += _motions(problem, logs, noise, np.flatnonzero(rough > _MIXED).tolist())
         gravity = _gravity(problem, logs, noise)
         if gravity is not None:
             hypotheses.append((gravity_misfit(problem, logs, gravity, noise), mounted(gravity)))
@@ -184,22 +187,27 @@ def relative_left(problem: Problem, hypothesis: Hypothesis) -> float:
     return float(np.mean(np.log(share + FLOOR ** 2)))
 
 
-def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, rough: list[int]
+def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, rough: list[int]
              ) -> list[tuple[float, Hypothesis]]:
     """The hypotheses about the motion that explain something, the best of each cause and joint; their numbers are
-    found inside the fit, which is faster, and only the best are judged on blocks left out."""
+    found inside the fit, on thinned logs, which is faster, and only the best are judged on blocks left out."""
     dof = problem.model.dof
 
-    def quick(one: Hypothesis) -> float:
-        return score(changed_trial(problem, logs, one, noise, blocks=1), noise, one.torque)
+    few = thinned(logs)
+    same = Hypothesis("")
+    before = {id(one): score(changed_trial(problem, one, same, noise, blocks=1), noise) for one in (logs, few)}
 
-    before = float(np.sum(null.inside / noise ** 2) / max(float(null.rows.sum()), 1.0))
+    def quick(one: Hypothesis) -> float:
+        """What a hypothesis leaves, as a share of what is left without it."""
+        used = logs if one.cause in _BETWEEN_ROWS else few
+        return score(changed_trial(problem, used, one, noise, blocks=1), noise, one.torque) / before[id(used)]
+
     found: dict[tuple[str, tuple[int, ...]], tuple[float, Hypothesis]] = {}
     for one in motion_hypotheses(dof, rough):
         value, key = quick(one), (one.cause, one.joints)
         if key not in found or value < found[key][0]:
             found[key] = (value, one)
-    best = sorted((pair for pair in found.values() if pair[0] < before), key=lambda pair: pair[0])[:_TRIED]
+    best = sorted((pair for pair in found.values() if pair[0] < 1.0), key=lambda pair: pair[0])[:_TRIED]
     finer = [refined(one, quick, dof) for _, one in best]
     return [(misfit_of(problem, logs, one, noise), one) for one in finer]
 
@@ -209,7 +217,7 @@ def _gravity(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Gravi
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
-    found = estimate_gravity(problem, logs, noise)
+    found = estimate_gravity(problem, thinned(logs), noise)
     return found if found.angle > _TURNED else None
 
 
