@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from online.streams import Truth, arm, coloured, motion, truth, weighted
 
 import dynid
+from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.online import (
     Directional,
@@ -344,3 +345,22 @@ def test_slow_joints_are_left_out(data: Truth) -> None:
     y = data.rows[keep]
     size = np.linalg.norm(y, axis=0)
     assert relative(online.values, np.linalg.lstsq(y / size, data.tau[keep], rcond=None)[0] / size) < 1e-10
+
+
+def test_the_nearest_robot_that_can_exist_comes_from_a_thread_of_its_own() -> None:
+    model = arm()
+    theta = model.parameters.nominal
+    assert theta is not None
+    q, dq, ddq = motion(1500, 3)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    online = Online(model, forgetting=None)
+    online.update(q[:750], dq[:750], ddq[:750], tau[:750])
+    found = online.consistent()
+    online.update(q[750:], dq[750:], ddq[750:], tau[750:])  # goes on meanwhile
+    estimate = found.result(timeout=60)
+    assert estimate.theta is not None and not Consistency(model.parameters).violations(estimate.theta)
+    half = dynid.Samples.of(q[:750], dq[:750], ddq[:750], tau[:750], rate=100.0)
+    batch = dynid.identify(model, half, "pc-wls")
+    assert np.allclose(estimate.values, batch.values, atol=0.1 * np.abs(batch.values).max(), rtol=0.05)
+    with pytest.raises(ModelError, match="instruments"):
+        Online(model, "riv", forgetting=None).consistent()

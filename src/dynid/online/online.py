@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dynid.arrays import Array, Bools, Ints, load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.measured import dry_columns
+from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
@@ -34,6 +36,12 @@ from dynid.robot import Robot
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """The thread for what takes longer than a sample."""
+    return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
 
 
 class Online:
@@ -312,6 +320,14 @@ class Online:
     def estimate(self) -> Estimate:
         """The estimate with its covariance, diagnostics and how it was found."""
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
+
+    def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
+        """The robot that can exist and explains best what is known now, by a `pc-` method on the fold of the stream; in
+        a thread of its own, so that samples go on: `result()` waits for it."""
+        if self.method in INSTRUMENTAL:
+            raise ModelError(f"the rows of '{self.method}' carry instruments; ask for a consistent robot of 'rls'")
+        known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
+        return _pool().submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
         """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
