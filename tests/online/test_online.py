@@ -65,7 +65,7 @@ def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str
     (StartUp(0.999, 0.95, 0.99), 0.999 + (0.95 - 0.999) * 0.99 ** np.arange(1, 1501)),
     ("start-up:0.9995,0.97", 0.9995 + (0.97 - 0.9995) * 0.99 ** np.arange(1, 1501))])
 def test_forgetting_is_once_a_sample(data: Truth, forgetting: object, factors: np.ndarray) -> None:
-    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)  # type: ignore
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)
     online.update(*data.signals)
     log = np.cumsum(np.log(factors))
     expected = weighted(data, np.exp(log[-1] - log), prior=10.0, prior_weight=float(np.exp(log[-1])))
@@ -336,6 +336,34 @@ def test_outliers_count_less_on_request(data: Truth) -> None:
         online.update(*data.signals[:3], tau)
     far = [np.linalg.norm(data.rows @ (online.values - data.beta)) for online in (plain, robust)]
     assert far[1] < 0.3 * far[0]
+
+
+def test_a_model_of_ones_own_and_lists_of_numbers_are_welcome() -> None:
+    model = dynid.Scara()
+    q, dq, ddq = motion(400, 2)
+    theta = np.arange(1.0, 1.0 + len(model.parameters))
+    tau = model.regressor(q, dq, ddq) @ theta
+    online = Online(model)
+    for k in range(200):
+        online.update(q[k].tolist(), dq[k].tolist(), ddq[k].tolist(), tau[k].tolist())
+    online.update(q[200:], dq[200:], ddq[200:], tau[200:])
+    assert relative(online.predict(q, dq, ddq), tau) < 1e-9
+    for method in ("riv", "s-rls-b", "line-by-line"):  # by default these forget nothing
+        assert "forgetting none" in repr(Online(model, method))
+
+
+def test_repeated_changes_keep_deviations_below_what_was_given() -> None:
+    data = truth(6000, noise=0.5)
+    tau, extra = data.tau.copy(), np.zeros(len(data.model.parameters))
+    extra[data.model.parameters.index("MX3")] = 2.0
+    torque = data.model.inverse_dynamics(extra, *data.signals[:3])
+    for k in range(1000, 6000, 1000):
+        tau[k:] += (1.0 if (k // 1000) % 2 else -1.0) * torque[k:]
+    online = Online(data.model, prior=(0.0, 5.0), noise=0.5)
+    online.update(*data.signals[:3], tau)
+    assert len(online.restarts) >= 5
+    estimate = online.estimate()
+    assert np.all(estimate.std < 5.0) and relative(online.values, estimate.values) < 1e-10
 
 
 def test_slow_joints_are_left_out(data: Truth) -> None:

@@ -55,7 +55,8 @@ class Online:
     method: "rls", "cls", "s-rls" (the same estimate; the order of the loops is free), "s-rls-b", "line-by-line", "riv",
     "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
     deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
-    default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
+    default restarts towards the prior where innovations change, and forgets nothing else (those with instruments and
+    the sequential ones forget nothing by default). noise: one-sigma torque
     noise, one number or one a joint, whose rows are weighted by it; by default it is learnt from the data whenever
     their number doubles and at every `estimate` (weights as those of `wls`). With noise=1.0 all joints count alike and
     deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, forgetting_of
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, forgetting_of
 from dynid.estimate.recursive.instrumental import instrumental_estimate, instrumented_entries, instrumented_layout
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.result import estimate_of, stream_facts
@@ -56,12 +56,13 @@ class Stream:
         self.method, self.options = method, options
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
-        forgetting = forgetting_of(options.forgetting)
+        plain = method in SEQUENTIAL + INSTRUMENTAL and options.forgetting is DEFAULT
+        forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in SEQUENTIAL and forgetting.name != "none":
             raise ModelError(f"method '{method}' goes joint after joint and has no forgetting; give forgetting=None")
-        if method in INSTRUMENTAL and (not forgetting.scalar or forgetting.name == "evidence" or options.robust):
-            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, or that towards a prior, "
-                             f"and no robust weights; got '{forgetting.name}'")
+        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up") or options.robust):
+            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting and no robust weights, got "
+                             f"'{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
         if method == "s-rls-b" and rows is None:

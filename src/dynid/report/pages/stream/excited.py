@@ -29,7 +29,8 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
     decades = np.where(np.isfinite(decades), decades, _DECADES)
     names = [text(name) for name, own in zip(data.names, known, strict=True) if own]
     trace = {"type": "heatmap", "x": significant(data.t[rows]), "y": names,
-             "z": [significant(row) for row in decades.T], "zmin": 0.0, "zmax": _DECADES, "colorscale": [[0.0, "#0072b2"], [0.5, "#9ecae1"], [1.0, "#ffffff"]],
+             "z": [significant(row) for row in decades.T], "zmin": 0.0, "zmax": _DECADES,
+             "colorscale": [[0.0, "#0072b2"], [0.5, "#9ecae1"], [1.0, "#ffffff"]],
              "colorbar": {"title": {"text": "decades"}}}
     layout = {"xaxis": axis("time, s"), "yaxis": {**axis(""), "autorange": "reversed"}, "showlegend": False}
     return {"figure": Figure([trace], layout, "deviation of each parameter over time, in decades above its smallest",
