@@ -33,6 +33,7 @@ from dynid.regression.equations import Layout, known_torque
 from dynid.regression.known import Known, Prior
 from dynid.robot import Robot
 
+_FLOAT = np.dtype(float)
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -232,14 +233,17 @@ class Online:
         if self._instants is None:
             return None
         for x in (q, dq, ddq, tau):
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != float or not x.flags.c_contiguous:
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != _FLOAT or not x.flags.c_contiguous:
                 return None
-        found, (robot, instants) = np.empty(self.layout.rows), self._instants
-        found[self._torque_rows] = tau
+        if not math.isfinite(sum(tau.tolist()) + sum(dq.tolist()) + sum(ddq.tolist()) + sum(q.tolist())):
+            return None
+        found, (robot, instants) = np.empty((self.layout.rows, 1)), self._instants
+        column = found[:, 0]
+        column[self._torque_rows] = tau
         for term, wanted, rows in instants:
             values = term.instant(robot, q, dq, ddq)
-            found[rows] = values[wanted] if isinstance(values, np.ndarray) else values
-        return found.reshape(-1, 1) if math.isfinite(found.sum()) else None
+            column[rows] = values.take(wanted) if type(values) is np.ndarray else values
+        return found
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""

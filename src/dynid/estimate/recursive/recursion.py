@@ -100,8 +100,13 @@ class Recursion:
             kernels.update(self.r, self.norms, self.beta, self._x, self._u, entries, keep, self._columns, self._starts,
                            self.scale, at, at + count, mode, factors, self.robust, self.spread,
                            _NO_HISTORY if history is None else history, self.ring, self.done % RING, self.tally)
-            fading = mode == kernels.NONE and factors[at] != 1.0
-            self.memory.add(entries[:, at:at + count], keep[at:at + count], factors[at:at + count] if fading else None)
+            if mode == kernels.NONE and factors[at] != 1.0:
+                part = slice(at, at + count)
+                self.memory.add(entries[:, part], keep[part], factors[part])
+            elif count == m:
+                self.memory.add(entries, keep, None)
+            else:
+                self.memory.add(entries[:, at:at + count], keep[at:at + count], None)
             at += count
             if self.watcher is not None and self.done % self.watcher.every == 0:
                 self.watcher.look(self)
