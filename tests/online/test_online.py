@@ -338,6 +338,22 @@ def test_outliers_count_less_on_request(data: Truth) -> None:
     assert far[1] < 0.3 * far[0]
 
 
+def test_rows_that_add_little_are_left_out(data: Truth) -> None:
+    every, few = (Online(data.model, prior=(0.0, 10.0), forgetting=None, noise=0.3, adds=adds) for adds in (0.0, 0.02))
+    for online in (every, few):
+        online.update(*data.signals)
+    rows = [sum(online.estimate().diagnostics.rows_per_joint) for online in (every, few)]
+    assert rows[0] == 4500 and rows[1] < 2000
+    p, count = 100.0 * np.eye(len(data.base)), 0  # the same choice in covariance form
+    for y in data.rows:
+        for x in y[::-1] / 0.3:
+            if x @ p @ x >= 0.02:
+                p, count = p - np.outer(p @ x, p @ x) / (1.0 + x @ p @ x), count + 1
+    assert abs(count - rows[1]) <= 3
+    far = [np.linalg.norm(data.rows @ (online.values - data.beta)) for online in (every, few)]
+    assert far[1] < 2.5 * far[0]
+
+
 def test_a_model_of_ones_own_and_lists_of_numbers_are_welcome() -> None:
     model = dynid.Scara()
     q, dq, ddq = motion(400, 2)

@@ -63,24 +63,25 @@ class Online:
     deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below
     which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
     stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
-    nothing.
+    nothing. adds: what a row must at least add to what is known (x P x' in units of the noise) to count; about b / n of
+    it is what the n-th sample of a steady motion adds.
     robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
     prepares raw samples.
     """
 
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
-                 slow: float | None = None, robust: float = 0.0, wanted: float | None = None,
+                 slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
                  limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
-        for name, value in (("slow", slow), ("robust", robust)):
+        for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} is a finite number not below zero, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
-        options = StreamOptions(prior, forgetting, noise, float(robust), wanted, limits or {})
+        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted, limits or {})
         self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
@@ -362,7 +363,7 @@ class Online:
         """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
         options, recursion = self._stream.options, self._stream.recursion
         facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
-                 "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
+                 "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
                  "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
                  "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
                  "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
@@ -385,6 +386,7 @@ class Online:
             if names == model.parameters.names:
                 found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
                                forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
+                               adds=facts["adds"],
                                noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
                                limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base,
                                feeding=FeedOptions(**facts["feeding"]))

@@ -42,6 +42,7 @@ class StreamOptions:
     forgetting: Forgetting | str | float | None = DEFAULT
     noise: ArrayLike | str = "learn"
     robust: float = 0.0
+    adds: float = 0.0
     wanted: float | None = None
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -60,15 +61,16 @@ class Stream:
         forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in SEQUENTIAL and forgetting.name != "none":
             raise ModelError(f"method '{method}' goes joint after joint and has no forgetting; give forgetting=None")
-        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up") or options.robust):
-            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting and no robust weights, got "
-                             f"'{forgetting.name}'")
+        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
+                                       or options.robust or options.adds):
+            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, no robust weights, and "
+                             f"takes rows whatever they add; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
         if method == "s-rls-b" and rows is None:
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
-        self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust,
+        self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
                                    outside=None if isinstance(options.prior, Estimate) else rows,
                                    noise=noise_of(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
