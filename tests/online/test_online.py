@@ -298,18 +298,6 @@ def test_bad_samples_are_named_and_leave_the_estimate_as_it_was(data: Truth) -> 
     assert np.array_equal(online.values, before) and online.samples == 500
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"method": "als"}, "no recursive method"), ({"forgetting": "slowly"}, "no forgetting"),
-    ({"forgetting": 1.5}, "forgetting factor"), ({"forgetting": "exponential:a"}, "no number"),
-    ({"method": "s-rls-b", "forgetting": 0.99}, "no forgetting"), ({"noise": -1.0}, "above zero"),
-    ({"noise": [1.0, 2.0]}, "one for each joint"), ({"prior": (0.0, -1.0)}, "above zero"),
-    ({"prior": (np.zeros(5), 1.0)}, "one for each base"), ({"prior": {"M9": (1.0, 0.1)}}, "no parameter"),
-    ({"slow": -1.0}, "not below zero"), ({"forgetting": VectorForgetting({"Q": 0.9})}, "vector forgetting")])
-def test_wrong_options_end_in_a_sentence(data: Truth, options: dict, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
-        Online(data.model, **options)
-
-
 def test_what_is_known_comes_as_a_prior(data: Truth) -> None:
     exact = Online(data.model, prior={"Fc1": float(data.beta[data.base.names.index("Fc1")])}, forgetting=None,
                    noise=1.0)

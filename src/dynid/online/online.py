@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints, load_arrays
-from dynid.errors import ModelError, RecordingError
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.measured import dry_columns
 from dynid.estimate.problem import Problem, identify
-from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
-from dynid.files import write_whole
 from dynid.model import LinearModel, Model, complete
 from dynid.model.term import Instant
 from dynid.online.changes import Change, changes
@@ -30,7 +28,6 @@ from dynid.online.feed import Feed, FeedOptions
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout, known_torque
-from dynid.regression.known import Known, Prior
 from dynid.robot import Robot
 
 _FLOAT = np.dtype(float)
@@ -361,40 +358,34 @@ class Online:
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
         """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
-        options, recursion = self._stream.options, self._stream.recursion
-        facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
-                 "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
-                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
-                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
-                 "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
-                             "gap": self._feed.stamps.gap or None}}
-        arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
-                  "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
-        with write_whole(Path(path), "wb") as file:
-            np.savez_compressed(file, **arrays)
+        from dynid.online.store import save
+        save(self, path)
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Online:
         """From a file that `save` wrote, for the model it is of."""
-        try:
-            arrays = load_arrays(path)
-            facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
-            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
-            prior = Prior(arrays["prior_matrix"], arrays["prior_values"], {
-                str(name): Known(*map(float, one)) for name, one in zip(arrays["prior_names"], arrays["prior_known"],
-                                                                        strict=True)})
-            if names == model.parameters.names:
-                found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
-                               forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
-                               adds=facts["adds"],
-                               noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
-                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base,
-                               feeding=FeedOptions(**facts["feeding"]))
-                found._stream.restore(arrays)
-                found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
-                found._feed.stamps.last_stamp = float(facts["last_stamp"])
-                return found
-        except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
-            raise RecordingError(f"{path} is not a saved stream") from None
-        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
-                         f"{len(model.parameters)}")
+        from dynid.online.store import load
+        return load(path, model)
+
+    def facts(self) -> dict[str, Any]:
+        """What `save` writes beside the arrays: options and counts, plain."""
+        options, recursion = self._stream.options, self._stream.recursion
+        return {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
+                "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
+                "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
+                "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
+                "outside": recursion.outside is not None,
+                "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
+                            "gap": self._feed.stamps.gap or None}}
+
+    def arrays(self) -> dict[str, Any]:
+        """The arrays that `save` writes."""
+        return self._stream.arrays()
+
+    def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        """The state that `facts` and `arrays` gave, in a stream of the same options."""
+        self._stream.restore(arrays)
+        if not facts["outside"]:  # the prior was an estimate, which counts as data
+            self._stream.recursion.outside = None
+        self.left_out, self._stood = int(facts["left_out"]), int(facts["stood"])
+        self._feed.stamps.last_stamp = float(facts["last_stamp"])

@@ -71,6 +71,16 @@ def fade(r: Array, norms: Array, factor: float) -> None:
 
 
 @njit(**INNER_BORROWING)
+def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> None:
+    """Fades by lambda = 1 - e^2 / (1 + x P x') / (memory noise^2) (Fortescue, Kershenbaum, Ydstie 1981), and follows
+    the noise; power: mean squared normalised innovation of a sample. factors: least lambda, memory, noise^2."""
+    mean = factors[2]
+    if mean > 0.0:
+        fade(r, norms, max(factors[0], 1.0 - power / (factors[1] * mean)))
+    factors[2] = power if mean == 0.0 else mean + 0.001 * (min(power, 9.0 * mean) - mean)
+
+
+@njit(**INNER_BORROWING)
 def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
     """R := R diag(vector) with the estimate left where it is: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
     b, last, mean = len(beta), r.shape[1] - 1, 0.0
@@ -221,11 +231,7 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
             power += rest * rest
             count += 1
         if mode == VARIABLE and count > 0:
-            # Fortescue, Kershenbaum, Ydstie 1981: lambda = 1 - e^2 / (1 + x P x') / (memory noise^2).
-            mean, power = factors[2], power / count
-            if mean > 0.0:
-                fade(r, norms, max(factors[0], 1.0 - power / (factors[1] * mean)))
-            factors[2] = power if mean == 0.0 else mean + 0.001 * (min(power, 9.0 * mean) - mean)
+            fade_by_innovation(r, norms, factors, power / count)
         if every and width == b + 1:  # with instruments the estimate is no triangular solution
             solve(r, norms, beta)
             for k in range(b if len(history) > 0 else 0):
