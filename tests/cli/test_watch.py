@@ -45,7 +45,7 @@ def test_a_log_is_replayed_and_recorded(dynid, log: Path, tmp_path: Path) -> Non
                              "--no-simulation", "--json").out)
     for name, one in found["parameters"].items():
         assert abs(one["value"] - batch["parameters"][name]["value"]) < 6 * one["std"] + 1e-3
-    assert {path.name for path in (tmp_path / "record").iterdir()} == {"stream.npz", "history.csv"}
+    assert {path.name for path in (tmp_path / "record").iterdir()} >= {"stream.npz", "history.csv"}
     shown = dynid("watch", *ARM, "--from", log, "--speed", 0, "--cutoff", 8, "--rate", 100)
     assert shown.code == 0 and "base parameters" in shown.out and "cut-off 8 Hz" in shown.out
 
@@ -105,6 +105,8 @@ def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
         assert abs(one["value"] - again["parameters"][name]["value"]) < 2 * one["std"] + 1e-6
     widths = {line.count(",") for line in history.read_text().splitlines()}
     assert len(widths) == 1
+    page = (tmp_path / "record" / "report.html").read_text()
+    assert "Over time" in page and "What was excited when" in page and "the source has ended" in page
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from online.streams import Truth, arm, coloured, motion, truth, weighted
 
 import dynid
+from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.online import (
     Directional,
@@ -64,7 +65,7 @@ def test_equals_batch_least_squares_with_the_same_prior(data: Truth, method: str
     (StartUp(0.999, 0.95, 0.99), 0.999 + (0.95 - 0.999) * 0.99 ** np.arange(1, 1501)),
     ("start-up:0.9995,0.97", 0.9995 + (0.97 - 0.9995) * 0.99 ** np.arange(1, 1501))])
 def test_forgetting_is_once_a_sample(data: Truth, forgetting: object, factors: np.ndarray) -> None:
-    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)  # type: ignore
+    online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=1.0)
     online.update(*data.signals)
     log = np.cumsum(np.log(factors))
     expected = weighted(data, np.exp(log[-1] - log), prior=10.0, prior_weight=float(np.exp(log[-1])))
@@ -297,18 +298,6 @@ def test_bad_samples_are_named_and_leave_the_estimate_as_it_was(data: Truth) -> 
     assert np.array_equal(online.values, before) and online.samples == 500
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"method": "als"}, "no recursive method"), ({"forgetting": "slowly"}, "no forgetting"),
-    ({"forgetting": 1.5}, "forgetting factor"), ({"forgetting": "exponential:a"}, "no number"),
-    ({"method": "s-rls-b", "forgetting": 0.99}, "no forgetting"), ({"noise": -1.0}, "above zero"),
-    ({"noise": [1.0, 2.0]}, "one for each joint"), ({"prior": (0.0, -1.0)}, "above zero"),
-    ({"prior": (np.zeros(5), 1.0)}, "one for each base"), ({"prior": {"M9": (1.0, 0.1)}}, "no parameter"),
-    ({"slow": -1.0}, "not below zero"), ({"forgetting": VectorForgetting({"Q": 0.9})}, "vector forgetting")])
-def test_wrong_options_end_in_a_sentence(data: Truth, options: dict, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
-        Online(data.model, **options)
-
-
 def test_what_is_known_comes_as_a_prior(data: Truth) -> None:
     exact = Online(data.model, prior={"Fc1": float(data.beta[data.base.names.index("Fc1")])}, forgetting=None,
                    noise=1.0)
@@ -337,6 +326,50 @@ def test_outliers_count_less_on_request(data: Truth) -> None:
     assert far[1] < 0.3 * far[0]
 
 
+def test_rows_that_add_little_are_left_out(data: Truth) -> None:
+    every, few = (Online(data.model, prior=(0.0, 10.0), forgetting=None, noise=0.3, adds=adds) for adds in (0.0, 0.02))
+    for online in (every, few):
+        online.update(*data.signals)
+    rows = [sum(online.estimate().diagnostics.rows_per_joint) for online in (every, few)]
+    assert rows[0] == 4500 and rows[1] < 2000
+    p, count = 100.0 * np.eye(len(data.base)), 0  # the same choice in covariance form
+    for y in data.rows:
+        for x in y[::-1] / 0.3:
+            if x @ p @ x >= 0.02:
+                p, count = p - np.outer(p @ x, p @ x) / (1.0 + x @ p @ x), count + 1
+    assert abs(count - rows[1]) <= 3
+    far = [np.linalg.norm(data.rows @ (online.values - data.beta)) for online in (every, few)]
+    assert far[1] < 2.5 * far[0]
+
+
+def test_a_model_of_ones_own_and_lists_of_numbers_are_welcome() -> None:
+    model = dynid.Scara()
+    q, dq, ddq = motion(400, 2)
+    theta = np.arange(1.0, 1.0 + len(model.parameters))
+    tau = model.regressor(q, dq, ddq) @ theta
+    online = Online(model)
+    for k in range(200):
+        online.update(q[k].tolist(), dq[k].tolist(), ddq[k].tolist(), tau[k].tolist())
+    online.update(q[200:], dq[200:], ddq[200:], tau[200:])
+    assert relative(online.predict(q, dq, ddq), tau) < 1e-9
+    for method in ("riv", "s-rls-b", "line-by-line"):  # by default these forget nothing
+        assert "forgetting none" in repr(Online(model, method))
+
+
+def test_repeated_changes_keep_deviations_below_what_was_given() -> None:
+    data = truth(6000, noise=0.5)
+    tau, extra = data.tau.copy(), np.zeros(len(data.model.parameters))
+    extra[data.model.parameters.index("MX3")] = 2.0
+    torque = data.model.inverse_dynamics(extra, *data.signals[:3])
+    for k in range(1000, 6000, 1000):
+        tau[k:] += (1.0 if (k // 1000) % 2 else -1.0) * torque[k:]
+    online = Online(data.model, prior=(0.0, 5.0), noise=0.5)
+    online.update(*data.signals[:3], tau)
+    assert len(online.restarts) >= 5
+    estimate = online.estimate()
+    assert np.all(estimate.std < 5.0) and relative(online.values, estimate.values) < 1e-10
+
+
 def test_slow_joints_are_left_out(data: Truth) -> None:
     online = Online(data.model, forgetting=None, slow=0.5, noise=1.0)
     online.update(*data.signals)
@@ -344,3 +377,22 @@ def test_slow_joints_are_left_out(data: Truth) -> None:
     y = data.rows[keep]
     size = np.linalg.norm(y, axis=0)
     assert relative(online.values, np.linalg.lstsq(y / size, data.tau[keep], rcond=None)[0] / size) < 1e-10
+
+
+def test_the_nearest_robot_that_can_exist_comes_from_a_thread_of_its_own() -> None:
+    model = arm()
+    theta = model.parameters.nominal
+    assert theta is not None
+    q, dq, ddq = motion(1500, 3)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    online = Online(model, forgetting=None)
+    online.update(q[:750], dq[:750], ddq[:750], tau[:750])
+    found = online.consistent()
+    online.update(q[750:], dq[750:], ddq[750:], tau[750:])  # goes on meanwhile
+    estimate = found.result(timeout=60)
+    assert estimate.theta is not None and not Consistency(model.parameters).violations(estimate.theta)
+    half = dynid.Samples.of(q[:750], dq[:750], ddq[:750], tau[:750], rate=100.0)
+    batch = dynid.identify(model, half, "pc-wls")
+    assert np.allclose(estimate.values, batch.values, atol=0.1 * np.abs(batch.values).max(), rtol=0.05)
+    with pytest.raises(ModelError, match="instruments"):
+        Online(model, "riv", forgetting=None).consistent()

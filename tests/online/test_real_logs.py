@@ -37,7 +37,7 @@ def test_a_replayed_log_predicts_another_as_the_batch_does(name: str, data: Call
     other = prepare(second, Preparation.of(dict(samples.settings)).elsewhere())
 
     def off(estimate: object) -> float:
-        return reconstruct(estimate, other).total.relative_error  # type: ignore
+        return reconstruct(estimate, other).total.relative_error
 
     batch, live = off(identify(model, samples, "wls")), off(identify(model, samples, "rls", forgetting="prior"))
     fed = Online(model)

@@ -68,8 +68,13 @@ def _view(look: Look) -> Any:
     words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} left out",
               f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s late" if rate and cutoff
               else "listening for rate and cut-off", f"restarts: {len(online.restarts)}"]
-    parts: list[Any] = ["; ".join(words_)]
-    if estimate is not None:
+    parts: list[Any] = ["; ".join(words_), *(f"- {one.text}" for one in online.events[-5:])]
+    if estimate is not None:  # the longest table last: a small terminal cuts it off
+        errors = estimate.diagnostics.relative_error_per_joint
+        parts.append(table(["joint", "relative error, %", "last innovations"], [
+            (joint, f"{error:.2f}", f"{size:.2f}") for joint, error, size in zip(
+                estimate.diagnostics.joints, errors, look.innovation, strict=True)],
+            numbers=["relative error, %", "last innovations"]))
         status = {one.name: one for one in online.verdict()}
         rows = [(name, f"{value:.5g}", f"{std:.2g}" if std < float("inf") else "-",
                  f"{share:.1f} %" if share < 1000.0 else "-", str(status[name]).partition(": ")[2])
@@ -77,10 +82,4 @@ def _view(look: Look) -> Any:
                                                    estimate.relative_std, strict=True)]
         head = ["name", "value", "deviation", "relative", "is"]
         parts.append(table(head, rows, numbers=head[1:4], title=f"{len(rows)} base parameters"))
-        errors = estimate.diagnostics.relative_error_per_joint
-        parts.append(table(["joint", "relative error, %", "last innovations"], [
-            (joint, f"{error:.2f}", f"{size:.2f}") for joint, error, size in zip(
-                estimate.diagnostics.joints, errors, look.innovation, strict=True)],
-            numbers=["relative error, %", "last innovations"]))
-    parts += [f"- {one.text}" for one in online.events[-5:]]
     return Group(*parts)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints, load_arrays
-from dynid.errors import ModelError, RecordingError
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, from_table, to_table
+from dynid.estimate.problem import Problem, identify
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
-from dynid.files import write_whole
 from dynid.model import LinearModel, Model, complete
 from dynid.model.term import Instant
 from dynid.online.changes import Change, changes
@@ -28,12 +28,18 @@ from dynid.online.feed import Feed, FeedOptions
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout, known_torque
-from dynid.regression.known import Known, Prior
 from dynid.robot import Robot
 
+_FLOAT = np.dtype(float)
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """The thread for what takes longer than a sample."""
+    return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
 
 
 class Online:
@@ -47,30 +53,32 @@ class Online:
     method: "rls", "cls", "s-rls" (the same estimate; the order of the loops is free), "s-rls-b", "line-by-line", "riv",
     "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
     deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
-    default restarts towards the prior where innovations change, and forgets nothing else. noise: one-sigma torque
+    default restarts towards the prior where innovations change, and forgets nothing else (those with instruments and
+    the sequential ones forget nothing by default). noise: one-sigma torque
     noise, one number or one a joint, whose rows are weighted by it; by default it is learnt from the data whenever
     their number doubles and at every `estimate` (weights as those of `wls`). With noise=1.0 all joints count alike and
     deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below
     which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
     stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
-    nothing.
+    nothing. adds: what a row must at least add to what is known (x P x' in units of the noise) to count; about b / n of
+    it is what the n-th sample of a steady motion adds.
     robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
     prepares raw samples.
     """
 
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
-                 slow: float | None = None, robust: float = 0.0, wanted: float | None = None,
+                 slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
                  limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
-        for name, value in (("slow", slow), ("robust", robust)):
+        for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} is a finite number not below zero, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
-        options = StreamOptions(prior, forgetting, noise, float(robust), wanted, limits or {})
+        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted, limits or {})
         self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
@@ -223,14 +231,17 @@ class Online:
         if self._instants is None:
             return None
         for x in (q, dq, ddq, tau):
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != float or not x.flags.c_contiguous:
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != _FLOAT or not x.flags.c_contiguous:
                 return None
-        found, (robot, instants) = np.empty(self.layout.rows), self._instants
-        found[self._torque_rows] = tau
+        if not math.isfinite(sum(tau.tolist()) + sum(dq.tolist()) + sum(ddq.tolist()) + sum(q.tolist())):
+            return None
+        found, (robot, instants) = np.empty((self.layout.rows, 1)), self._instants
+        column = found[:, 0]
+        column[self._torque_rows] = tau
         for term, wanted, rows in instants:
             values = term.instant(robot, q, dq, ddq)
-            found[rows] = values[wanted] if isinstance(values, np.ndarray) else values
-        return found.reshape(-1, 1) if math.isfinite(found.sum()) else None
+            column[rows] = values.take(wanted) if type(values) is np.ndarray else values
+        return found
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""
@@ -313,6 +324,14 @@ class Online:
         """The estimate with its covariance, diagnostics and how it was found."""
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
 
+    def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
+        """The robot that can exist and explains best what is known now, by a `pc-` method on the fold of the stream; in
+        a thread of its own, so that samples go on: `result()` waits for it."""
+        if self.method in INSTRUMENTAL:
+            raise ModelError(f"the rows of '{self.method}' carry instruments; ask for a consistent robot of 'rls'")
+        known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
+        return _pool().submit(identify, known, method=method, **options)
+
     def verdict(self) -> tuple[ParameterVerdict, ...]:
         """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
         from."""
@@ -339,39 +358,34 @@ class Online:
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
         """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
-        options, recursion = self._stream.options, self._stream.recursion
-        facts = {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
-                 "robust": options.robust, "wanted": options.wanted, "learn": recursion.learn,
-                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
-                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
-                 "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
-                             "gap": self._feed.stamps.gap or None}}
-        arrays = {"names": np.array(self.base.parameters.names), "independent": self.base.independent,
-                  "matrix": self.base.matrix, "facts": np.array(json.dumps(facts)), **self._stream.arrays()}
-        with write_whole(Path(path), "wb") as file:
-            np.savez_compressed(file, **arrays)
+        from dynid.online.store import save
+        save(self, path)
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Online:
         """From a file that `save` wrote, for the model it is of."""
-        try:
-            arrays = load_arrays(path)
-            facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
-            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
-            prior = Prior(arrays["prior_matrix"], arrays["prior_values"], {
-                str(name): Known(*map(float, one)) for name, one in zip(arrays["prior_names"], arrays["prior_known"],
-                                                                        strict=True)})
-            if names == model.parameters.names:
-                found = Online(model, facts["method"], prior=prior if len(prior.values) else None,
-                               forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
-                               noise="learn" if facts["learn"] else 1.0 / arrays["scale"], wanted=facts["wanted"],
-                               limits={name: (low, high) for name, (low, high) in facts["limits"].items()}, base=base,
-                               feeding=FeedOptions(**facts["feeding"]))
-                found._stream.restore(arrays)
-                found.left_out, found._stood = int(facts["left_out"]), int(facts["stood"])
-                found._feed.stamps.last_stamp = float(facts["last_stamp"])
-                return found
-        except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
-            raise RecordingError(f"{path} is not a saved stream") from None
-        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
-                         f"{len(model.parameters)}")
+        from dynid.online.store import load
+        return load(path, model)
+
+    def facts(self) -> dict[str, Any]:
+        """What `save` writes beside the arrays: options and counts, plain."""
+        options, recursion = self._stream.options, self._stream.recursion
+        return {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
+                "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
+                "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
+                "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
+                "outside": recursion.outside is not None,
+                "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
+                            "gap": self._feed.stamps.gap or None}}
+
+    def arrays(self) -> dict[str, Any]:
+        """The arrays that `save` writes."""
+        return self._stream.arrays()
+
+    def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        """The state that `facts` and `arrays` gave, in a stream of the same options."""
+        self._stream.restore(arrays)
+        if not facts["outside"]:  # the prior was an estimate, which counts as data
+            self._stream.recursion.outside = None
+        self.left_out, self._stood = int(facts["left_out"]), int(facts["stood"])
+        self._feed.stamps.last_stamp = float(facts["last_stamp"])

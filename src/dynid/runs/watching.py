@@ -20,6 +20,7 @@ from dynid.robot import Robot
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import RunSettings
+from dynid.runs.stream_page import write_stream_page
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
         last = look_at(online)
         if record is not None:
             record.write(online, last.estimate)
+    if options.record is not None and last.estimate is not None:
+        write_stream_page(options.record, online, robot.name)
     return robot, last
 
 

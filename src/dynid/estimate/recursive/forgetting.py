@@ -190,24 +190,21 @@ class TowardsPrior:
     and never weaker than values and deviations that were given as a prior (an estimate is data, and fades as such).
 
     The test: the mean squared normalised innovation over `window` samples, in units of its own long mean, above
-    `threshold`, and above what its own spread explains. memory: samples after which data fade towards the prior in any
-    case.
+    `threshold`, and above what its own spread explains.
     """
 
     window: int = 25
     threshold: float = 4.0
-    memory: float = math.inf
     name: ClassVar[str] = "prior"
     scalar: ClassVar[bool] = True
     steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for value, what in ((self.window, "the window of the test"), (self.threshold, "the threshold of the test"),
-                            (self.memory, "the memory")):
+        for value, what in ((self.window, "the window of the test"), (self.threshold, "the threshold of the test")):
             _positive(value, what)
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        return NONE, np.full(samples, 1.0 if math.isinf(self.memory) else 1.0 - 1.0 / max(self.memory, 1.0))
+        return NONE, np.ones(samples)
 
 
 @dataclass(frozen=True)

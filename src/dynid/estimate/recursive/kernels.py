@@ -71,6 +71,16 @@ def fade(r: Array, norms: Array, factor: float) -> None:
 
 
 @njit(**INNER_BORROWING)
+def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> None:
+    """Fades by lambda = 1 - e^2 / (1 + x P x') / (memory noise^2) (Fortescue, Kershenbaum, Ydstie 1981), and follows
+    the noise; power: mean squared normalised innovation of a sample. factors: least lambda, memory, noise^2."""
+    mean = factors[2]
+    if mean > 0.0:
+        fade(r, norms, max(factors[0], 1.0 - power / (factors[1] * mean)))
+    factors[2] = power if mean == 0.0 else mean + 0.001 * (min(power, 9.0 * mean) - mean)
+
+
+@njit(**INNER_BORROWING)
 def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
     """R := R diag(vector) with the estimate left where it is: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
     b, last, mean = len(beta), r.shape[1] - 1, 0.0
@@ -132,6 +142,25 @@ def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
 
 
 @njit(**INNER_BORROWING)
+def gained(r: Array, x: Array, w: Array, first: int) -> float:
+    """x P x' of a row, what it adds to what is known; infinite where it shows something for the first time. w (b,):
+    working space."""
+    b, total = len(w), 0.0
+    for k in range(first, b):
+        w[k] = x[k]
+    for i in range(first, b):
+        if w[i] == 0.0:
+            continue
+        if r[i, i] <= 0.0:
+            return math.inf
+        v = w[i] / r[i, i]
+        total += v * v
+        for k in range(i + 1, b):
+            w[k] -= r[i, k] * v
+    return total
+
+
+@njit(**INNER_BORROWING)
 def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
     """The root of Huber's weight of a row by its innovation, whose deviation is followed."""
     width, b = len(x), len(beta)
@@ -150,17 +179,17 @@ def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
 
 @njit(**BORROWING)
 def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Array, keep: Bools, columns: Ints,
-           starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array, robust: float, spread: Array,
-           history: Array, ring: Array, place: int, tally: Array) -> None:
+           starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array, adds: float, robust: float,
+           spread: Array, history: Array, ring: Array, place: int, tally: Array) -> None:
     """Every kept row of samples start..stop into the factor r, joint by joint from the last one (Ardiani, eq. 3.13).
 
     entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): where
     each goes in r. keep (m, dof). scale (dof,): rows are multiplied by it. factors: of forgetting, one a sample (NONE:
     of the whole, DIRECTIONAL: along each row), one a column (VECTOR), or the least factor, the memory and the mean
-    squared innovation so far (VARIABLE). spread (2, dof): deviation of innovations and how many were seen, for rows
-    beyond `robust` times it to count less, in `entries` too; 0 for never. history (m or 0, b): the estimate after each
-    sample. ring (n, dof): normalised innovations, from row `place` on. tally (3, dof): sums of their squares, of rows,
-    and of log(1 + x P x') / 2.
+    squared innovation so far (VARIABLE). adds: rows with x P x' below it are left out, and marked so in `keep`. spread
+    (2, dof): deviation of innovations and how many were seen, for rows beyond `robust` times it to count less, in
+    `entries` too; 0 for never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised
+    innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2.
     """
     width, b, dof = r.shape[1], len(beta), len(starts) - 1
     every = len(history) > 0 or mode == VECTOR or robust > 0.0
@@ -179,6 +208,9 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
             for k in range(starts[j], starts[j + 1]):
                 x[columns[k]] = scale[j] * entries[k, t]
             first = columns[starts[j]]
+            if adds > 0.0 and gained(r, x, u, first) < adds:
+                keep[t, j] = False
+                continue
             if robust > 0.0:
                 root = huber(x, beta, spread, j, robust)
                 if root < 1.0:
@@ -199,11 +231,7 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
             power += rest * rest
             count += 1
         if mode == VARIABLE and count > 0:
-            # Fortescue, Kershenbaum, Ydstie 1981: lambda = 1 - e^2 / (1 + x P x') / (memory noise^2).
-            mean, power = factors[2], power / count
-            if mean > 0.0:
-                fade(r, norms, max(factors[0], 1.0 - power / (factors[1] * mean)))
-            factors[2] = power if mean == 0.0 else mean + 0.001 * (min(power, 9.0 * mean) - mean)
+            fade_by_innovation(r, norms, factors, power / count)
         if every and width == b + 1:  # with instruments the estimate is no triangular solution
             solve(r, norms, beta)
             for k in range(b if len(history) > 0 else 0):

@@ -53,6 +53,13 @@ class Memory:
     def add(self, entries: Array, keep: Bools, factors: Array | None) -> None:
         """Samples (rows, m), what counts of them (m, dof), and by what each made all before it fade (m,)."""
         at, m = 0, entries.shape[1]
+        if m == 1 and factors is None:  # the way of a stream that comes sample by sample
+            self.entries[self.filled], self.keep[self.filled] = entries[:, 0], keep[0]
+            self.logs[self.filled] = self.log
+            self.filled, self.done, self.weight = self.filled + 1, self.done + 1, self.weight + 1.0
+            if self.filled == self.size:
+                self.flush()
+            return
         while at < m:
             count = min(m - at, self.size - self.filled)
             place = slice(self.filled, self.filled + count)

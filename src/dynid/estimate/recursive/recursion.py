@@ -45,17 +45,17 @@ class Recursion:
 
     layout: of the rows; joints: their names. prior: rows beside the data, after a restart what was known before it.
     outside: what is known from elsewhere than data, and always. scale (dof,): 1 / noise of each joint's
-    torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. robust:
-    deviations of innovations beyond which a row counts less, 0 for never. restarts: samples after which the past was
-    let go.
+    torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. adds: what
+    a row must at least add to what is known, x P x', to count. robust: deviations of innovations beyond which a row
+    counts less, 0 for never. restarts: samples after which the past was let go.
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
-                 noise: Array | None = None, learn: bool = False, robust: float = 0.0,
+                 noise: Array | None = None, learn: bool = False, adds: float = 0.0, robust: float = 0.0,
                  outside: Prior | None = None) -> None:
         self.layout, self.joints, self.prior, self.forgetting = layout, joints, prior, forgetting
         self.outside = outside
-        self.learn, self.robust = learn, float(robust)
+        self.learn, self.adds, self.robust = learn, float(adds), float(robust)
         b, dof = len(layout.base), len(layout.columns)
         self.width = 1 + max(int(own.max(initial=b - 1)) + 1 for own in layout.columns)
         self.scale = np.ones(dof) if noise is None else 1.0 / noise
@@ -94,14 +94,20 @@ class Recursion:
         """Samples (layout.rows, m) and which of their rows count (m, dof). history (m, base): gets the estimate after
         each."""
         at, m = 0, entries.shape[1]
+        keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
         while at < m:
             count = min(m - at, self._until_next_look())
             mode, factors = self._factors(at, count, m)
             kernels.update(self.r, self.norms, self.beta, self._x, self._u, entries, keep, self._columns, self._starts,
-                           self.scale, at, at + count, mode, factors, self.robust, self.spread,
+                           self.scale, at, at + count, mode, factors, self.adds, self.robust, self.spread,
                            _NO_HISTORY if history is None else history, self.ring, self.done % RING, self.tally)
-            fading = mode == kernels.NONE and factors[at] != 1.0
-            self.memory.add(entries[:, at:at + count], keep[at:at + count], factors[at:at + count] if fading else None)
+            if mode == kernels.NONE and factors[at] != 1.0:
+                part = slice(at, at + count)
+                self.memory.add(entries[:, part], keep[part], factors[part])
+            elif count == m:
+                self.memory.add(entries, keep, None)
+            else:
+                self.memory.add(entries[:, at:at + count], keep[at:at + count], None)
             at += count
             if self.watcher is not None and self.done % self.watcher.every == 0:
                 self.watcher.look(self)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, forgetting_of
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, forgetting_of
 from dynid.estimate.recursive.instrumental import instrumental_estimate, instrumented_entries, instrumented_layout
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.result import estimate_of, stream_facts
@@ -42,6 +42,7 @@ class StreamOptions:
     forgetting: Forgetting | str | float | None = DEFAULT
     noise: ArrayLike | str = "learn"
     robust: float = 0.0
+    adds: float = 0.0
     wanted: float | None = None
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -56,18 +57,20 @@ class Stream:
         self.method, self.options = method, options
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
-        forgetting = forgetting_of(options.forgetting)
+        plain = method in SEQUENTIAL + INSTRUMENTAL and options.forgetting is DEFAULT
+        forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in SEQUENTIAL and forgetting.name != "none":
             raise ModelError(f"method '{method}' goes joint after joint and has no forgetting; give forgetting=None")
-        if method in INSTRUMENTAL and (not forgetting.scalar or forgetting.name == "evidence" or options.robust):
-            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, or that towards a prior, "
-                             f"and no robust weights; got '{forgetting.name}'")
+        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
+                                       or options.robust or options.adds):
+            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, no robust weights, and "
+                             f"takes rows whatever they add; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
         if method == "s-rls-b" and rows is None:
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
-        self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust,
+        self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
                                    outside=None if isinstance(options.prior, Estimate) else rows,
                                    noise=noise_of(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)

@@ -75,8 +75,6 @@ class InnovationTest:
                 self.restart(recursion)
         if settled and self.total == 0.0:
             self._follow(power, rows)
-        if not math.isinf(self.forgetting.memory):
-            self._towards_prior(recursion, 1.0 - (1.0 - 1.0 / self.forgetting.memory) ** self.every)
         recursion.tally[:] = 0.0
 
     def _sum_up(self, ratio: float, rows: float) -> None:
@@ -97,16 +95,10 @@ class InnovationTest:
         """A change adds to the covariance what the innovations ask for, around the present estimate; the data before it
         become a prior."""
         matrix = after_change(recursion)
+        if recursion.outside is not None:
+            matrix = np.vstack([matrix, recursion.outside.matrix])
         recursion.begin_anew(Prior(matrix, matrix @ recursion.beta, {}))
-        self._towards_prior(recursion, 1.0)
         self.total = 0.0
-
-    @staticmethod
-    def _towards_prior(recursion: Recursion, share: float) -> None:
-        """The certainty of what was known from outside back where fading took it, around the present estimate."""
-        if recursion.outside is not None and share > 0.0:
-            rows = math.sqrt(share) * recursion.outside.matrix
-            recursion.add_rows(rows, rows @ recursion.beta)
 
     def rescale(self, factor: Array) -> None:
         """Innovations are in other units from now on: times factor (dof,)."""

@@ -1,0 +1,21 @@
+"""The page of a stream: parameters over time with their bands, what was excited when, and what happened."""
+
+from __future__ import annotations
+
+from dynid.report.pages.stream import excited, happened, over_time
+from dynid.report.pages.stream.data import StreamData
+from dynid.report.section import Page, Section
+from dynid.report.words import count
+
+SECTIONS: tuple[Section[StreamData], ...] = (over_time.SECTION, excited.SECTION, happened.SECTION)
+
+
+def subtitle(data: StreamData) -> str:
+    """How long, by which method, and how often it restarted."""
+    return (f"{data.method}, {count(data.samples, 'row')} of the regression, {len(data.names)} base parameters, "
+            f"{count(len(data.restarts), 'restart')}")
+
+
+STREAM = Page("stream", subtitle, SECTIONS)
+
+__all__ = ["SECTIONS", "STREAM", "StreamData"]

@@ -1,0 +1,20 @@
+"""What happened: changes with what explains them, and faults of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.stream.data import StreamData
+from dynid.report.section import Section
+
+_SHOWN = 50
+
+
+def gather(data: StreamData) -> Mapping[str, Any] | None:
+    if not data.changes and not data.events:
+        return None
+    return {"changes": data.changes, "events": data.events[-_SHOWN:], "more": max(0, len(data.events) - _SHOWN)}
+
+
+SECTION = Section("happened", "What happened", gather)
