@@ -108,6 +108,14 @@ def test_ripple_is_found_with_its_order():
     assert not any("ripple" in one.term for joint in (0, 2) for one in found.joints[joint].taken)
 
 
+def test_a_joint_that_stands_still_keeps_plain_friction():
+    samples = _log(["viscous", "coulomb"], 8, Fv=0.8, Fc=0.6)
+    q, dq, ddq = (x.copy() for x in (samples.q, samples.dq, samples.ddq))
+    q[:, 1], dq[:, 1], ddq[:, 1] = 0.3, 0.0, 0.0
+    found = choose_terms(CERTAIN, Samples.of(q, dq, ddq, samples.tau, rate=200.0))
+    assert not any(one.term.startswith("ripple") for one in (*found.joints[1].taken, *found.joints[1].left))
+
+
 def test_nothing_is_taken_from_rounding():
     found = choose_terms(CERTAIN, _log(["viscous", "coulomb", "offset"], 2, noise=0.0, Fv=0.8, Fc=0.6, Fo=0.1))
     assert [table["kind"] for table in found.tables] == ["viscous", "coulomb", "offset"]

@@ -101,6 +101,20 @@ def test_factors_are_recovered_within_two_deviations():
     assert np.mean(np.abs(off) <= 2.0) >= 0.9
 
 
+def test_rotors_take_no_part_in_the_load():
+    """Torques cannot tell a rotor's inertia from its link's: with links as in the robot's file the factors come out."""
+    robot = Robot.builtin("arm3r")
+    true = Model(robot, make_terms(robot, rotor=True, friction=["viscous", "coulomb", "load"]))
+    theta, off = _values(true, Ia=0.5, Fv=0.5, Fc=0.5, Fl=0.1), []
+    for seed in range(4):
+        q, dq, ddq = _motion(robot.dof, seed)
+        tau = true.inverse_dynamics(theta, q, dq, ddq) + 0.1 * np.random.default_rng(seed).normal(size=q.shape)
+        estimate = identify(Problem.of(true, Samples.of(q, dq, ddq, tau, rate=200.0)), method="wls")
+        places = [estimate.names.index(p.name) for p in true.parameters if p.symbol == "Fl"]
+        off += list((estimate.values[places] - 0.1) / estimate.std[places])
+    assert np.mean(np.abs(off) <= 2.0) >= 0.8, np.round(off, 1)
+
+
 def test_a_joint_without_load_keeps_within_bounds():
     """Joints that carry nothing tell nothing of it: the factor stays in [0, 0.5], and its deviation says so."""
     robot = Robot.builtin("arm3r")

@@ -13,9 +13,9 @@ from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, fold
 from dynid.regression.thinned import thinned
 
-_ROUNDS = 2  # estimates of the bodies before the fit itself: without friction from load, then with it
 _ENOUGH_ROWS = 20000  # for these estimates: the torque of a gear need not be known as well as its friction
 _PIECE = 65536
+_FREE = 100.0
 
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
@@ -25,17 +25,48 @@ def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                  threads: int | None = None) -> LinearModel:
-    """The model, its terms that see an estimate beside the last of a few."""
+    """The model, its terms that see an estimate beside the last of two: without these terms, then with them."""
     if not isinstance(model, Model) or not model.loaded.any():
         return model
     some = thinned(logs, _ENOUGH_ROWS)
-    for k in range(_ROUNDS):
-        regression = fold(TorqueEquations.of(model, some, base), blocks=1, threads=threads)
-        if k == 0:
-            regression = regression.select(np.flatnonzero(~model.loaded[base.independent]))
-        solution = solve(regression, regression.stack(joint_weights(regression)))
-        model = model.with_estimate(regression.base.expand(solution.beta))
-    return model
+    first = fold(TorqueEquations.of(model, some, base), blocks=1, threads=threads)
+    first = first.select(np.flatnonzero(~model.loaded[base.independent]))
+    weights = joint_weights(first)
+    beta = solve(first, first.stack(weights)).beta
+    tried = []
+    for split in (False, True):  # of two ways to share out what torques cannot tell apart, the one that fits better
+        theta = split_values(first.base, beta) if split else first.base.expand(beta)
+        if split and np.array_equal(theta, first.base.expand(beta)):
+            continue
+        loaded = model.with_estimate(theta)
+        regression = fold(TorqueEquations.of(loaded, some, base), blocks=1, threads=threads)
+        stacked = regression.stack(weights)
+        found = solve(regression, stacked).beta
+        tried.append((stacked.misfit(found), split, loaded, found))
+    _, split, model, beta = min(tried, key=lambda one: one[0])
+    return model.with_estimate(split_values(base, beta) if split else base.expand(beta))
+
+
+def split_values(base: BaseParameters, beta: Array) -> Array:
+    """A full vector (parameters,) with base values beta (base,) in which bodies stay near their nominal values: what
+    torques cannot tell apart, the inertia of a link and of its rotor for one, is then left to the rotor. Without
+    nominal values of the bodies all of it is the links'."""
+    parameters = base.parameters
+    missing = np.array([item.nominal is None for item in parameters])
+    body = np.array([item.body is not None for item in parameters])
+    if not parameters.of_group("rotor").any() or np.any(missing & body) or not body.any():
+        return base.expand(beta)
+    start = np.array([item.nominal or 0.0 for item in parameters])
+    known = base.known_vector
+    start[[name in base.known for name in parameters.names]] = known[[name in base.known for name in parameters.names]]
+    # What is no body's may be anything: a hundred times the largest value that it is part of.
+    scale = _FREE * (np.abs(base.matrix) > 0).T @ np.abs(beta) + 1e-9
+    for places in parameters.bodies.values():
+        xx, _, _, yy, _, zz, _, _, _, mass = start[places]
+        length = np.sqrt(max(xx + yy + zz, 1e-6) / (2.0 * max(mass, 1e-3)))
+        scale[places] = max(mass, 1e-3) * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
+    moved = np.linalg.lstsq(base.matrix * scale, beta - base.matrix @ start, rcond=1e-12)[0]
+    return start + scale * moved
 
 
 def top_speeds(logs: Sequence[Samples]) -> Array:

@@ -30,7 +30,8 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.regression.residuals import residuals
 
 BLOCKS = 8
-STRETCHES = 8  # of time in each block
+STRETCHES = 8  # of time in each block, at most
+_ROWS = 10  # in each stretch, at least: filtered rows share their noise with their neighbours
 STARTS = ("curve", "load")
 ERRORS = 2.0  # standard errors over the blocks
 SHARE = 0.5  # percent of the joint's error on left-out blocks
@@ -108,7 +109,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
-    problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS * STRETCHES, threads=threads)
+    stretches = stretches_of(logs)
+    problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS * stretches, threads=threads)
     regression = dealt(problem.regression, BLOCKS)
     if sum(block.rows > 0 for block in regression.blocks) < _LEAST:
         raise NotPossibleError("the data have too few stretches of time to leave out in turn for a choice of friction",
@@ -120,21 +122,29 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                    for j, name in enumerate(model.robot.joint_names))
     tables = _tables(model.robot.joint_names, taken)
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
-    joints, more = _with_ripple(chosen, logs, joints, known, threads)
+    joints, more = _with_ripple(chosen, logs, stretches, joints, known, threads)
     if more:
         tables, chosen = (*tables, *more), Model(model.robot, (*chosen.terms, *map(term_from_table, more)))
     return FrictionChoice(joints, tables, chosen, len(search.left_out.blocks))
 
 
-def _with_ripple(model: Model, logs: tuple[Samples, ...], joints: tuple[JointChoice, ...], known: KnownValues | None,
-                 threads: int | None) -> tuple[tuple[JointChoice, ...], tuple[dict[str, Any], ...]]:
+def stretches_of(logs: Sequence[Samples]) -> int:
+    """Stretches of time in each block: as many as leave each rows enough, since neighbours share their noise."""
+    rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
+                   for a, b in log.segments) for log in logs)
+    return int(np.clip(rows // (BLOCKS * _ROWS), 1, STRETCHES))
+
+
+def _with_ripple(model: Model, logs: tuple[Samples, ...], stretches: int, joints: tuple[JointChoice, ...],
+                 known: KnownValues | None, threads: int | None
+                 ) -> tuple[tuple[JointChoice, ...], tuple[dict[str, Any], ...]]:
     """The choice of each joint with what waves over its angle are worth beside it, and tables of those that pay."""
     problem = Problem.of(model, logs, known=known, blocks=1, threads=threads)
     beta = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression))).beta
     series = residuals(problem.equations, beta, threads=threads)
     found, tables = [], []
     for j, (one, joint) in enumerate(zip(joints, model.robot.joints, strict=True)):
-        position, left, block, step = joint_rows(logs, series, j, BLOCKS, STRETCHES)
+        position, left, block, step = joint_rows(logs, series, j, BLOCKS, stretches)
         turn = 2.0 * np.pi if joint.prismatic else 1.0
         wave = ripple_order(turn * position, left, block, BLOCKS, turn * step) if one.taken or one.left else None
         power = float(sum(np.sum(part.measured[part.keep[:, j], j] ** 2) for part in series))

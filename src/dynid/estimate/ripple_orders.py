@@ -37,7 +37,9 @@ def ripple_order(angle: Array, residual: Array, block: Ints, blocks: int, step: 
     counts = np.bincount(block, minlength=blocks)
     if len(angle) == 0 or counts.min() < _FEWEST:
         return None
-    orders = np.arange(FIRST, min(LAST, int(_TURN / max(step, 1e-9))) + 1)
+    # A wave must fit into the range of the joint, and rows into a wave.
+    first = max(FIRST, int(np.ceil(2.0 * np.pi / max(float(np.ptp(angle)), 1e-9))))
+    orders = np.arange(first, min(LAST, int(_TURN / max(step, 1e-9))) + 1)
     if not len(orders):
         return None
     right, squares = _sums(angle, residual, block, blocks, orders)
@@ -47,7 +49,7 @@ def ripple_order(angle: Array, residual: Array, block: Ints, blocks: int, step: 
         rest, inside = right.sum(axis=0) - right[b], squares.sum(axis=0) - squares[b]
         k = int(np.argmax(_gains(rest, inside)))
         found.append(k)
-        values = np.linalg.solve(inside[k], rest[k])
+        values = np.linalg.solve(_safe(inside)[k], rest[k])
         gains.append(2.0 * values @ right[b, k] - values @ squares[b, k] @ values)
     if np.mean(np.array(found) == best) < _AGREE:
         return None
@@ -75,9 +77,13 @@ def _sums(angle: Array, residual: Array, block: Ints, blocks: int, orders: Ints)
 
 def _gains(right: Array, squares: Array) -> Array:
     """Squares (orders,) that the best two waves of each order take."""
-    trace = np.trace(squares, axis1=1, axis2=2)
-    safe = squares + 1e-9 * trace[:, None, None] * np.eye(2) + 1e-300 * np.eye(2)
-    return np.einsum("ki,ki->k", right, np.linalg.solve(safe, right[:, :, None])[:, :, 0])
+    return np.einsum("ki,ki->k", right, np.linalg.solve(_safe(squares), right[:, :, None])[:, :, 0])
+
+
+def _safe(squares: Array) -> Array:
+    """The same matrices (orders, 2, 2) where rows do not tell sine and cosine apart, too."""
+    size = np.trace(squares, axis1=1, axis2=2)[:, None, None]
+    return squares + (1e-9 * size + 1e-300) * np.eye(2)
 
 
 def joint_rows(samples: Sequence[Samples], series: Sequence[Residuals], joint: int, blocks: int,

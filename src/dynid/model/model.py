@@ -251,8 +251,9 @@ class Model:
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
-        whole = self._with_bodies(theta) if self._bodies_matter else self
-        return whole._torques(theta, q, dq, ddq)
+        # Base values leave open what is a link's and what a rotor's: bodies that a term was told hold.
+        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
+        return (self if told else self._with_bodies(theta))._torques(theta, q, dq, ddq)
 
     def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)

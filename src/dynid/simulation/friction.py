@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import INNER_BORROWING
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.simulation.plant import (
     ARCTAN,
     CURVE_DIRECTION,
@@ -79,6 +79,37 @@ def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
             s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
         factor = row[MOTORING] if torque * v > 0.0 else row[GENERATING]
         linked[n + 2, i] = linked[n + 1, i] - factor * abs(torque) * s
+
+
+@njit(**BORROWING, inline="always")
+def substitute(matrix: Array, inverse: Array, x: Array) -> None:
+    """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
+    n = len(x)
+    for i in range(n):
+        for k in range(i):
+            x[i] -= matrix[i, k] * x[k]
+    for i in range(n - 1, -1, -1):
+        x[i] *= inverse[i]
+        for k in range(i + 1, n):
+            x[i] -= matrix[k, i] * x[k]
+
+
+@njit(**INNER_BORROWING)
+def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, inverse: Array) -> None:
+    """Accelerations ddq with friction from load, from those without it: the friction is a share below one half of the
+    bodies' torques, which follow from ddq, so that putting one into the other settles. matrix, inverse: as
+    `solve_state` left them."""
+    n = len(ddq)
+    for _ in range(60):
+        load_friction(load, dq, ddq, linked)
+        new = linked[n + 2]
+        substitute(matrix, inverse, new)
+        moved, size = 0.0, 0.0
+        for i in range(n):
+            moved, size = max(moved, abs(new[i] - ddq[i])), max(size, abs(new[i]))
+            ddq[i] = new[i]
+        if moved <= 1e-12 * size:
+            break
 
 
 @intrinsic

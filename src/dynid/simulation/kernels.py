@@ -11,7 +11,7 @@ from numba import njit
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
-from dynid.simulation.friction import curve_torques, friction, load_friction
+from dynid.simulation.friction import curve_torques, friction, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STICK, WIDTH, Plant
 
 # For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
@@ -143,27 +143,10 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
             matrix[i, j] += plant.extra[i, j]
     regular = solve_state(matrix, bias, net)
     if loaded and regular:
-        transmit(plant, y[n:], net, work)
+        transmit(plant.load, y[n:], net, work.linked, matrix, bias)
     for i in range(n):
         dy[i], dy[n + i] = y[n + i], net[i]
     return regular
-
-
-@njit(**INNER_BORROWING)
-def transmit(plant: Plant, dq: Array, ddq: Array, work: Space) -> None:
-    """Accelerations ddq with friction from load, from those without it: the friction is a share below one half of the
-    bodies' torques, which follow from ddq, so that putting one into the other settles."""
-    n = len(ddq)
-    for _ in range(60):
-        load_friction(plant.load, dq, ddq, work.linked)
-        new = work.linked[n + 2]
-        substitute(work.matrix, work.bias, new)
-        moved, size = 0.0, 0.0
-        for i in range(n):
-            moved, size = max(moved, abs(new[i] - ddq[i])), max(size, abs(new[i]))
-            ddq[i] = new[i]
-        if moved <= 1e-12 * size:
-            break
 
 
 @njit(**ONCE)
@@ -212,19 +195,6 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
                 dy[n + i] -= (force - old) * answers[e, i]
         if moved < 1e-9:
             break
-
-
-@njit(**ONCE)
-def substitute(matrix: Array, inverse: Array, x: Array) -> None:
-    """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
-    n = len(x)
-    for i in range(n):
-        for k in range(i):
-            x[i] -= matrix[i, k] * x[k]
-    for i in range(n - 1, -1, -1):
-        x[i] *= inverse[i]
-        for k in range(i + 1, n):
-            x[i] -= matrix[k, i] * x[k]
 
 
 @njit(**ONCE)

@@ -19,6 +19,8 @@ from dynid.simulation.controllers import Controller, Poles, TorqueDriven, contro
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
 from dynid.simulation.plant import (
     DIRECTION,
+    KIND,
+    SOFT,
     WIDTH,
     Flexible,
     LuGre,
@@ -128,18 +130,20 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
     return complete(model).inertia_matrix(theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
 
 
-def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None
-                 ) -> tuple[Array, Array]:
+def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None, *,
+                 steps: bool = True) -> tuple[Array, Array]:
     """Elements of dry friction: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
 
-    A model that does not say its elements is taken to have one on every joint, of no width.
+    steps: with those of friction curves, whose widths are their shape and not for the integrator alone. A model
+    that does not say its elements is taken to have one on every joint, of no width.
     """
     if not can_compile(model):
         return np.eye(model.dof), np.zeros(model.dof)
     vector, run = model.parameters.vector(theta), Settings(step=step)
     plant = make_plant(model, vector)
+    wanted = np.full(len(plant.dry), True) if steps else plant.dry[:, KIND] != SOFT
     plant = smoothed(plant, _widths(model, plant, vector, reference, run))
-    return plant.dry[:, DIRECTION:], plant.dry[:, WIDTH]
+    return plant.dry[wanted, DIRECTION:], plant.dry[wanted, WIDTH]
 
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,

@@ -61,4 +61,4 @@ def friction_elements(model: LinearModel, theta: Array | None, reference: Refere
     every joint, of no width, where no parameters are known yet."""
     if theta is None:
         return np.eye(model.dof), np.zeros(model.dof)
-    return dry_elements(model, theta, reference, step)
+    return dry_elements(model, theta, reference, step, steps=False)
