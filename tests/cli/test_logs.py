@@ -71,7 +71,7 @@ def test_a_run_file_with_logs_of_one_name(dynid):
     Path("run.toml").write_text('robot = "scara2"\nmethod = "ols"\nvalidate_on = ["c/log.csv", "d/log.csv"]\n'
                                 '[simulation]\nrun = false\n'
                                 '[[logs]]\nfile = "a/log.csv"\n[[logs]]\nfile = "b/log.csv"\nstart = 2\n')
-    shown = dynid("identify", "run.toml", "--stop", "8")
+    shown = dynid("identify", "run.toml", "--stop", "8", "--full")
     assert shown.code == 0, shown.err
     text = " ".join(shown.out.split())
     assert "c/log.csv" in text and "d/log.csv" in text

@@ -45,7 +45,8 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> No
     of_all = f", worst of {len(others)}" if len(others) > 1 else ""
     to.print(error_table({"fit": result.reconstruction} | {
         f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst}, most=_JOINTS))
-    tail = [*_left_out(result, written), *_where(written)]
+    dropped = [f"Note: {log.sentence}." for log in result.logs if log.dropped]
+    tail = [*dropped, *_left_out(result, written), *_where(written)]
     below = to.height(tail)
     found = [finding for finding in verdict.findings if finding.kind == "suspicious"]
     found.sort(key=lambda finding: finding.severity != "fatal")

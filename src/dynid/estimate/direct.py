@@ -234,7 +234,8 @@ def _deviations(equations: Equations, free: Solution) -> Array:
 def _noise(problem: Problem, equations: Equations, solution: Solution) -> Noise:
     """What the noise does to the equations of the simulated motion."""
     inner = replace(problem, regression=equations.regression, data=equations.samples)
-    return noise(inner, solution, equations.weights)
+    # The motion is simulated: noise of positions is not in its columns.
+    return noise(inner, solution, equations.weights, equations=inner.equations)
 
 
 def _covariance(solution: Solution, found: Noise, slopes: Array) -> Array:

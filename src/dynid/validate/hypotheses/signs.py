@@ -27,7 +27,7 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
 
 def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> bool:
     factor = regression.factors[j]
-    if factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
+    if not len(factor.columns) or factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
