@@ -105,12 +105,12 @@ def _without_gap(log: Samples, j: int, gap: float) -> Samples:
     return replace(log, q=q, dq=dq, ddq=ddq)
 
 
-def motion_hypotheses(dof: int, rough: Sequence[int]) -> Iterator[Hypothesis]:
-    """All that are tried without fitting a number. rough: joints whose own equations do not explain their torque, as
-    those of joints in wrong columns do not."""
+def motion_hypotheses(dof: int, doubted: Sequence[int], rough: Sequence[int]) -> Iterator[Hypothesis]:
+    """All that are tried without fitting a number. doubted: joints whose motion may be wrong. rough: joints whose own
+    equations do not explain their torque, as those of joints in wrong columns do not."""
     yield from (time_scale(factor) for factor in RATES)
     yield from (delay(late) for late in DELAYS)
-    for j in range(dof):
+    for j in doubted:
         yield position_sign(j, dof)
         yield backlash(j, GAP)
         for factor in GEARS:

@@ -90,7 +90,9 @@ def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     gravity = None
     if before > _ASKED * own or np.any(rough > _ROUGH):
-        hypotheses += _motions(problem, logs, noise, np.flatnonzero(rough > _MIXED).tolist())
+        # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
+        doubted = range(dof) if before > _ASKED * own else np.flatnonzero(rough > _ROUGH).tolist()
+        hypotheses += _motions(problem, logs, noise, doubted, np.flatnonzero(rough > _MIXED).tolist())
         gravity = _gravity(problem, logs, noise)
         if gravity is not None:
             hypotheses.append((gravity_misfit(problem, logs, gravity, noise), mounted(gravity)))
@@ -178,16 +180,16 @@ def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesi
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 
-def relative_left(problem: Problem, hypothesis: Hypothesis) -> float:
+def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
     """What a hypothesis leaves of each torque on blocks left out, in shares of the torque, as the mean of logarithms: a
     yardstick for hypotheses that give joints the torques of others."""
-    model, changed = hypothesis.change(problem.model, problem.data)
+    model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
     share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
     return float(np.mean(np.log(share + FLOOR ** 2)))
 
 
-def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, rough: list[int]
+def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, doubted: Sequence[int], rough: list[int]
              ) -> list[tuple[float, Hypothesis]]:
     """The hypotheses about the motion that explain something, the best of each cause and joint; their numbers are
     found inside the fit, on thinned logs, which is faster, and only the best are judged on blocks left out."""
@@ -203,7 +205,7 @@ def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, rough: l
         return score(changed_trial(problem, used, one, noise, blocks=1), noise, one.torque) / before[id(used)]
 
     found: dict[tuple[str, tuple[int, ...]], tuple[float, Hypothesis]] = {}
-    for one in motion_hypotheses(dof, rough):
+    for one in motion_hypotheses(dof, doubted, rough):
         value, key = quick(one), (one.cause, one.joints)
         if key not in found or value < found[key][0]:
             found[key] = (value, one)

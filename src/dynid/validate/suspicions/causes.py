@@ -29,6 +29,7 @@ from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, mounted, re
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.thinned import thinned
 from dynid.validate.words import joint_label, joints_listed, listed, plain
 
 METHOD = "wls"  # of second fits: it works on the factors alone and is fast
@@ -141,7 +142,8 @@ def _swapped(state: Explained) -> Explained:
     torques = Hypothesis("torques-swapped", tuple(moved), change)
     if len(moved) == 2:
         positions = swapped_positions(moved[0], moved[1], len(order))
-        if relative_left(case.problem, positions) < relative_left(case.problem, torques):
+        few = thinned(case.problem.data)
+        if relative_left(case.problem, few, positions) < relative_left(case.problem, few, torques):
             return _with(state, _positions(case, positions, None), positions)
     return _with(state, finding, torques)
 
@@ -156,8 +158,9 @@ def _swapped_positions(state: Explained) -> Explained:
     pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
     if not pairs:
         return state
-    least, best = min(((relative_left(problem, one), one) for one in pairs), key=lambda pair: pair[0])
-    if least > relative_left(problem, Hypothesis("")) - _SWAPPED / dof:
+    few = thinned(problem.data)
+    least, best = min(((relative_left(problem, few, one), one) for one in pairs), key=lambda pair: pair[0])
+    if least > relative_left(problem, few, Hypothesis("")) - _SWAPPED / dof:
         return state
     return _with(state, _positions(state.case, best, None), best)
 
