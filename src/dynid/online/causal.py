@@ -54,6 +54,7 @@ class CausalRows:
         self._start, self._count = 0.0, 0  # first stamp, and grid points so far
         self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
         self._rows, self._speeds, self._row = np.zeros((0, 0)), np.zeros((0, len(top))), 0
+        self._tops = np.zeros((0, len(top)))  # top speed so far at each of these rows, however they came in blocks
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
         """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
@@ -80,10 +81,11 @@ class CausalRows:
         q, dq, ddq = (_convolved(self._q, kernel) for kernel in self.kernels)
         tau = self._tau[reach // 2:len(self._tau) - reach // 2]
         self._q, self._tau = self._q[-reach:], self._tau[-reach:]
-        np.maximum(self.top, np.abs(dq).max(axis=0), out=self.top)
+        tops = np.maximum.accumulate(np.vstack([self.top, np.abs(dq)]))[1:]
+        self.top[:] = tops[-1]
         rows = self.entries(*(np.ascontiguousarray(x) for x in (q, dq, ddq, tau))).T
         self._rows = rows if not len(self._rows) else np.vstack([self._rows, rows])
-        self._speeds = np.vstack([self._speeds, dq])
+        self._speeds, self._tops = np.vstack([self._speeds, dq]), np.vstack([self._tops, tops])
         return self._decimated()
 
     def _decimated(self) -> tuple[Array, Bools] | None:
@@ -95,9 +97,10 @@ class CausalRows:
             return None
         found = np.array([self.kernel @ self._rows[k:k + reach + 1] for k in starts])
         speeds = np.abs(self._speeds[starts + reach // 2])
-        keep = speeds >= (_STOPS * self.top if self.slow is None else self.slow)
+        keep = speeds >= (_STOPS * self._tops[starts + reach] if self.slow is None else self.slow)
         gone = int(starts[-1]) + 1
-        self._rows, self._speeds, self._row = self._rows[gone:], self._speeds[gone:], self._row + gone
+        self._rows, self._speeds, self._tops = self._rows[gone:], self._speeds[gone:], self._tops[gone:]
+        self._row += gone
         return np.ascontiguousarray(found.T), keep
 
 
