@@ -26,8 +26,8 @@ NAMED, WRONG, FALSE = 80.0, 5.0, 5.0  # percent: what must be reached
 # Findings that speak of how much was learnt or of what was left, and name no cause.
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
                       "parameters-not-constant", "consistency-price", "indefinite-inertia", "impossible-links",
-                      "energy-grows", "logs-differ", "does-not-carry-over", "negative-friction", "unphysical-inertia",
-                      "negative-rotor-inertia", "large-offset"))
+                      "energy-grows", "logs-differ", "does-not-carry-over", "worse-than-zero", "worse-than-mean",
+                      "negative-friction", "unphysical-inertia", "negative-rotor-inertia", "large-offset"))
 
 
 @dataclass(frozen=True)

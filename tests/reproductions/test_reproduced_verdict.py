@@ -25,4 +25,4 @@ def test_all_faults_on_robots_that_no_setting_was_chosen_on() -> None:
     assert all(result["checks"].values()), result["checks"]
     json.dumps(result, allow_nan=False)
     head, *rows = verdict.table(result)
-    assert len(rows) == len(FAULTS) and all(len(row) == len(head) for row in rows)
+    assert len(rows) == len(FAULTS) + len(result["totals"]) and all(len(row) == len(head) for row in rows)
