@@ -61,8 +61,8 @@ def _speeds(robot: Robot, folder: Path, compiler: str, result: dict[str, Any],
     result["seconds_casadi"] = time.process_time() - start
     (folder / "ours.c").write_text(fixed.c() + _loops(fixed, 1))
     (folder / "ours4.c").write_text(fixed.c(batch=4) + _loops(fixed, 4))
-    (folder / "sympy.c").write_text((folder / "sympy.c").read_text() + _sympy_loops())
-    (folder / "peer.c").write_text((folder / "peer.c").read_text() + _casadi_loops())
+    (folder / "sympy.c").write_text((folder / "sympy.c").read_text() + _peer_loops(_SYMPY))
+    (folder / "peer.c").write_text((folder / "peer.c").read_text() + _peer_loops(_CASADI))
     progress("compiling")
     libraries = {}
     for one in ("ours", "ours4", "sympy", "peer"):
@@ -136,23 +136,18 @@ def _loops(program: Program, batch: int) -> str:
     return text
 
 
-def _sympy_loops() -> str:
-    text = "\n"
-    for name in COMPARED:
-        size = 49 if name == "inertia" else 7
-        text += _SIGNATURE.format(name=name, kind="double")
-        text += (f"{{ for (int i = 0; i < samples; ++i) sympy_{name}(q + 7 * i, dq + 7 * i, ddq + 7 * i, "
-                 f"out + {size} * i); }}\n")
-    return text
+_SYMPY = "sympy_{name}(q + 7 * i, dq + 7 * i, ddq + 7 * i, out + {size} * i);"
+_CASADI = ("const double *arg[3] = {{q + 7 * i, dq + 7 * i, ddq + 7 * i}}; double *res[1] = {{out + {size} * i}}; "
+           "casadi_{name}(arg, res, 0, 0, 0);")
 
 
-def _casadi_loops() -> str:
+def _peer_loops(call: str) -> str:
+    """Loops over samples for the functions that are compared; call: a peer's, by name and size of its result."""
     text = "\n"
     for name in COMPARED:
-        size = 49 if name == "inertia" else 7
         text += _SIGNATURE.format(name=name, kind="double")
-        text += (f"{{ for (int i = 0; i < samples; ++i) {{ const double *arg[3] = {{q + 7 * i, dq + 7 * i, "
-                 f"ddq + 7 * i}}; double *res[1] = {{out + {size} * i}}; casadi_{name}(arg, res, 0, 0, 0); }} }}\n")
+        body = call.format(name=name, size=49 if name == "inertia" else 7)
+        text += f"{{ for (int i = 0; i < samples; ++i) {{ {body} }} }}\n"
     return text
 
 
