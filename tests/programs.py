@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
@@ -79,3 +80,25 @@ def compiled_self_test(program: Program, folder: Path, real: str = "double", bat
     subprocess.run([compiler, standard, "-O1", *STRICT, "-Wno-psabi", "main.c", "-o", "main", "-lm"], cwd=folder,
                    check=True, capture_output=True, text=True)
     return float(subprocess.run([str(folder / "main")], check=True, capture_output=True, text=True).stdout)
+
+
+def compiled_call(program: Program, folder: Path, name: str, *inputs: np.ndarray) -> np.ndarray:
+    """A function of the header, compiled with -O2 and called: its outputs one behind the other."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    function = program.function(name)
+    sizes = [len(output.values) for output in function.outputs]
+    arguments = ", ".join([f"x[{k}]" for k in range(len(inputs))] + [f"out + {sum(sizes[:k])}"
+                                                                     for k in range(len(sizes))])
+    (folder / "robot.h").write_text(program.c())
+    head = "void call(const double **x, double *out)"
+    (folder / "call.c").write_text(f'#include "robot.h"\n{head};\n{head}\n{{\n'
+                                   f'  {identifier(program.name)}_{name}({arguments});\n}}\n')
+    library = folder / f"{name}.so"
+    subprocess.run([compiler, "-std=c99", "-O2", *STRICT, "-Wno-unused-function", "-shared", "-fPIC", "call.c", "-o",
+                    library.name, "-lm"], cwd=folder, check=True, capture_output=True, text=True)
+    out, given = np.empty(sum(sizes)), [np.ascontiguousarray(x, dtype=float) for x in inputs]
+    pointers = (ctypes.c_void_p * len(given))(*(x.ctypes.data for x in given))
+    ctypes.CDLL(str(library)).call(pointers, out.ctypes.data_as(ctypes.c_void_p))
+    return out

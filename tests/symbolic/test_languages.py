@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import STRICT, close, compiled_self_test, every_term, plain, some_values, stribeck
+from programs import STRICT, close, compiled_call, compiled_self_test, every_term, plain, some_values, stribeck
 from robots import random_robot
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
@@ -47,6 +47,17 @@ def test_c_in_float_and_several_samples_at_a_time(tmp_path, real, batch, bar):
 @pytest.mark.parametrize("terms", [every_term, stribeck])
 def test_c_of_every_term(tmp_path, terms):
     assert compiled_self_test(everything("scara2", "fixed", terms), tmp_path) < 1e-12
+
+
+@pytest.mark.parametrize("size", [1.0, 99.0, 9.9e4, 1e6, np.inf])
+def test_c_at_large_angles(tmp_path, size):
+    """Sines are taken two at a time up to 1e5 rad, and one by one beyond."""
+    program = generate(Robot.builtin("kuka-lwr4"), ["gravity"], parameters="fixed")
+    q = np.array([0.0, 0.3, -0.2, 0.9, -1.0, 0.7, 0.1]) * min(size, 1e9)
+    found = compiled_call(program, tmp_path, "gravity", q)
+    close(found, program("gravity", q=q))
+    q[5] = size
+    assert np.all(np.isfinite(compiled_call(program, tmp_path, "gravity", q))) == np.isfinite(size)
 
 
 def test_c_prepares_numbers_from_all_parameters():

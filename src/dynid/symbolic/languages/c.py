@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fractions import Fraction
-from math import factorial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,13 +11,13 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
+from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _WIDTH = 110  # characters of a line of numbers
-_PI = Fraction(3141592653589793238462643383279502884197169399375105820974944592, 10 ** 63)
 _STATES = 3  # of the self-test
 
 
@@ -35,9 +33,12 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
     kind: str = real
     if batch > 1:
         kind = f"{name}_vector"
-        parts.append(_vectors(program, name, real, batch))
+        parts.append(vectors(program.functions, name, real, batch))
     parts.append(_tables(program, name, real))
-    parts += [_function(function, name, kind, real, batch) for function in program.functions]
+    functions = [_function(function, name, kind, real, batch) for function in program.functions]
+    if any(f"{name}_sines(" in text for text in functions):
+        parts.append(sines(name, real))
+    parts += functions
     parts.append(_self_test(program, name, kind, real, batch))
     parts.append(f"#endif /* {guard} */\n")
     return "\n".join(parts)
@@ -52,7 +53,7 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
     lines = [f"{name}: dynamics of robot '{model.robot.name}', {model.dof} joints, in {real}.",
              f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
     if batch > 1:
-        lines.append(f"Every value is a vector of {batch} samples. Angles up to 1e5 rad.")
+        lines.append(f"Every value is a vector of {batch} samples. Angles up to {LARGEST[real]} rad.")
     if program.provenance:
         lines.append(program.provenance)
     lines.append("No function allocates, keeps state or can fail. sign(0) is 0.")
@@ -142,84 +143,22 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
         lifted = [f"{name}_all({x})" if _is_number(x) else x for x in of]
         return f"{name}_v{function}({', '.join(lifted)})"
 
+    def angles(of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
+        if batch > 1:
+            pairs = [(f"s{k}", f"c{k}") for k in range(first, first + len(of))]
+            return [f"{kind} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});"
+                    for angle, (s, c) in zip(of, pairs, strict=True)], pairs
+        size = -(-len(of) // lanes(real)) * lanes(real)
+        lines = [f"const {real} angle[{size}] = {{{', '.join(of)}}};", f"{real} sine[{size}], cosine[{size}];",
+                 f"{name}_sines(angle, sine, cosine, {size});"]
+        return lines, [(f"sine[{k}]", f"cosine[{k}]") for k in range(len(of))]
+
     return Spelling(number, lambda symbol: symbol, scalar if batch == 1 else vector,
-                    lambda left, right: f"const {kind} {left} = {right};",
-                    None if batch == 1 else lambda angle, s, c: f"{kind} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});")
+                    lambda left, right: f"const {kind} {left} = {right};", angles, always=batch > 1)
 
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?f?", text) is not None
-
-
-# -- several samples side by side ----------------------------------------------------------------
-_LANES = {"sign": "({real})((x[k] > 0) - (x[k] < 0))", "abs": "fabs{f}(x[k])", "tanh": "tanh{f}(x[k])",
-          "atan": "atan{f}(x[k])", "exp": "exp{f}(x[k])", "sqrt": "sqrt{f}(x[k])", "pow": "pow{f}(x[k], y[k])",
-          "max": "fmax{f}(x[k], y[k])", "min": "fmin{f}(x[k], y[k])", "greater": "({real})(x[k] > y[k])",
-          "where": "x[k] != 0 ? y[k] : z[k]"}
-
-
-def _vectors(program: Program, name: str, real: str, batch: int) -> str:
-    """Types for several samples, with sine and cosine that the compiler keeps in vector registers."""
-    size = batch * (8 if real == "double" else 4)
-    whole = "long long" if real == "double" else "int"
-    used = {node.kind for function in program.functions
-            for node in (function.graph.nodes[k] for k in function.graph.live(function.values))}
-    lines = [f"typedef {real} {name}_vector __attribute__((vector_size({size})));",
-             f"typedef {whole} {name}_whole __attribute__((vector_size({size})));", "",
-             f"static inline {name}_vector {name}_all({real} x)", "{",
-             f"  const {name}_vector zero = {{0}};", "  return zero + x;", "}", ""]
-    if used & {"sin", "cos"}:
-        lines += _sincos(name, real)
-    for function, lane in _LANES.items():
-        if function in used:
-            count = 3 if function == "where" else 2 if "y[k]" in lane else 1
-            arguments = ", ".join(f"{name}_vector {one}" for one in "xyz"[:count])
-            body = lane.format(real=real, f="f" if real == "float" else "")
-            lines += [f"static inline {name}_vector {name}_v{function}({arguments})", "{", f"  {name}_vector r;",
-                      f"  for (int k = 0; k < {batch}; ++k) r[k] = {body};", "  return r;", "}", ""]
-    return "\n".join(lines)
-
-
-def _sincos(name: str, real: str) -> list[str]:
-    """x = j pi/2 + r with |r| <= pi/4, then Taylor's series of both in r, exchanged and signed by j."""
-    bits, parts, sine, cosine, sign = (33, 3, 15, 16, 62) if real == "double" else (12, 3, 9, 10, 30)
-    magic = exact(1.5 * 2.0 ** (52 if real == "double" else 23))
-    f = "f" if real == "float" else ""
-    lines = [f"static inline void {name}_sincos({name}_vector x, {name}_vector *s, {name}_vector *c)", "{",
-             f"  const {name}_vector t = x * {exact(float(2 / _PI))}{f} + {magic}{f};",
-             f"  const {name}_vector j = t - {magic}{f};", f"  const {name}_whole n = ({name}_whole)t;",
-             f"  const {name}_whole odd = -(n & 1);"]
-    lines.append(f"  {name}_vector r = x - j * {_split(bits, parts)[0]}{f};")
-    lines += [f"  r -= j * {part}{f};" for part in _split(bits, parts)[1:]]
-    lines.append(f"  const {name}_vector r2 = r * r;")
-    lines.append(f"  const {name}_vector a = r + r * r2 * ({_series(range(3, sine + 1, 2), f)});")
-    lines.append(f"  const {name}_vector b = 1.0{f} - 0.5{f} * r2 + r2 * r2 * ({_series(range(4, cosine + 1, 2), f)});")
-    lines.append(f"  const {name}_whole u = (({name}_whole)a & ~odd) | (({name}_whole)b & odd);")
-    lines.append(f"  const {name}_whole v = (({name}_whole)b & ~odd) | (({name}_whole)a & odd);")
-    lines.append(f"  *s = ({name}_vector)(u ^ ((n & 2) << {sign}));")
-    lines.append(f"  *c = ({name}_vector)(v ^ (((n + 1) & 2) << {sign}));")
-    return [*lines, "}", ""]
-
-
-def _split(bits: int, parts: int) -> list[str]:
-    """pi/2 as a sum, all but the last of few enough bits that a product with j is exact."""
-    rest, found = _PI / 2, []
-    for _ in range(parts - 1):
-        value = float(rest)
-        scale = 2.0 ** (bits - 1 - int(np.floor(np.log2(value))))
-        value = float(np.floor(value * scale) / scale)
-        found.append(value)
-        rest -= Fraction(value)
-    return [value.hex() for value in [*found, float(rest)]]
-
-
-def _series(powers: range, f: str) -> str:
-    """Coefficients of Taylor's series in r2, the lowest power first, nested."""
-    text = ""
-    for power in reversed(powers):
-        coefficient = (1 if power % 4 in (0, 1) else -1) / factorial(power)
-        text = f"{exact(coefficient)}{f}" if not text else f"{exact(coefficient)}{f} + r2 * ({text})"
-    return text
 
 
 # -- self-test -----------------------------------------------------------------------------------

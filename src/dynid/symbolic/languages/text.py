@@ -1,7 +1,8 @@
 """Statements: a function's graph as lines of text, whatever the language.
 
 A value that is used once stands where it is used; one that is used more often, or would make a line too long, gets a
-name of its own.
+name of its own. Sines and cosines of the joints come first, so that no value has to be kept across a call, and then
+what can be computed side by side stands side by side.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cached_property
 
 from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
-from dynid.symbolic.graph import Node, Value
+from dynid.symbolic.graph import FUNCTIONS, Graph, Node, Value
 
 _LONG = 90  # characters of an expression beyond which it is given a name
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
@@ -22,14 +23,16 @@ _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a language writes numbers, inputs and functions. pairs: sine and cosine of one angle are asked for at once,
-    as the text `pair` gives, with names for both."""
+    """How a language writes numbers, inputs and functions. angles: where sines and cosines are computed together, the
+    lines for some angles, counted from the given number on, and the texts of sine and cosine of each; always: whether
+    there is no other way."""
 
     number: Callable[[float], str]
     symbol: Callable[[str], str]
     function: Callable[[str, Sequence[str]], str]
     statement: Callable[[str, str], str]
-    pair: Callable[[str, str, str], str] | None = None
+    angles: Callable[[Sequence[str], int], tuple[list[str], list[tuple[str, str]]]] | None = None
+    always: bool = False
     temporary: str = "x"
 
 
@@ -40,10 +43,15 @@ class Statements:
         self._graph, self._spelling, self._function = function.graph, spelling, function
         self._uses = function.graph.uses(function.values)
         self._texts: dict[int, tuple[str, int]] = {}
-        self._pairs: dict[int, int] = {}
+        self._angles: dict[int, tuple[str, str]] = {}
         self._names = 0
         self.lines: list[str] = []
-        for place in function.graph.live(function.values):
+        early, angles, late = _ordered(function.graph, function.values)
+        for place in early:
+            self._texts[place] = self._text(place)
+        if spelling.angles is not None and (spelling.always or len(angles) > 1):
+            self._pair(angles)
+        for place in late:
             self._texts[place] = self._text(place)
         self.outputs = [self._signed(value) for value in function.values]
 
@@ -56,8 +64,11 @@ class Statements:
 
     def _text(self, place: int) -> tuple[str, int]:
         node, spell = self._graph.nodes[place], self._spelling
-        if node.kind in ("sin", "cos") and spell.pair is not None:
-            return self._of_pair(node), _ATOM
+        if node.kind in ("sin", "cos"):
+            if spell.always and node.of[0] not in self._angles:
+                self._pair(node.of)
+            if node.of[0] in self._angles:
+                return self._angles[node.of[0]][node.kind == "cos"], _ATOM
         text, level = self._expression(node)
         if node.kind in ("number", "symbol") or (self._uses[place] == 1 and len(text) < _LONG):
             return text, level
@@ -69,14 +80,12 @@ class Statements:
         self.lines.append(self._spelling.statement(name, text))
         return name
 
-    def _of_pair(self, node: Node) -> str:
-        assert self._spelling.pair is not None
-        angle = node.of[0]
-        if angle not in self._pairs:
-            self._pairs[angle] = len(self._pairs)
-            k = self._pairs[angle]
-            self.lines.append(self._spelling.pair(self._texts[angle][0], f"s{k}", f"c{k}"))
-        return f"{'s' if node.kind == 'sin' else 'c'}{self._pairs[angle]}"
+    def _pair(self, angles: Sequence[int]) -> None:
+        """Sines and cosines of nodes."""
+        assert self._spelling.angles is not None
+        lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
+        self.lines += lines
+        self._angles |= dict(zip(angles, pairs, strict=True))
 
     def _expression(self, node: Node) -> tuple[str, int]:
         spell = self._spelling
@@ -108,6 +117,25 @@ class Statements:
     def _signed(self, value: Value) -> str:
         text = self._texts[value.node]
         return f"-{self._inside(text, _PRODUCT)}" if value.negative else text[0]
+
+
+def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int], list[int]]:
+    """Nodes that the angles of sines and cosines are made of, where no function is needed for them, these angles, and
+    the other nodes by the number of operations that follow each other up to them."""
+    live, nodes, functions, depth = graph.live(values), graph.nodes, set[int](), dict[int, int]()
+    angles: list[int] = []
+    for place in live:
+        node = nodes[place]
+        depth[place] = (node.kind in ("add", "multiply", "divide")) + max((depth[k] for k in node.of), default=0)
+        if node.kind in ("sin", "cos") and node.of[0] not in functions and node.of[0] not in angles:
+            angles.append(node.of[0])
+        if node.kind in FUNCTIONS or any(k in functions for k in node.of):
+            functions.add(place)
+    early = set(graph.live([Value(graph, k) for k in angles]))
+    early |= {place for place in live if nodes[place].kind in ("number", "symbol")}
+    first = [place for place in live if nodes[place].kind in ("sin", "cos") and nodes[place].of[0] in angles]
+    late = sorted((place for place in live if place not in early.union(first)), key=lambda place: depth[place])
+    return sorted(early), angles, [*first, *late]
 
 
 def exact(number: float) -> str:
