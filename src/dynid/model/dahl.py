@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
 from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY
@@ -21,15 +21,20 @@ from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
 
+@njit(**INLINED)
+def bend(z: float, way: float, reach: float) -> float:
+    """z behind a way (rad or m) in one direction: z - s falls to exp(-|way| / reach) of itself, s the way's sign."""
+    s = np.sign(way)
+    return s + (z - s) * np.exp(-np.abs(way) / reach)
+
+
 @njit(**OPTIONS)
 def bent(q: Array, reach: float, z: Array) -> None:
     """z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, exactly from row to row,
     from an unbent start."""
     z[0] = 0.0
     for k in range(1, len(q)):
-        step = q[k] - q[k - 1]
-        s = 1.0 if step > 0.0 else -1.0
-        z[k] = s + (z[k - 1] - s) * np.exp(-abs(step) / reach)
+        z[k] = bend(z[k - 1], q[k] - q[k - 1], reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,12 @@ class Dahl:
             bent(np.ascontiguousarray(motion.q[:, j]), float(reach), z)
             found[:, k] = z
         return found
+
+    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
+        """z of each joint from that a sample before."""
+        q_before, _, z = before
+        for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
+            yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):

@@ -53,22 +53,29 @@ class LoadFriction:
         """The same term where the links have these ten numbers each (dof, 10)."""
         return replace(self, bodies=numbers)
 
-    def _numbers(self, robot: Robot) -> Array:
+    def link_numbers(self, robot: Robot) -> Array:
+        """Ten numbers of every link (dof, 10), by which it knows the torques of the bodies."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(robot.dof, 10)
         own = [body.inertia for body in robot.bodies[:robot.dof]]
         return np.array([_SOME_BODY if one is None or np.any(one[[0, 3, 5, 9]] <= 0) else one for one in own])
 
     def _link_torques(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
-        return dynamics.inverse_dynamics(robot, self._numbers(robot), q, dq, ddq, threads=1)
+        return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
         """Which samples (samples,) count for each parameter of a joint."""
-        drives = torque * velocity > 0
-        return (drives.astype(float), (~drives).astype(float)) if self.apart else (1.0,)
+        if not self.apart:
+            return (1.0,)
+        drives = np.where(torque * velocity > 0, 1.0, 0.0)
+        return drives, 1.0 - drives
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        torques, count = self._link_torques(robot, q, dq, ddq), len(self._symbols)
+        yield from self.under_load(robot, self._link_torques(robot, q, dq, ddq), dq)
+
+    def under_load(self, robot: Robot, torques: Array, dq: Array) -> Entries:
+        """Its entries where the torques of the bodies (samples, dof) are known."""
+        count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
             friction = np.abs(torques[:, j]) * self.sign(dq[:, j])
             for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
@@ -77,7 +84,7 @@ class LoadFriction:
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         """d(|tau| s) = sign(tau) s dtau + |tau| ds, and tau = Y numbers, whose derivative the bodies' kernel knows."""
-        torques, numbers, count = self._link_torques(robot, q, dq, ddq), self._numbers(robot).ravel(), \
+        torques, numbers, count = self._link_torques(robot, q, dq, ddq), self.link_numbers(robot).ravel(), \
             len(self._symbols)
         of_torque = np.zeros((robot.dof, len(q)))
         for k, j in enumerate(chosen(robot, self.joints)):

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
 from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY, FRICTION
@@ -22,6 +22,25 @@ from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
 
+@njit(**INLINED)
+def level(v: float, ratio: float, vs: float) -> float:
+    """g, the share of the sliding force that bristles bear at a velocity: ratio at rest, one when fast."""
+    return 1.0 + (ratio - 1.0) * np.exp(-(v / vs) ** 2)
+
+
+@njit(**INLINED)
+def bend(z: float, way: float, g: float, reach: float) -> float:
+    """z behind a way (rad or m) in one direction over which g stays."""
+    end = np.sign(way) * g
+    return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
+
+
+@njit(**INLINED)
+def bending(z: float, v: float, g: float, reach: float) -> float:
+    """dz/dt."""
+    return (v - np.abs(v) * z / g) / reach
+
+
 @njit(**OPTIONS)
 def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Array, dz: Array) -> None:
     """z and dz/dt (samples,) along q, dq (samples,): dz/dt = (dq - |dq| z / g) / reach, g = 1 + (ratio - 1) exp(-(dq /
@@ -29,12 +48,8 @@ def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Arra
     z[0], state = 0.0, 0.0
     for k in range(len(q)):
         if k > 0:
-            step, v = q[k] - q[k - 1], 0.5 * (dq[k] + dq[k - 1])
-            g = 1.0 + (ratio - 1.0) * np.exp(-(v / vs) ** 2)
-            end = g if step > 0.0 else -g
-            state = end + (state - end) * np.exp(-abs(step) / (reach * g))
-        g = 1.0 + (ratio - 1.0) * np.exp(-(dq[k] / vs) ** 2)
-        z[k], dz[k] = state, (dq[k] - abs(dq[k]) * state / g) / reach
+            state = bend(state, q[k] - q[k - 1], level(0.5 * (dq[k] + dq[k - 1]), ratio, vs), reach)
+        z[k], dz[k] = state, bending(state, dq[k], level(dq[k], ratio, vs), reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +105,16 @@ class LuGreFriction:
             bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach),
                      float(ratio), float(vs), found[2 * k], found[2 * k + 1])
         return found.T
+
+    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
+        """z and dz/dt of each joint in turn, from those a sample before."""
+        q_before, dq_before, memory = before
+        for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self._shapes(robot).T.tolist(),
+                                                        strict=True)):
+            g = level.py_func(0.5 * (dq[:, j] + dq_before[:, j]), ratio, vs)
+            z = bend.py_func(memory[:, 2 * k], q[:, j] - q_before[:, j], g, reach)
+            yield z
+            yield bending.py_func(z, dq[:, j], level.py_func(dq[:, j], ratio, vs), reach)
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):

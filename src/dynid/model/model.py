@@ -251,9 +251,7 @@ class Model:
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
-        # Base values leave open what is a link's and what a rotor's: bodies that a term was told hold.
-        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
-        return (self if told else self._with_bodies(theta))._torques(theta, q, dq, ddq)
+        return self.with_told_bodies(theta)._torques(theta, q, dq, ddq)
 
     def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
@@ -338,6 +336,12 @@ class Model:
         values, model = self.parameters.vector(theta), self._with_bodies(theta)
         return replace(model, terms=tuple(term.with_estimate(values) if isinstance(term, Informed) else term
                                           for term in model.terms))
+
+    def with_told_bodies(self, theta: ArrayLike) -> Model:
+        """The same model, its terms that see the bodies' torques with the bodies they were told, or else with those of
+        theta: base values leave open what is a link's and what a rotor's."""
+        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
+        return self if told else self._with_bodies(theta)
 
     def _with_bodies(self, theta: ArrayLike) -> Model:
         """The same model, its terms that see the bodies' torques with the bodies of parameters theta."""

@@ -24,6 +24,10 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     channels(robot), memory(model, motion) -> (samples, channels), remembered(robot, q, dq, ddq, memory) -> entries: a
         term that needs times or the order of samples. memory is asked for once for every stretch of a log without a
         gap; `remembered` then gives the entries of any of its rows, and `entries` those of a motion without times.
+    step(robot, (q, dq, memory) a sample before, q, dq) -> each channel of the memory (samples,) now: what generated
+        code does from sample to sample.
+    link_numbers(robot) -> (dof, 10), under_load(robot, torques (samples, dof), dq) -> entries: of a term that sees the
+        torques of the bodies, for code that computes these first (see `LoadFriction`).
 `kind` is the name that robot files and the command line know it by (`dynid.model.register_term`). What a term needs
 beyond this comes as one more method of this list; terms without it stay as they are.
 """
@@ -125,6 +129,22 @@ class Remembering(Protocol):
     def memory(self, model: TorqueModel, motion: Motion) -> Array: ...
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries: ...
+
+
+@runtime_checkable
+class Stepping(Remembering, Protocol):
+    """A term whose memory goes on from sample to sample by what stands in them."""
+
+    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
+
+
+@runtime_checkable
+class UnderLoad(Loaded, Protocol):
+    """A term that says how it depends on the torques of the bodies."""
+
+    def link_numbers(self, robot: Robot) -> Array: ...
+
+    def under_load(self, robot: Robot, torques: Array, dq: Array) -> Entries: ...
 
 
 @runtime_checkable
