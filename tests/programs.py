@@ -26,9 +26,10 @@ from dynid.model import (
 )
 from dynid.model.sign import Sign
 from dynid.robot import Robot
-from dynid.symbolic import Program
+from dynid.symbolic import RECIPES, Program
 from dynid.symbolic.languages.text import identifier
 
+EVERY_FUNCTION = [name for name in RECIPES if name != "step"]  # which only models that remember have
 STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 

@@ -7,13 +7,13 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import close, every_term, plain, some_values, stribeck
+from programs import EVERY_FUNCTION, close, every_term, plain, some_values, stribeck
 from robots import frame_pose, gripper, random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.model import Model, RigidBodies
 from dynid.robot import Robot
-from dynid.symbolic import OF_FRAME, RECIPES, Program, generate
+from dynid.symbolic import OF_FRAME, Program, generate
 
 BUILTIN = ["arm3r", "barrett-wam", "emps", "franka-panda", "kuka-iiwa14", "kuka-lwr4", "puma560", "scara2",
            "staubli-tx40", "ur10"]
@@ -76,7 +76,7 @@ def test_builtin_robots_against_pinocchio(name):
 def test_builtin_robots_with_their_terms(name):
     robot, rng = Robot.builtin(name), np.random.default_rng(2)
     model = plain(robot)
-    against_model(generate(model, list(RECIPES)), model, some_values(model, rng), rng)
+    against_model(generate(model, EVERY_FUNCTION), model, some_values(model, rng), rng)
 
 
 @settings(max_examples=6, deadline=None)
@@ -85,7 +85,7 @@ def test_random_trees_with_every_term(seed, dof):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, dof)
     model = every_term(robot) if seed % 2 else stribeck(robot)
-    against_model(generate(model, list(RECIPES)), model, some_values(model, rng), rng)
+    against_model(generate(model, EVERY_FUNCTION), model, some_values(model, rng), rng)
 
 
 @settings(max_examples=6, deadline=None)
@@ -115,7 +115,7 @@ def test_joints_that_follow_others():
     model = Model(robot, (RigidBodies(),))
     theta = model.parameters.nominal
     assert theta is not None
-    against_model(generate(model, list(RECIPES)), model, theta, rng)
+    against_model(generate(model, EVERY_FUNCTION), model, theta, rng)
 
 
 def test_as_many_numbers_as_base_parameters():

@@ -12,22 +12,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import STRICT, close, compiled_call, compiled_self_test, every_term, plain, some_values, stribeck
+from programs import (
+    EVERY_FUNCTION,
+    STRICT,
+    close,
+    compiled_call,
+    compiled_self_test,
+    every_term,
+    plain,
+    some_values,
+    stribeck,
+)
 from robots import random_robot
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.model import Model, RigidBodies
 from dynid.robot import Robot
-from dynid.symbolic import RECIPES, WHAT, Program, generate
+from dynid.symbolic import WHAT, Program, generate
 from dynid.symbolic.languages.text import identifier
 
-EVERYTHING = list(RECIPES)
 ROOT = Path(__file__).parents[2]
 
 
 def everything(name: str, mode: str = "base", terms=plain) -> Program:
     model = terms(Robot.builtin(name))
-    return generate(model, EVERYTHING, parameters=mode, values=some_values(model, np.random.default_rng(0)))
+    return generate(model, EVERY_FUNCTION, parameters=mode, values=some_values(model, np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("name", ["arm3r", "puma560", "barrett-wam"])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dynid.arrays import Array
-from dynid.errors import ModelError
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model.term import Stepping, Term, UnderLoad
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
@@ -15,7 +16,7 @@ from dynid.symbolic import matrices, motion
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import Layout
 from dynid.symbolic.regroup import regrouped
-from dynid.symbolic.trace import traced_entries
+from dynid.symbolic.trace import traced_entries, traced_step
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
 
 
@@ -111,12 +112,34 @@ class Writer:
                 self.rigid(self.still, self.still, weight=True))
         return min(ways, key=lambda torques: self.graph.operations(torques).total)
 
-    def columns(self, dq: Sequence[Value], ddq: Sequence[Value]) -> dict[tuple[int, int], Value]:
-        """(joint, column of the base): torque for one unit of each number of the terms that are no bodies."""
+    @cached_property
+    def memory(self) -> Vector:
+        """What the terms remember at the sample."""
+        return self.graph.symbols("memory", self.plan.remembers)
+
+    def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
+        """Torques of the bodies as a term knows them; none for one that does not ask."""
+        if not isinstance(term, UnderLoad):
+            return []
+        told = numbers(self.graph, self.plan.link_numbers(term, self.base))
+        for place, value in zip(self.base.independent, self.p, strict=True):
+            if place < len(told) and _equal(told[place].number, value.number):
+                told[place] = value  # which the torques of the bodies have already
+        bodies = [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
+        states = self.motion(dq, ddq, weight=True)
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, bodies))
+
+    def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
+                loaded: bool = True) -> dict[tuple[int, int], Value]:
+        """(joint, column of the base): torque for one unit of each number of the terms that are no bodies; loaded:
+        also of those that see the torques of the bodies."""
         column = {int(place): k for k, place in enumerate(self.base.independent)}
         found: dict[tuple[int, int], Value] = {}
-        for term, places in self.plan.terms:
-            for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, self.q, dq, ddq):
+        for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
+            if isinstance(term, UnderLoad) and not loaded:
+                continue
+            for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, (self.q, dq, ddq),
+                                                          self.loads(term, dq, ddq), self.memory[own]):
                 if places[parameter] in column:
                     key = (joint, column[places[parameter]])
                     found[key] = found.get(key, self.graph.zero) + value
@@ -142,11 +165,17 @@ class Writer:
         return matrix
 
     def accelerated(self, ddq: Sequence[Value]) -> Vector:
-        """What accelerations add to the torques of the terms that are no bodies; velocities do not matter for it."""
-        total, without = list(self.still), self.columns(self.still, self.still)
-        for (joint, column), value in self.columns(self.still, ddq).items():
+        """What accelerations add to the torques of the terms that are no bodies; velocities do not matter for it, and
+        friction from load, which is no inertia, does not count."""
+        total, without = list(self.still), self.columns(self.still, self.still, loaded=False)
+        for (joint, column), value in self.columns(self.still, ddq, loaded=False).items():
             total[joint] = total[joint] + self.p[column] * (value - without.get((joint, column), self.graph.zero))
         return total
+
+
+def _equal(a: float | None, b: float | None) -> bool:
+    """Whether two values are the same number but for rounding."""
+    return a is not None and b is not None and abs(a - b) <= 1e-13 * abs(a)
 
 
 def inverse_dynamics(w: Writer) -> list[Output]:
@@ -165,8 +194,25 @@ def coriolis(w: Writer) -> list[Output]:
 
 
 def friction(w: Writer) -> list[Output]:
-    """Torques of all that is no body and needs no acceleration: friction, offsets, springs."""
-    return [_vector("f", w.others(w.dq, w.still))]
+    """Torques of all that is neither body nor inertia: friction, offsets, springs."""
+    if not w.plan.loaded:
+        return [_vector("f", w.others(w.dq, w.still))]
+    inertial = w.accelerated(w.ddq)
+    return [_vector("f", [a - b for a, b in zip(w.others(w.dq, w.ddq), inertial, strict=True)])]
+
+
+def step(w: Writer) -> list[Output]:
+    """Memory of the terms at a sample from that of the sample before; at the start it is zero."""
+    if not w.plan.remembers:
+        raise ModelError("no term of the model remembers the motion, so there is no 'step' to generate")
+    names = ("q_before", "dq_before", "memory_before")
+    q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
+        names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
+    found: Vector = []
+    for (term, _), own in zip(w.plan.terms, w.plan.channels, strict=True):
+        if isinstance(term, Stepping):
+            found += traced_step(w.graph, term, w.plan.model.robot, (q, dq, memory[own]), (w.q, w.dq))
+    return [_vector("memory", found)]
 
 
 def inertia(w: Writer) -> list[Output]:
@@ -188,6 +234,11 @@ def regressor(w: Writer) -> list[Output]:
 
 def forward_dynamics(w: Writer) -> list[Output]:
     """Accelerations under torques, M = L D L' solved."""
+    if w.plan.loaded:
+        raise NotPossibleError("accelerations under friction from load are the solution of equations whose signs are "
+                               "not known before, so 'forward_dynamics' cannot be generated",
+                               "generate 'inverse_dynamics' and 'inertia' and correct accelerations until they agree, "
+                               "or leave out the term 'load'")
     tau, n = w.graph.symbols("tau", w.plan.dof), w.plan.dof
     rest = [t - b for t, b in zip(tau, add(w.rigid(w.dq, w.still, weight=True), w.others(w.dq, w.still)), strict=True)]
     matrix = w.inertia()
@@ -247,10 +298,11 @@ def _matrix(name: str, rows: Matrix) -> Output:
 Recipe = Callable[[Writer], list[Output]]
 _MOTION = {"inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
            "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
-           "momentum": "q dq p", "energy": "q dq p"}
+           "momentum": "q dq p", "energy": "q dq p", "step": "q_before dq_before memory_before q dq"}
+_REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
 RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
     inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, forward_dynamics, momentum,
-    energy)}
+    energy, step)}
 OF_FRAME = ("kinematics", "jacobian")
 
 
@@ -264,7 +316,7 @@ def make(name: str, plan: Layout, base: BaseParameters, values: Array | None = N
     elif name in RECIPES:
         p = graph.symbols("p", len(base)) if values is None else numbers(graph, values)
         outputs = RECIPES[name](Writer(graph, plan, base, tuple(p)))
-        about, inputs = str(RECIPES[name].__doc__), _MOTION[name]
+        about, inputs = str(RECIPES[name].__doc__), _inputs(name, plan)
     else:
         raise ModelError(f"there is no function '{name}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
     graph, flat = regrouped(graph, [value for output in outputs for value in output.values])
@@ -272,9 +324,20 @@ def make(name: str, plan: Layout, base: BaseParameters, values: Array | None = N
     for output in outputs:
         kept.append(Output(output.name, output.shape, tuple(flat[at:at + len(output.values)])))
         at += len(output.values)
-    sizes = {name: plan.dof for name in ("q", "dq", "ddq", "tau")} | {"p": len(base)}
+    sizes = {"p": len(base), "memory": plan.remembers, "memory_before": plan.remembers}
+    sizes |= dict.fromkeys(("q", "dq", "ddq", "tau", "q_before", "dq_before"), plan.dof)
     given = tuple((one, sizes[one]) for one in inputs.split() if one != "p" or values is None)
     return Function(name, about.splitlines()[0], given, tuple(kept), graph)
+
+
+def _inputs(name: str, plan: Layout) -> str:
+    """Names of a function's inputs."""
+    inputs = _MOTION[name]
+    if name == "friction" and plan.loaded:
+        inputs = "q dq ddq p"
+    if name in _REMEMBERING and plan.remembers:
+        inputs = f"{inputs.removesuffix(' p')} memory{' p' if inputs.endswith(' p') else ''}"
+    return inputs
 
 
 _ABOUT = {"kinematics": "Rotation R and position x of frame {frame} in the base, m.",

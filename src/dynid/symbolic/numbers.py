@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Parameter, Parameters
 from dynid.model.elements import Bodies
 from dynid.model.following import FollowingBodies
-from dynid.model.term import Simulated, Term
+from dynid.model.term import Remembering, Simulated, Stepping, Term, UnderLoad
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
 from dynid.symbolic.frames import Chain, chain
@@ -49,6 +50,27 @@ class Layout:
     matrix: Array
     terms: tuple[tuple[Term, tuple[int, ...]], ...]
 
+    @cached_property
+    def channels(self) -> tuple[slice, ...]:
+        """Places of each other term's memory among that of all."""
+        counts = [term.channels(self.model.robot) if isinstance(term, Stepping) else 0 for term, _ in self.terms]
+        return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
+
+    @property
+    def remembers(self) -> int:
+        """How many signals the terms remember from sample to sample."""
+        return self.channels[-1].stop if self.channels else 0
+
+    @cached_property
+    def factor(self) -> Array:
+        """Triangular factor of the columns of all numbers over random motions."""
+        return random_factor(self)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a term sees the torques of the bodies."""
+        return any(isinstance(term, UnderLoad) for term, _ in self.terms)
+
     @property
     def bodies(self) -> int:
         return self.tree.dof
@@ -68,10 +90,26 @@ class Layout:
         rigid = dynamics.regressor(self.tree, *motion) @ np.linalg.inv(self.chain.second_moments())
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
         columns[:, :, :10 * self.bodies] = np.einsum("tj,stc->sjc", self.coupling, rigid)
-        for term, places in self.terms:
-            for joint, parameter, values in term.entries(self.model.robot, q, dq, ddq):
+        memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
+        for (term, places), own in zip(self.terms, self.channels, strict=True):
+            robot = self.model.robot
+            entries = (term.remembered(robot, q, dq, ddq, memory[:, own]) if isinstance(term, Stepping)
+                       else term.entries(robot, q, dq, ddq))
+            for joint, parameter, values in entries:
                 columns[:, joint, places[parameter]] += values
         return columns
+
+    def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
+        """All numbers of the tree's bodies (10 bodies,) by which a term knows the torques of the bodies, zero where
+        those of `base` and what else is needed can stand for them."""
+        count = 10 * self.bodies
+        told = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
+        first = [int(place) for place in base.independent if place < count]
+        order = [*first, *(place for place in _order(self) if place < count and place not in first)]
+        own = reduce_columns(self.factor[:, :count], Parameters(self.numbers.items[:count]), order)
+        numbers = np.zeros(count)
+        numbers[own.independent] = own.matrix @ (self.chain.second_moments() @ told)[:, 0]
+        return numbers
 
 
 def layout(model: Model) -> Layout:
@@ -80,6 +118,7 @@ def layout(model: Model) -> Layout:
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
                                f"{_MOST_JOINTS}", "lock those that the controller does not move")
+    of_the_log(model)
     following = robot.followers
     tree = robot if following is None else following.tree
     coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if following is None
@@ -127,24 +166,43 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
         columns.append(sum(np.asarray(piece.numbers).ravel() for piece in pieces if isinstance(piece, Bodies)))
     if not columns:
         return None
-    own = np.array(columns).T
+    return _on_tree(robot, np.array(columns).T)
+
+
+def _on_tree(robot: Robot, own: Array) -> Array:
+    """Rows for the numbers of a robot's bodies (10 bodies, columns) as rows for those of all bodies of the tree."""
+    following = robot.followers
     if following is None:
         return own
     free = [i for i in range(following.tree.dof) if i not in following.bodies]
-    whole = np.zeros((10 * following.tree.dof, count))
+    whole = np.zeros((10 * following.tree.dof, own.shape[1]))
     for new, old in enumerate(free):
         whole[10 * old:10 * old + 10] = own[10 * new:10 * new + 10]
     return whole
 
 
+def of_the_log(model: Model) -> tuple[Term, ...]:
+    """Terms that describe a log and not the machine: they need its times, and without them there is nothing of them. A
+    term that needs more than the last sample to go on is refused."""
+    found, some = [], np.ones((1, model.dof))
+    for term in model.terms:
+        if isinstance(term, Remembering) and not isinstance(term, Stepping):
+            if any(True for _ in term.entries(model.robot, some, some, some)):
+                kind = getattr(term, "kind", type(term).__name__)
+                raise ModelError(f"term '{kind}' remembers the motion, and it does not say how its memory goes on from "
+                                 "sample to sample, so it cannot be written as code", "give it a method `step`, or "
+                                 "leave it out")
+            found.append(term)
+    return tuple(found)
+
+
 def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
     """The numbers to work with, as combinations of all of them, chosen for few `operations`."""
-    factor = random_factor(plan)
     order = _order(plan)
 
     def found(early: Sequence[int]) -> BaseParameters:
         rest = [k for k in order if k not in early]
-        return reduce_columns(factor, plan.numbers, [*early, *rest])
+        return reduce_columns(plan.factor, plan.numbers, [*early, *rest])
 
     best = found([])
     if plan.bodies > _MOST_TRIED:

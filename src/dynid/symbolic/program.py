@@ -120,8 +120,9 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
 
     parameters: "fixed" folds `values` in (by default the robot's own), "base" leaves the numbers p that the torques can
     tell apart as inputs, "full" adds `prepare`, which makes p of all parameters. values: of all the model's
-    parameters, by name or in order. frame: whose kinematics and Jacobian are asked for. name: of the program, by
-    default the robot's.
+    parameters, by name or in order; friction from load takes the torques of the bodies from them. frame: whose
+    kinematics and Jacobian are asked for. name: of the program, by default the robot's. Where terms remember the
+    motion, functions take their memory and `step` brings it from sample to sample.
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if parameters not in ("fixed", "base", "full"):
@@ -131,9 +132,11 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             raise ModelError(f"there is no function '{one}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
         if one in OF_FRAME and not frame:
             raise ModelError(f"'{one}' is of a frame of the robot; give its name")
-    plan = layout(model)
-    numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
     theta = _theta(model, values, needed=parameters == "fixed")
+    plan = layout(model if theta is None else model.with_told_bodies(theta))
+    if plan.remembers:
+        what = [*what, "step"]
+    numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
     p = None
     if parameters == "fixed":
         assert theta is not None

@@ -8,6 +8,7 @@ one's own becomes code without a word about code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model.term import Term
+from dynid.model.term import Stepping, Term, UnderLoad
 from dynid.robot import Robot
 from dynid.symbolic.graph import Graph, Value
 
@@ -89,15 +90,43 @@ class Traced(NDArrayOperatorsMixin):
         return Traced(self.graph, np.frompyfunc(function, len(given), 1)(*given))
 
 
-def traced_entries(graph: Graph, term: Term, robot: Robot, q: Sequence[Value], dq: Sequence[Value],
-                   ddq: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
-    """(joint, parameter, value) for each entry of a term's columns, both counted from 0."""
-    motion: list[Any] = [Traced(graph, [list(signal)]) for signal in (q, dq, ddq)]
-    kind = getattr(term, "kind", type(term).__name__)
-    try:
-        for joint, parameter, values in term.entries(robot, *motion):
+def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Sequence[Value]],
+                   torques: Sequence[Value], memory: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
+    """(joint, parameter, value) for each entry of a term's columns, both counted from 0.
+
+    signals: q, dq, ddq. torques: of the bodies, for a term that sees them. memory: the term's own, if it has one.
+    """
+    q, dq, ddq = (_sample(graph, signal) for signal in signals)
+    with _written(term):
+        if isinstance(term, UnderLoad):
+            entries = term.under_load(robot, _sample(graph, torques), dq)
+        elif isinstance(term, Stepping):
+            entries = term.remembered(robot, q, dq, ddq, _sample(graph, memory))
+        else:
+            entries = term.entries(robot, q, dq, ddq)
+        for joint, parameter, values in entries:
             yield int(joint), int(parameter), _single(graph, values)
+
+
+def traced_step(graph: Graph, term: Stepping, robot: Robot, before: Sequence[Sequence[Value]],
+                now: Sequence[Sequence[Value]]) -> list[Value]:
+    """A term's memory now; before: q, dq and its memory a sample ago, now: q, dq."""
+    old, new = ([_sample(graph, signal) for signal in signals] for signals in (before, now))
+    with _written(term):
+        return [_single(graph, values) for values in term.step(robot, (old[0], old[1], old[2]), *new)]
+
+
+def _sample(graph: Graph, signal: Sequence[Value]) -> Any:
+    return Traced(graph, np.array(list(signal), dtype=object).reshape(1, -1))
+
+
+@contextmanager
+def _written(term: object) -> Iterator[None]:
+    """Says which term cannot be written down."""
+    try:
+        yield
     except (TypeError, ValueError, AttributeError, ModelError) as error:
+        kind = getattr(term, "kind", type(term).__name__)
         raise ModelError(f"term '{kind}' cannot be written as code: {error}",
                          "write its entries with NumPy's arithmetic, where, sign, abs, tanh, arctan, exp, sin, cos, "
                          "maximum and minimum") from error

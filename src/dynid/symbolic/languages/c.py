@@ -13,6 +13,7 @@ from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
+from dynid.symbolic.numbers import of_the_log
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
@@ -54,6 +55,9 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
              f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
     if batch > 1:
         lines.append(f"Every value is a vector of {batch} samples. Angles up to {LARGEST[real]} rad.")
+    left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
+    if left_out:
+        lines.append(f"Not in it, as it is of a log and not of the machine: {', '.join(left_out)}.")
     if program.provenance:
         lines.append(program.provenance)
     lines.append("No function allocates, keeps state or can fail. sign(0) is 0.")

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _IN_FULL = 3  # joints
-_SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p"}
-_RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E"}
+_SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
+            "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
+_RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z"}
 _NAMED = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", "exp": r"\exp", "max": r"\max",
           "min": r"\min", "sign": r"\operatorname{sign}"}
 
