@@ -31,7 +31,8 @@ def command(
                                           help="c, python, python-plain, julia, latex.")] = "c",
     what: Annotated[str, typer.Option(metavar="FUNCTION,...",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, kinematics, jacobian."
+                                           "friction, forward_dynamics, momentum, energy, step, kinematics, jacobian, "
+                                           "online."
                                       )] = "inverse_dynamics,inertia,coriolis,gravity,friction,forward_dynamics",
     parameters: Annotated[Parameters, typer.Option(help="fixed: values folded in; base: an input p; full: and a "
                                                         "function that makes p of all parameters."

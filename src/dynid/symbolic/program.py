@@ -20,6 +20,7 @@ from dynid.symbolic.graph import Operations
 from dynid.symbolic.numbers import Layout, checked_model, kept_numbers, layout, sorted_by_place
 
 Mode = Literal["fixed", "base", "full"]
+ONLINE = "online"
 WHAT = ("inverse_dynamics", "regressor", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
 
 
@@ -30,7 +31,7 @@ class Program:
     mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
     beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
     numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
-    from, in words.
+    from, in words. online: whether the functions that estimate p from samples stand beside, in C.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Program:
     numbers: BaseParameters
     values: Array | None = None
     provenance: str = ""
+    online: bool = False
 
     @cached_property
     def matrix(self) -> Array:
@@ -91,17 +93,23 @@ class Program:
     def python(self, plain: bool = False) -> str:
         """A Python module: with NumPy for one or many samples, or plain, with `math` alone."""
         from dynid.symbolic.languages.python import module
-        return module(self, plain)
+        return module(self._without_online("Python"), plain)
 
     def julia(self) -> str:
         """A Julia module."""
         from dynid.symbolic.languages.julia import module
-        return module(self)
+        return module(self._without_online("Julia"))
 
     def latex(self) -> str:
         """The equations for LaTeX: in full for up to three joints, with intermediate variables beyond."""
         from dynid.symbolic.languages.latex import equations
-        return equations(self)
+        return equations(self._without_online("LaTeX"))
+
+    def _without_online(self, language: str) -> Program:
+        if self.online:
+            raise ModelError(f"the functions of '{ONLINE}' are written in C, not in {language}",
+                             "leave them out, or use dynid.Online")
+        return self
 
     def casadi(self) -> dict[str, Any]:
         """CasADi functions by name; needs the package `casadi`."""
@@ -116,7 +124,7 @@ class Program:
 
 def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mode = "base",
              values: ArrayLike | Mapping[str, float] | None = None, frame: str = "", name: str = "") -> Program:
-    """The functions `what` of a model as a program.
+    """The functions `what` of a model as a program; "online" among them stands for those that estimate p in C.
 
     parameters: "fixed" folds `values` in (by default the robot's own), "base" leaves the numbers p that the torques can
     tell apart as inputs, "full" adds `prepare`, which makes p of all parameters. values: of all the model's
@@ -127,15 +135,12 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if parameters not in ("fixed", "base", "full"):
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
-    for one in what:
-        if one not in RECIPES and one not in OF_FRAME:
-            raise ModelError(f"there is no function '{one}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
-        if one in OF_FRAME and not frame:
-            raise ModelError(f"'{one}' is of a frame of the robot; give its name")
+    _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
     plan = layout(model if theta is None else model.with_told_bodies(theta))
-    if plan.remembers:
-        what = [*what, "step"]
+    online = ONLINE in what
+    what = [*(one for one in what if one != ONLINE), *(["regressor"] if online else []),
+            *(["step"] if plan.remembers else [])]
     numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
     p = None
     if parameters == "fixed":
@@ -143,7 +148,20 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
         p = numbers.matrix @ plan.matrix @ theta
         p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
     functions = tuple(make(one, plan, numbers, p, frame) for one in dict.fromkeys(what))
-    return Program(name or model.robot.name, parameters, functions, plan, numbers, theta)
+    return Program(name or model.robot.name, parameters, functions, plan, numbers, theta, online=online)
+
+
+def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
+    """Raise where functions cannot be generated so."""
+    known = [*RECIPES, *OF_FRAME, ONLINE]
+    for one in what:
+        if one not in known:
+            raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}")
+        if one in OF_FRAME and not frame:
+            raise ModelError(f"'{one}' is of a frame of the robot; give its name")
+        if one == ONLINE and parameters == "fixed":
+            raise ModelError(f"'{ONLINE}' estimates the numbers p, which are not there when parameters are fixed",
+                             "generate with parameters 'base' or 'full'")
 
 
 def _cost(plan: Layout, base: BaseParameters) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
+from dynid.symbolic.languages.c_online import online_update
 from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 from dynid.symbolic.numbers import of_the_log
@@ -28,6 +29,8 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
         raise ModelError(f"numbers in C are 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):
         raise ModelError(f"samples are taken 1, 4 or 8 at a time, not {batch}")
+    if batch > 1 and program.online:
+        raise ModelError(f"the online update takes one sample at a time, not {batch}")
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]
@@ -40,6 +43,8 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
     if any(f"{name}_sines(" in text for text in functions):
         parts.append(sines(name, real))
     parts += functions
+    if program.online:
+        parts.append(online_update(program.function("regressor"), name, real, program.plan.dof, len(program.numbers)))
     parts.append(_self_test(program, name, kind, real, batch))
     parts.append(f"#endif /* {guard} */\n")
     return "\n".join(parts)

@@ -1,0 +1,110 @@
+"""Online estimation in C: the numbers p from samples, one after the other, in square-root form.
+
+What is known stands in the upper triangular factor R of the rows [Y tau] / noise so far, kept row by row without its
+zeros. A new row is eliminated by plane rotations (Givens), as `dynid.Online` does it, so that no covariance can lose
+its sign; p comes out by substitution from below.
+"""
+
+from __future__ import annotations
+
+from dynid.symbolic.functions import Function
+
+_EXCITED = {"double": "1e-9", "float": "1e-5f"}  # share of a column that must be its own for it to count as excited
+
+_TEXT = """\
+/* What is known of p: the rows of the triangular factor of [Y tau] / noise, each from its diagonal on. squares and
+   rows: of what p does not explain, in units of the noise, and how many rows there are. */
+typedef struct {{
+  {real} r[{size}];
+  {real} squares, rows;
+}} {name}_online;
+
+/* Before the first sample: p with one-sigma deviations; where a deviation is not above zero, nothing is known. */
+static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} deviation[{b}])
+{{
+  {real} *row = known->r;
+  for (int i = 0; i < {size}; ++i) known->r[i] = 0;
+  for (int i = 0; i < {b}; ++i) {{
+    if (deviation[i] > 0) {{
+      row[0] = 1 / deviation[i];
+      row[{b} - i] = p[i] / deviation[i];
+    }}
+    row += {b} + 1 - i;
+  }}
+  known->squares = 0;
+  known->rows = 0;
+}}
+
+/* One row x: {b} columns and the torque, divided by the noise. It is used up. */
+static inline void {name}_online_row({name}_online *known, {real} x[{width}])
+{{
+  {real} *row = known->r;
+  for (int i = 0; i < {b}; ++i) {{
+    if (x[i] != 0) {{
+      const {real} h = sqrt{f}(row[0] * row[0] + x[i] * x[i]), c = row[0] / h, s = x[i] / h;
+      row[0] = h;
+      for (int k = 1; k <= {b} - i; ++k) {{
+        const {real} a = row[k], d = x[i + k];
+        row[k] = c * a + s * d;
+        x[i + k] = c * d - s * a;
+      }}
+    }}
+    row += {b} + 1 - i;
+  }}
+  known->squares += x[{b}] * x[{b}];
+  known->rows += 1;
+}}
+
+/* A sample: motion and torques. noise: one-sigma deviation of each torque; a joint whose noise is not above zero is
+   left out. forgetting: 1, or below it the share that all before still counts. */
+static inline void {name}_online_update({name}_online *known, {arguments}, const {real} tau[{n}],
+                                        const {real} noise[{n}], {real} forgetting)
+{{
+  {real} Y[{entries}], x[{width}];
+  if (forgetting < 1) {{
+    const {real} root = sqrt{f}(forgetting);
+    for (int i = 0; i < {size}; ++i) known->r[i] *= root;
+    known->squares *= forgetting;
+    known->rows *= forgetting;
+  }}
+  {name}_regressor({inputs}, Y);
+  for (int j = {n} - 1; j >= 0; --j) {{
+    if (noise[j] > 0) {{
+      for (int k = 0; k < {b}; ++k) x[k] = Y[{b} * j + k] / noise[j];
+      x[{b}] = tau[j] / noise[j];
+      {name}_online_row(known, x);
+    }}
+  }}
+}}
+
+/* p of all samples so far, zero where none has shown it; returns how many numbers were shown. */
+static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
+{{
+  {real} squares[{b}] = {{0}};
+  const {real} *row = known->r;
+  int shown = 0;
+  for (int i = 0; i < {b}; ++i) {{
+    for (int k = i; k < {b}; ++k) squares[k] += row[k - i] * row[k - i];
+    row += {b} + 1 - i;
+  }}
+  for (int i = {b} - 1; i >= 0; --i) {{
+    row -= {b} + 1 - i;
+    p[i] = 0;
+    if (row[0] > {excited} * sqrt{f}(squares[i])) {{
+      {real} sum = row[{b} - i];
+      for (int k = i + 1; k < {b}; ++k) sum -= row[k - i] * p[k];
+      p[i] = sum / row[0];
+      ++shown;
+    }}
+  }}
+  return shown;
+}}
+"""
+
+
+def online_update(regressor: Function, name: str, real: str, joints: int, count: int) -> str:
+    """The functions that estimate `count` numbers p; regressor: the one that stands in the header."""
+    return _TEXT.format(name=name, real=real, f="f" if real == "float" else "", n=joints, b=count, width=count + 1,
+                        size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED[real],
+                        arguments=", ".join(f"const {real} {one}[{size}]" for one, size in regressor.inputs),
+                        inputs=", ".join(one for one, _ in regressor.inputs))
