@@ -30,10 +30,12 @@ def command(
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="c, python, python-plain, julia, latex.")] = "c",
     what: Annotated[str, typer.Option(metavar="FUNCTION,...",
+                                      show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
+                                                   "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
                                            "friction, forward_dynamics, momentum, energy, step, kinematics, jacobian, "
                                            "online."
-                                      )] = "inverse_dynamics,inertia,coriolis,gravity,friction,forward_dynamics",
+                                      )] = "",
     parameters: Annotated[Parameters, typer.Option(help="fixed: values folded in; base: an input p; full: and a "
                                                         "function that makes p of all parameters."
                                                    )] = Parameters.fixed,
@@ -58,14 +60,15 @@ def command(
     """Write a robot's dynamics as source code for a controller, an optimiser or a paper."""
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.generated_code import CodeOptions, code_facts, code_paths, make_program, write_code
+    from dynid.runs.code_files import CodeOptions, code_paths, write_code
+    from dynid.runs.generated_code import code_facts, make_program
     from dynid.runs.models import part_of
 
     options = CodeOptions(words(what), words(language), parameters.value, real.value, batch, frame, name)
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with progress("generate") as tell:
-        tell(f"{len(options.what)} functions of {machine.name}")
+        tell(f"functions of {machine.name}")
         program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result)
         paths = write_code(program, options, output)
     if json:

@@ -22,6 +22,7 @@ from dynid.cli.options import (
     words,
 )
 from dynid.cli.output import Json, print_json, progress
+from dynid.errors import DynidError
 
 
 def command(
@@ -56,6 +57,9 @@ def command(
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the results; without it nothing is written.")] = None,
+    code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
+                                      help="Write the identified model as functions for a controller beside the "
+                                           "results: c, python, python-plain, julia, latex.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     json: Json = False,
@@ -72,7 +76,10 @@ def command(
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
         "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
-        "simulation": simulation_table(no_simulation, horizon)}, assignments or [])
+        "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None}},
+        assignments or [])
+    if code and output is None:
+        raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
     if output is not None:
         check_output(output, force)
     with progress("identify") as tell:

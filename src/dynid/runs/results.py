@@ -105,6 +105,9 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         robot, notes = _save_robot(run, new / ROBOT, folder / ROBOT)
         if robot:
             written["robot"] = ROBOT
+        code, said = _save_code(run, new, folder)
+        written |= code
+        notes = (*notes, *said)
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
@@ -131,6 +134,26 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
         return True, tuple(f"{path.name}: {note}" for note in run.estimate.to_urdf(path))
     except NotPossibleError as problem:
         return False, (f"{path.name} is not written: {problem}",)
+
+
+def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Write the identified model as functions in the languages the run asks for: names of the files by what they are,
+    and what to know. folder: where they will lie; a file there that is the user's stays."""
+    if not run.settings.output.code:
+        return {}, ()
+    from dynid.runs.code_files import CodeOptions, code_paths, estimate_program, write_code
+    options = CodeOptions(languages=run.settings.output.code)
+    taken = {path.name for path in folder.iterdir()} - owned(folder) if folder.is_dir() else set()
+    paths = code_paths(new, run.robot.name, options)
+    free = tuple(language for language, path in paths.items() if path.name not in taken)
+    notes = tuple(f"{paths[language].name} is not written, since the folder holds a file of that name"
+                  for language in options.languages if language not in free)
+    try:
+        program = estimate_program(run.estimate, options)
+        made = write_code(program, replace(options, languages=free), new) if free else {}
+    except DynidError as problem:
+        return {}, (*notes, f"code is not written: {problem}")
+    return {f"code_{language.replace('-', '_')}": path.name for language, path in made.items()}, notes
 
 
 def parameters_text(run: Run) -> str:

@@ -107,6 +107,15 @@ class SimulationSettings(BaseModel):
     horizon: float = Field(default=0.5, gt=0.0, allow_inf_nan=False)
 
 
+class OutputSettings(BaseModel):
+    """The [output] table: what else is written into the folder of a result. code: languages in which the identified
+    model stands beside it as functions for a controller (see `dynid generate`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    code: tuple[Literal["c", "python", "python-plain", "julia", "latex"], ...] = ()
+
+
 class CompareSettings(BaseModel):
     """The [compare] table, for `dynid compare`. options: of each method by its name, [compare.options.METHOD]; they go
     before those of [options]."""
@@ -124,7 +133,8 @@ class RunSettings(SettingsFile):
     `LogSettings`). validate_on: logs to try the result on, alike. method and its [options].
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
-    simulation: the [simulation] table, validation by simulation. compare: the [compare] table. gravity: in the base
+    simulation: the [simulation] table, validation by simulation. compare: the [compare] table. output: the [output]
+    table, what else is written with a result. gravity: in the base
     frame, m/s^2, instead of the robot's own; "estimate": its direction from the logs. only: the joints that take part;
     the others are locked at zero. lock: the [lock] table, joints made fixed and where, rad or m; logs may have their
     columns too. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
@@ -145,6 +155,7 @@ class RunSettings(SettingsFile):
     controller: dict[str, Any] | None = None
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     compare: CompareSettings = Field(default_factory=CompareSettings)
+    output: OutputSettings = Field(default_factory=OutputSettings)
     gravity: tuple[float, float, float] | Literal["estimate"] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
