@@ -61,7 +61,6 @@ _MODULES = {
     "Regression": "dynid.regression",
     "TorqueEquations": "dynid.regression",
     "base_parameters": "dynid.regression",
-    "closed_form_base": "dynid.regression",
     "fold": "dynid.regression.fold",
     "Consistency": "dynid.consistency",
     "nearest": "dynid.consistency",
@@ -93,6 +92,8 @@ _MODULES = {
     "compare": "dynid.validate.compare",
     "Program": "dynid.symbolic",
     "generate": "dynid.symbolic",
+    "base_forms": "dynid.symbolic",
+    "closed_form_base": "dynid.symbolic",
     "cross_validate": "dynid.validate",
     "cutoff_dependence": "dynid.validate.cutoff_dependence",
     "estimate_gravity": "dynid.validate",
@@ -189,7 +190,6 @@ if TYPE_CHECKING:
     from dynid.regression import Regression as Regression
     from dynid.regression import TorqueEquations as TorqueEquations
     from dynid.regression import base_parameters as base_parameters
-    from dynid.regression import closed_form_base as closed_form_base
     from dynid.regression.fold import fold as fold
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
@@ -207,6 +207,8 @@ if TYPE_CHECKING:
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.simulation import simulate as simulate
     from dynid.symbolic import Program as Program
+    from dynid.symbolic import base_forms as base_forms
+    from dynid.symbolic import closed_form_base as closed_form_base
     from dynid.symbolic import generate as generate
     from dynid.validate import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate

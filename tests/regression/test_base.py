@@ -12,8 +12,9 @@ from robots import random_robot
 
 from dynid.errors import ModelError
 from dynid.model import DifferentialDrive, Model, Scara, make_terms
-from dynid.regression import base_parameters, closed_form_base
+from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.symbolic import closed_form_base
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8))

@@ -1,7 +1,6 @@
 """Equations, the fold of them into triangular factors, base parameters, and what residuals say afterwards."""
 
 from dynid.regression.base import BaseParameters, base_parameters
-from dynid.regression.closed_form import closed_form_base
 from dynid.regression.equations import Equations, TorqueEquations
 from dynid.regression.factor import Factor, Stacked
 from dynid.regression.fold import fold
@@ -10,5 +9,5 @@ from dynid.regression.regression import Block, Regression, Span
 
 __all__ = [
     "BaseParameters", "Block", "Equations", "Factor", "Known", "Regression", "Span", "Stacked", "TorqueEquations",
-    "base_parameters", "closed_form_base", "fold",
+    "base_parameters", "fold",
 ]

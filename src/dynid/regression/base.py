@@ -70,7 +70,7 @@ class BaseParameters:
         text = self.parameters.names[leading]
         for c in np.flatnonzero(row):
             if c != leading:
-                size = _printed(abs(row[c]))
+                size = printed(abs(row[c]))
                 text += f" {'-' if row[c] < 0 else '+'} {'' if size == '1' else size + ' '}{self.parameters.names[c]}"
         return text
 
@@ -117,7 +117,7 @@ class BaseParameters:
         return base, self.matrix[:, base.independent], shift
 
 
-def _printed(coefficient: float) -> str:
+def printed(coefficient: float) -> str:
     """The fewest digits that give a coefficient to one part in 1e12: what is printed can be computed with."""
     texts = (f"{coefficient:.{digits}g}" for digits in range(1, 18))
     return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED * coefficient)

@@ -61,7 +61,7 @@ class Chain:
         for i, link in enumerate(self.links):
             own = slice(10 * i, 10 * i + 10)
             whole[own, own] = _SECOND @ ten.change_frame(link.place)
-        return _clean(whole)
+        return clean(whole)
 
 
 def _second_from_inertia() -> Array:
@@ -98,9 +98,9 @@ def chain(robot: Robot) -> Chain:
         if joint.prismatic:
             fixed, offset = fixed @ rotation_z(turn), 0.0
         place[i] = within
-        links.append(Link(joint.parent, joint.prismatic, _clean(fixed), _right_angle(offset), within))
+        links.append(Link(joint.parent, joint.prismatic, clean(fixed), _right_angle(offset), within))
     still = place[BASE]
-    return Chain(tuple(links), _clean(still[:3, :3] @ robot.gravity), still)
+    return Chain(tuple(links), clean(still[:3, :3] @ robot.gravity), still)
 
 
 def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
@@ -131,7 +131,7 @@ def _right_angle(angle: float) -> float:
     return math.remainder(angle, 2.0 * math.pi)
 
 
-def _clean(matrix: Array) -> Array:
+def clean(matrix: Array) -> Array:
     """Entries that differ from zero or one by rounding, without it."""
     size = np.abs(matrix)
     whole = np.where(np.abs(size - 1.0) < _NOTHING, 1.0, np.where(size < _NOTHING, 0.0, size))

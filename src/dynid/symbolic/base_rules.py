@@ -1,0 +1,193 @@
+"""Base parameters of serial arms by rule, written on the graph (Gautier and Khalil; Ardiani, s. 1.3.2.1 A).
+
+Mass spread along a joint's axis moves neither with the joint nor against it, so it may as well belong to the link
+before. From the last link to the first, YY (with the same XX), MZ and M are handed over that way; then what the first
+joints cannot move is dropped. The rules run on symbols of the parameters and of the arm's lengths: replayed with text
+they print (table B.2 there), replayed with numbers they are the combinations of `BaseParameters`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model import Model
+from dynid.regression.base import BaseParameters, printed
+from dynid.robot import Robot
+from dynid.symbolic.frames import clean
+from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.vectors import Rotation, Vector, add
+
+_XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
+_PARALLEL = 1e-9
+_LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin before to its own
+
+
+@dataclass(frozen=True, eq=False)
+class BaseForms:
+    """Base parameters as values of the symbols theta[c] (parameters) and length[k] (three a link).
+
+    kept (base,): the parameter that leads each. lengths (3 links,): their values, m.
+    """
+
+    robot: Robot
+    graph: Graph
+    kept: tuple[int, ...]
+    values: tuple[Value, ...]
+    lengths: Array
+
+    def base(self) -> BaseParameters:
+        """The combinations for the arm's own lengths."""
+        parameters = Model(self.robot).parameters
+        units = np.eye(len(parameters))
+
+        def symbol(name: str) -> Array | float:
+            place = int(name[:-1].split("[")[1])
+            return units[place] if name.startswith("theta") else float(self.lengths[place])
+
+        rows = np.array(self.graph.replay(self.values, symbol, _no_function))
+        return BaseParameters(parameters, np.array(self.kept, dtype=np.int64),
+                              np.where(np.abs(rows) < 1e-12, 0.0, rows))
+
+    def expressions(self) -> tuple[str, ...]:
+        """As text with lengths a2, d3, ..: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
+        names = Model(self.robot).parameters.names
+        whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
+        return tuple(_text_of(one, names) for one in whole)
+
+
+def _no_function(name: str, of: object) -> float:
+    raise ModelError(f"the rules of base parameters have no '{name}'")
+
+
+def base_forms(robot: Robot) -> BaseForms:
+    """The rules for the rigid bodies of a serial arm with turning joints and frames on them (MDH or URDF about z)."""
+    n = robot.dof
+    for joint in robot.joints:
+        if joint.prismatic:
+            raise ModelError(f"the closed-form rules hold for turning joints, '{joint.name}' slides")
+        if not np.allclose(joint.after, np.eye(4)):
+            raise ModelError(f"the closed-form rules want the frame of link {joint.name} on its joint with z along its "
+                             "axis (modified DH); use base_parameters")
+    if not robot.serial:
+        raise ModelError(f"the closed-form rules hold for serial arms, robot '{robot.name}' has branches")
+    graph = Graph()
+    bodies = [graph.symbols("theta", 10 * n)[10 * j:10 * j + 10] for j in range(n)]
+    lengths = np.zeros(3 * n)
+    for j in range(n - 1, -1, -1):
+        before = clean(robot.joints[j].before)
+        lengths[3 * j:3 * j + 3] = clean(before[:3, :3].T @ before[:3, 3])
+        link, on_axis = bodies[j], [graph.zero] * 10
+        on_axis[_XX] = on_axis[_YY] = link[_YY]
+        on_axis[_MZ], on_axis[_M] = link[_MZ], link[_M]
+        if j > 0:
+            arm = [graph.symbol(f"length[{k}]") if lengths[k] else graph.zero for k in range(3 * j, 3 * j + 3)]
+            bodies[j - 1] = add(bodies[j - 1], _handed_over(graph, on_axis, arm, before[:3, :3]))
+        bodies[j] = [a - b for a, b in zip(link, on_axis, strict=True)]
+    kept = _moved(robot)
+    return BaseForms(robot, graph, tuple(kept), tuple(bodies[c // 10][c % 10] for c in kept), lengths)
+
+
+def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) -> Vector:
+    """Ten numbers of a body in the frame before: moved along the arm r by Steiner's rule, which makes of J
+    J + 2 (r.h) 1 - r h' - h r' + m (r.r 1 - r r'), then turned."""
+    xx, xy, xz, yy, yz, zz, *h, m = numbers
+    r = arm
+    along = r[0] * h[0] + r[1] * h[1] + r[2] * h[2]
+    square = [x * x for x in r]
+
+    def off(i: int, k: int) -> Value:
+        return -(r[i] * h[k]) - h[i] * r[k] - m * (r[i] * r[k])
+
+    def own(i: int) -> Value:
+        others = [square[k] for k in range(3) if k != i]
+        return (along - r[i] * h[i]) * 2.0 + m * (others[0] + others[1])
+
+    turn = Rotation(graph, rotation, None, None)
+    inertia = turn.up_symmetric([xx + own(0), xy + off(0, 1), xz + off(0, 2), yy + own(1), yz + off(1, 2), zz + own(2)])
+    return [*inertia, *turn.up([a + m * b for a, b in zip(h, r, strict=True)]), m]
+
+
+def _moved(robot: Robot) -> list[int]:
+    """Which parameters lead a base parameter: the first joints cannot show all of their links."""
+    kept: list[int] = []
+    pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
+    parallel = collinear = True  # to the first axis, for all joints so far
+    for j, joint in enumerate(robot.joints):
+        pose = pose @ joint.before
+        axis, point = pose[:3, 2], pose[:3, 3]
+        if j == 0:
+            first_axis, first_point = axis, point
+        parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL)
+        apart = np.linalg.norm(np.cross(point - first_point, first_axis))
+        collinear = collinear and parallel and bool(apart < _PARALLEL)
+        numbers = [_ZZ, _MX, _MY] if parallel else [_XX, _XY, _XZ, _YZ, _ZZ, _MX, _MY]
+        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL * 10.0)
+        if collinear and upright:
+            numbers = [_ZZ]
+        kept += [10 * j + k for k in numbers]
+    return kept
+
+
+def closed_form_base(robot: Robot) -> BaseParameters:
+    """Base parameters of a serial arm by rule, a check on the numerical ones; see `base_forms`."""
+    return base_forms(robot).base()
+
+
+class Polynomial:
+    """A sum of products of symbols for text: terms {sorted names of the factors: coefficient}."""
+
+    def __init__(self, terms: dict[tuple[str, ...], float]) -> None:
+        self.terms = {factors: c for factors, c in terms.items() if abs(c) > 1e-12}
+
+    def _combined(self, other: Polynomial, sign: float) -> Polynomial:
+        total = defaultdict(float, self.terms)
+        for factors, c in other.terms.items():
+            total[factors] += sign * c
+        return Polynomial(total)
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        return self._combined(other, 1.0)
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self._combined(other, -1.0)
+
+    def __neg__(self) -> Polynomial:
+        return self * -1.0
+
+    def __mul__(self, other: Polynomial | float) -> Polynomial:
+        if not isinstance(other, Polynomial):
+            return Polynomial({factors: other * c for factors, c in self.terms.items()})
+        total: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        for first, a in self.terms.items():
+            for second, b in other.terms.items():
+                total[tuple(sorted(first + second))] += a * b
+        return Polynomial(total)
+
+    __rmul__ = __mul__
+
+
+def _text_of(whole: Polynomial, names: tuple[str, ...]) -> str:
+    """Parameters that are multiplied by the same lengths in brackets, plain ones first."""
+    groups: defaultdict[tuple[str, float], list[tuple[int, str]]] = defaultdict(list)
+    for factors, c in whole.terms.items():
+        place = next(int(one[6:-1]) for one in factors if one.startswith("theta"))
+        lengths = [f"{_LENGTHS[int(one[7:-1]) % 3]}{int(one[7:-1]) // 3 + 1}" for one in factors
+                   if one.startswith("length")]
+        powers = " ".join(one if lengths.count(one) == 1 else f"{one}^{lengths.count(one)}"
+                          for one in dict.fromkeys(lengths))
+        groups[powers, abs(c)].append((place, "-" if c < 0 else "+"))
+    text = ""
+    for (powers, size), members in sorted(groups.items(), key=lambda one: (one[0][0] != "", min(one[1]))):
+        front = " ".join(part for part in ("" if size == 1.0 else printed(size), powers) if part)
+        if len(members) > 1 and front:
+            flip = members[0][1] == "-"
+            inside = " ".join(f"{'+' if (sign == '-') == flip else '-'} {names[place]}" for place, sign in members)
+            text += f" {members[0][1]} {front} ({inside.removeprefix('+ ')})"
+        else:
+            text += "".join(f" {sign} {front + ' ' if front else ''}{names[place]}" for place, sign in sorted(members))
+    return text.removeprefix(" + ").removeprefix(" ")
