@@ -175,5 +175,5 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
         raise ModelError(f"values are to be folded in, but robot '{model.robot.name}' gives none for '{missing}'",
-                         "identify it and give the result, or generate with parameters='base'")
+                         "identify it and give the result, or generate with parameters 'base'")
     return nominal

@@ -28,16 +28,17 @@ def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[T
     inner = {k for place in live for k in graph.nodes[place].of if graph.nodes[k].kind == kind and uses[k] == 1}
     flat: dict[int, list[Term]] = {}
 
-    def terms(place: int, negative: bool, top: bool) -> list[Term]:
-        node = graph.nodes[place]
-        if node.kind == kind and (top or place in inner):
-            return [*terms(node.of[0], negative, False), *terms(node.of[1], negative != node.subtract, False)]
-        return [(place, negative)]
-
     for place in live:
         if place not in inner:
-            flat[place] = _without_pairs_of_nothing(terms(place, False, True)) if kind == "add" else terms(
-                place, False, True)
+            found, waiting = list[Term](), [(place, False)]
+            while waiting:  # no recursion: long chains have long sums
+                at, negative = waiting.pop()
+                node = graph.nodes[at]
+                if at == place or at in inner:
+                    waiting += [(node.of[1], negative != node.subtract), (node.of[0], negative)]
+                else:
+                    found.append((at, negative))
+            flat[place] = _without_pairs_of_nothing(found) if kind == "add" else found
     return _shared(flat, len(graph.nodes))
 
 
@@ -100,16 +101,21 @@ def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[T
     made: dict[int, Value] = {}
 
     def build(place: int) -> Value:
-        if place in made:
-            return made[place]
-        if place in flat:
-            parts = [-build(k) if negative else build(k) for k, negative in flat[place]]
-            total = new.zero if kind == "add" else new.one
-            for part in parts:
-                total = total + part if kind == "add" else total * part
-        else:
-            total = new.again(graph.nodes[place], build)
-        made[place] = total
+        if place not in flat:
+            return new.again(graph.nodes[place], made.__getitem__)
+        total = new.zero if kind == "add" else new.one
+        for part in (-made[k] if negative else made[k] for k, negative in flat[place]):
+            total = total + part if kind == "add" else total * part
         return total
 
-    return new, [-build(value.node) if value.negative else build(value.node) for value in outputs]
+    waiting = [value.node for value in reversed(outputs)]
+    while waiting:  # what a value is made of comes before it, without recursion, as chains may be long
+        place = waiting[-1]
+        of = [k for k, _ in flat[place]] if place in flat else graph.nodes[place].of
+        missing = [k for k in reversed(of) if k not in made]
+        if place not in made and not missing:
+            made[place] = build(place)
+        if place in made:
+            waiting.pop()
+        waiting += missing if place not in made else []
+    return new, [-made[value.node] if value.negative else made[value.node] for value in outputs]
