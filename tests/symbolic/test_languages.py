@@ -25,6 +25,7 @@ from programs import (
 )
 from robots import random_robot
 
+from dynid.dynamics import inverse_dynamics
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.model import Model, RigidBodies
 from dynid.robot import Robot
@@ -167,11 +168,28 @@ def test_c_of_random_trees(tmp_path_factory, seed):
     assert compiled_self_test(program, tmp_path_factory.mktemp("tree")) < 1e-11
 
 
-def test_fifty_joints():
-    program = generate(random_robot(np.random.default_rng(0), 50, branch=0.5), ["inverse_dynamics"],
-                       parameters="fixed")
-    q = np.zeros(50)
-    assert np.all(np.isfinite(program("inverse_dynamics", q=q, dq=q, ddq=q)))
+@pytest.mark.parametrize("branch", [0.0, 0.5])
+def test_fifty_joints(branch):
+    """In one chain too: no rounding that grows with every body, and no recursion."""
+    robot = random_robot(np.random.default_rng(0), 50, branch=branch)
+    program = generate(robot, ["inverse_dynamics"], parameters="fixed")
+    q, dq, ddq = np.random.default_rng(1).normal(size=(3, 4, 50))
+    close(program("inverse_dynamics", q=q, dq=dq, ddq=ddq), inverse_dynamics(robot, robot.inertias, q, dq, ddq))
+
+
+@pytest.mark.parametrize("tilt", [0.1, 1e-3, 1e-4, 1e-6])
+def test_axes_that_are_nearly_parallel(tilt):
+    """As calibrated arms have them: their common perpendicular is far away."""
+    text = '<robot name="calibrated"><link name="l0"/>'
+    for k, rpy in enumerate(["0 0 0", "1.2 0 0", f"0 {tilt} 0", f"{tilt} 0 0.4", "0 1.1 0"]):
+        text += (f'<link name="l{k + 1}"><inertial><origin xyz="0.1 0.05 0.02"/><mass value="2"/><inertia ixx="0.02" '
+                 'ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>'
+                 f'<joint name="j{k + 1}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/><axis '
+                 f'xyz="0 0 1"/><origin xyz="0.3 0.1 0.05" rpy="{rpy}"/></joint>')
+    robot = Robot.from_urdf(text + "</robot>")
+    program = generate(robot, ["inverse_dynamics"], parameters="fixed")
+    q, dq, ddq = np.random.default_rng(1).normal(size=(3, 10, 5))
+    close(program("inverse_dynamics", q=q, dq=dq, ddq=ddq), inverse_dynamics(robot, robot.inertias, q, dq, ddq))
 
 
 @pytest.mark.parametrize(("name", "is_called"), [("panda arm #2", "panda_arm_2"), ("7dof", "robot_7dof"),

@@ -1,15 +1,17 @@
 """Frames: where code generation puts a coordinate frame on every body, so that as many numbers as can are zero or one.
 
 The z axis of a body's frame is the axis of its joint. Along that axis and about it a frame may be moved freely: its
-origin goes to the foot of the common perpendicular with the axis before (the near end, as in standard DH tables), and
-its x axis is turned so that the next axis is only tilted about it. The frame of a sliding joint's body starts at the
-origin of the body before. So the way from one frame to the next is Tz(d) Tx(a) Rx(alpha) and then the joint's own
-motion, which for right angles leaves one plane rotation.
+origin goes to the foot of the common perpendicular with the axis before (the near end, as in standard DH tables),
+unless axes that are nearly parallel have it far away, where moments would be large and cancel; and its x axis is turned
+so that the next axis is only tilted about it. The frame of a sliding joint's body starts at the origin of the body
+before. So the way from one frame to the next is Tz(d) Tx(a) Rx(alpha) and then the joint's own motion, which for right
+angles leaves one plane rotation.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +22,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.pose import inverse, rotation_z, translation
 
 _NOTHING = 1e-12  # m or of a direction cosine
+_FAR = 3.0  # times the longest step between joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,23 @@ class Chain:
         return clean(whole)
 
 
+    def handed_over(self, kept: Sequence[int] = ()) -> Array:
+        """(10 bodies, 10 bodies): second moments, first moments and masses of all bodies with what no joint can move
+        against the body before given to that body, from the last to the first; zero where nothing is left.
+
+        Of a body that turns that is Szz, MZ and M, mass along its axis; of one that slides all second moments. kept:
+        places that stay where they are.
+        """
+        whole = np.eye(10 * len(self.links))
+        for i, link in reversed(list(enumerate(self.links))):
+            given = [10 * i + k for k in ((0, 1, 2, 3, 4, 5) if link.sliding else (5, 8, 9)) if 10 * i + k not in kept]
+            if link.parent != BASE:
+                moved = (_SECOND @ ten.change_frame(link.fixed) @ _BACK)[:, [k - 10 * i for k in given]]
+                whole[10 * link.parent:10 * link.parent + 10] += moved @ whole[given]
+            whole[given] = 0.0
+        return clean(whole)
+
+
 def _second_from_inertia() -> Array:
     """(10, 10): Sigma = tr(I)/2 1 - I, first moments and mass as they are."""
     matrix = np.eye(10)
@@ -75,20 +95,29 @@ def _second_from_inertia() -> Array:
 
 
 _SECOND = _second_from_inertia()
+_BACK = np.linalg.inv(_SECOND)
 
 
 def chain(robot: Robot) -> Chain:
     """The frames of a robot's bodies."""
     first = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
+    size = max(float(np.linalg.norm(pose[:3, 3])) for joint in robot.joints for pose in (joint.before, joint.after))
     place = {BASE: inverse(robot.joints[0].before)}  # the robot's own frame of each body in the new one
     links: list[Link] = []
     for i, joint in enumerate(robot.joints):
         start = place[joint.parent] @ joint.before
         near, angle = _way(start, joint.prismatic)[1:]
+        if abs(near) > _FAR * size:
+            near = 0.0
         fixed = start @ translation(0.0, 0.0, -near) @ rotation_z(-angle)
+        # The body in the joint's frame, written down and not as a product of poses there and back, whose rounding would
+        # double with every body.
+        within = translation(0.0, 0.0, near) @ joint.after
         if joint.prismatic:
             fixed[:3, 3] = 0.0
-        within = inverse(fixed) @ start @ (rotation_z(-angle) if not joint.prismatic else np.eye(4)) @ joint.after
+            slide = rotation_z(angle)
+            slide[:3, 3] = fixed[:3, :3].T @ start[:3, 3]
+            within = slide @ joint.after
         turn = 0.0 if joint.prismatic else -angle
         if i in first:  # the next axis shall be tilted about x only
             after = robot.joints[first[i]]

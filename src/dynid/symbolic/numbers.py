@@ -1,9 +1,9 @@
 """Numbers: which of the bodies' and terms' numbers generated code works with, and how they come from a model's own.
 
 The torques cannot tell all numbers apart. A mass spread along a turning joint's axis may be given to the body
-before, so Szz, MZ and M of a turning joint's body can be zero, and all second moments of a sliding one's. The numbers
-that are left are found as base parameters are, with those wanted out of the way last in the order. Where a body's mass
-can stand for a first moment of the body before, both are tried, and what needs fewer operations is taken.
+before, so Szz, MZ and M of a turning joint's body can be zero, and all second moments of a sliding one's
+(`Chain.handed_over`). Which of the others are left is found as base parameters are. Where a body's mass can stand for a
+first moment of the body before, both are tried, and what needs fewer operations is taken.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Layout:
         count = 10 * self.bodies
         told = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]
-        order = [*first, *(place for place in _order(self) if place < count and place not in first)]
-        own = reduce_columns(self.factor[:, :count], Parameters(self.numbers.items[:count]), order)
+        bodies = Parameters(self.numbers.items[:count])
+        own = _reduced(self, self.factor[:, :count], bodies, first, kept=_handed(self, first))
         numbers = np.zeros(count)
         numbers[own.independent] = own.matrix @ (self.chain.second_moments() @ told)[:, 0]
         return numbers
@@ -198,11 +198,8 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
 
 def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
     """The numbers to work with, as combinations of all of them, chosen for few `operations`."""
-    order = _order(plan)
-
     def found(early: Sequence[int]) -> BaseParameters:
-        rest = [k for k in order if k not in early]
-        return reduce_columns(plan.factor, plan.numbers, [*early, *rest])
+        return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
     best = found([])
     if plan.bodies > _MOST_TRIED:
@@ -220,13 +217,22 @@ def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> B
     return best
 
 
-def _order(plan: Layout) -> list[int]:
-    wanted, other = [], []
-    for i, link in enumerate(plan.chain.links):
-        last = {0, 1, 2, 3, 4, 5} if link.sliding else {5, 8, 9}
-        wanted += [10 * i + k for k in range(10) if k not in last]
-        other += [10 * i + k for k in range(10) if k in last]
-    return [*wanted, *range(10 * plan.bodies, len(plan.numbers)), *other]
+def _handed(plan: Layout, places: Sequence[int]) -> list[int]:
+    """Those of some places that `Chain.handed_over` would give to the body before."""
+    return [place for place in places
+            if place % 10 in ((0, 1, 2, 3, 4, 5) if plan.chain.links[place // 10].sliding else (5, 8, 9))]
+
+
+def _reduced(plan: Layout, factor: Array, numbers: Parameters, first: Sequence[int],
+             kept: Sequence[int]) -> BaseParameters:
+    """The numbers that are left of some (columns of factor): those of `first` before all others, `kept` not handed
+    over. What is handed over is so exactly, only the rest of the dependence is found in numbers."""
+    handed = np.eye(len(numbers))
+    size = 10 * plan.bodies
+    handed[:size, :size] = plan.chain.handed_over(kept)
+    left = [place for place in range(len(numbers)) if place not in first and handed[place, place] != 0.0]
+    base = reduce_columns(factor, numbers, [*first, *left])
+    return replace(base, matrix=base.matrix @ handed)
 
 
 def sorted_by_place(base: BaseParameters) -> BaseParameters:
