@@ -28,7 +28,7 @@ from robots import random_robot
 from dynid.dynamics import inverse_dynamics
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.model import Model, RigidBodies
-from dynid.robot import Robot
+from dynid.robot import Robot, builtin_names
 from dynid.symbolic import WHAT, Program, generate
 from dynid.symbolic.languages.text import identifier
 
@@ -43,6 +43,14 @@ def everything(name: str, mode: str = "base", terms=plain) -> Program:
 @pytest.mark.parametrize("name", ["arm3r", "puma560", "barrett-wam"])
 def test_c_compiles_without_a_warning_and_is_right(tmp_path, name):
     assert compiled_self_test(everything(name), tmp_path) < 1e-12
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_c_of_every_builtin_robot_in_double_and_float(tmp_path, name):
+    model = plain(Robot.builtin(name))
+    program = generate(model, ["inverse_dynamics", "gravity"], values=some_values(model, np.random.default_rng(0)))
+    for real, bar in (("double", 1e-12), ("float", 1e-6)):
+        assert compiled_self_test(program, tmp_path, real) < bar
 
 
 @pytest.mark.parametrize(("real", "batch", "bar"), [("float", 1, 1e-6), ("double", 4, 1e-12), ("double", 8, 1e-12),

@@ -64,7 +64,7 @@ def test_every_registered_term_becomes_code(tmp_path, kind, options):
     close(compiled_call(program, tmp_path, "inverse_dynamics", *first), expected[0])
     folded = generate(model, ["inverse_dynamics", "friction"], parameters="fixed", values=theta)
     close(folded("inverse_dynamics", q=q, dq=dq, ddq=ddq, **more), expected)
-    assert compiled_self_test(folded, tmp_path) < 1e-12
+    assert compiled_self_test(folded, tmp_path) < 1e-12 and compiled_self_test(folded, tmp_path, "float") < 1e-6
 
 
 @pytest.mark.parametrize("term", [Dahl(reach=0.05),
