@@ -61,6 +61,8 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
 
 
 def _of_body(body: Body) -> Iterator[InertiaProblem]:
+    if body.virtual:
+        return
     if body.inertia is None:
         yield InertiaProblem(body.name, "missing", f"link '{body.name}' has no inertia", 0.0)
         return
