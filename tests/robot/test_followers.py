@@ -152,11 +152,12 @@ def test_a_follower_that_carries_a_free_joint_moves_it() -> None:
     """left follows right and carries wrist, which moves by itself."""
     links, rng = ("l0", "l1", "l2", "l3"), np.random.default_rng(6)
     inertias = "".join(_link(name, random_inertia(rng)) for name in links[1:])
+    mimic = '<mimic joint="right" multiplier="-1.5" offset="0.3"/>'
+    limit = '<limit lower="-9" upper="9" velocity="9" effort="9"/>'
     joints = "".join(
-        f'<joint name="{name}" type="revolute"><limit lower="-9" upper="9" velocity="9" effort="9"/><parent link="l{i}"/><child link="l{i + 1}"/>'
+        f'<joint name="{name}" type="revolute">{limit}<parent link="l{i}"/><child link="l{i + 1}"/>'
         f'<origin xyz="0.1 0.2 {0.1 * i}" rpy="0.4 {0.3 * i} 0.2"/><axis xyz="0 0 1"/>{inside}</joint>'
-        for i, (name, inside) in enumerate((("right", ""), ("left", '<mimic joint="right" multiplier="-1.5" offset="0.3"/>'),
-                                            ("wrist", ""))))
+        for i, (name, inside) in enumerate((("right", ""), ("left", mimic), ("wrist", ""))))
     text = f'<robot name="r"><link name="l0"/>{inertias}{joints}</robot>'
     robot = Robot.from_urdf(text)
     assert robot.joint_names == ("right", "wrist") and robot.warnings == () and robot.locked == {}

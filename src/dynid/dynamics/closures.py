@@ -89,8 +89,8 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
             continue
         middle = (0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]))
         for e in range(3):
-            unit = (1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
-            phi[row] = d[e]
+            unit = column(first, e)  # in axes of the place, so that a plane's equations stay those of its plane
+            phi[row] = dot(d, unit)
             put(wrenches[row], 0, 1, cross(middle, unit))
             put(wrenches[row], 3, 1, unit)
             row += 1

@@ -20,6 +20,7 @@ from dynid.threads import over_samples
 _KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
           "rod": closures.ROD}
 _RANK = 1e-7  # singular values below that share of the largest are none
+_NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
 _CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not closed
 
 
@@ -99,6 +100,9 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         good = trial[closes(robot, trial)]
         if 4 * len(good) < len(trial):
             reach *= 0.7
+        if reach < _NARROWEST:
+            raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close in their posture "
+                                   "alone", "give another posture, farther from where their branches meet")
         found = np.vstack([found, good])
     return found[:count]
 

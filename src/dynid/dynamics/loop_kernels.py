@@ -130,13 +130,14 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
                        wrenches, ends)
         fresh, determinant = not usable or last < _NEAR, 0.0
         if fresh:
-            determinant = factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order)
+            determinant = factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square,
+                                        order)
             if determinant == 0.0:
                 return SINGULAR, 0.0
         size, before = take_step(square, order, phi, chosen, right, step, z, n), last
         if not size < 1e3:
             return OPEN, 0.0
-        if fresh and (size < exact or (size < _CONVERGED and size > 0.1 * before)):  # as exact as rounding allows
+        if fresh and (size < exact or 0.1 * before < size < _CONVERGED):  # or as exact as rounding allows
             for j in range(len(q)):
                 if source[j] >= n:
                     q[j] = offset[j] + ratio[j] * z[source[j]]
@@ -195,9 +196,9 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                     for c in range(dependent):  # slopes go on as they changed (Adams and Bashforth)
                         trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
                 guess[:] = trial[n:]
-                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, n,
-                                    not fresh, _EXACT if longest > _LONG else _CONVERGED, trial, full, R, P, S, phi,
-                                    wrenches, ends, jacobian, square, order, right, step)
+                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
+                                    n, not fresh, _EXACT if longest > _LONG else _CONVERGED, trial, full, R, P, S,
+                                    phi, wrenches, ends, jacobian, square, order, right, step)
                 correction = 0.0
                 for c in range(dependent):
                     correction = max(correction, abs(trial[n + c] - guess[c]))

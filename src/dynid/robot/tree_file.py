@@ -39,7 +39,8 @@ Joint by joint::
     offset = 0.0
 
 With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, and a
-``[[joint]]`` has only name, follows and at. Closures name links of the URDF.
+``[[joint]]`` has only name, follows and at. Closures name links of the URDF. ``[[terms]]``, ``[values]`` and
+``[[frame]]`` are as elsewhere; joints in the names of values are counted without those that follow.
 """
 
 from __future__ import annotations
@@ -94,9 +95,8 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
                    for name, row in joints.items() if "at" in row}
         following = [name for name, row in joints.items() if row.get("follows", False)]
         closures = [_closure(row, k, tree, file, unit) for k, row in enumerate(_rows(table, "closure", file), 1)]
-        if closures or following:
-            return closed(tree, closures, following, posture, mimics)
-        return followed(tree, mimics)
+        robot = closed(tree, closures, following, posture, mimics) if closures or following else followed(tree, mimics)
+        return replace(robot, values={**robot.values, **values_of(table.get("values", {}), file)})
     except RobotError as problem:
         if f"robot file '{file}'" in str(problem):
             raise
@@ -125,7 +125,6 @@ def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -
     gravity = vector_of(table.get("gravity", [0.0, 0.0, -9.81]), 3, f"gravity of robot file '{file}'")
     named = text_of(table.get("name", default_name), f"'name' in robot file '{file}'")
     tree = Robot(named, tuple(joints), tuple(bodies), gravity, terms=tuple(terms_of(table.get("terms", []), file)),
-                 values=values_of(table.get("values", {}), file),
                  source=text_of(table.get("source", file), f"'source' in robot file '{file}'"))
     frames = tuple(Frame(text_of(row.get("name"), f"'name' of a [[frame]] in robot file '{file}'"),
                          *_place(row, tree, f"[[frame]] {k} of robot file '{file}'", unit, ("name",)))
@@ -170,8 +169,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> Robo
         known_keys(row, _FOLLOWING, f"[[joint]] {row.get('name', '')} of robot file '{file}'")
     robot = read_urdf(folder / name, gravity=table.get("gravity"))
     tree = robot if robot.followers is None else robot.followers.tree
-    return replace(tree, terms=(*tree.terms, *terms_of(table.get("terms", []), file)),
-                   values={**tree.values, **values_of(table.get("values", {}), file)})
+    return replace(tree, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
 
 
 def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,

@@ -61,7 +61,8 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
                    f'xyaxes="{_text(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
             yield f"{indent}  {_inertial(numbers[i], body.name)}"
             for k, at in (*before, (i, np.eye(4))):
-                yield f"{indent}  {_joint(robot.joints[k], at, _joint_values(k, robot.joints[k].name, values, places, tell))}"
+                own = _joint_values(k, robot.joints[k].name, values, places, tell)
+                yield f"{indent}  {_joint(robot.joints[k], at, own)}"
             yield from _sites(closures, i, indent + "  ")
             yield from bodies(i, indent + "  ")
             yield f"{indent}</body>"
