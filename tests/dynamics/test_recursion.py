@@ -23,7 +23,8 @@ RANDOM = [(1, 0), (4, 1), (6, 2), (9, 3)]  # joints and seed: trees with branche
 
 
 def robots() -> list[Robot]:
-    return ([Robot.builtin(name) for name in builtin_names()]
+    built_in = [Robot.builtin(name) for name in builtin_names()]
+    return ([robot for robot in built_in if robot.followers is None]
             + [random_robot(np.random.default_rng(seed), dof, prismatic=0.5) for dof, seed in RANDOM])
 
 

@@ -12,6 +12,7 @@ import pytest
 from motions import fourier
 from robots import gripper, random_inertia
 
+from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.estimate import Problem, identify
@@ -19,6 +20,7 @@ from dynid.model import Model, RotorInertia, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.robot import inertia as ten
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_urdf import urdf_with_inertias
 
@@ -146,11 +148,34 @@ def chain(*inside: str) -> str:
     return f'<robot name="r">{links}{joints}</robot>'
 
 
-def test_a_follower_that_carries_a_free_joint_is_fixed_and_said() -> None:
-    text = chain("", '<mimic joint="a" offset="0.3"/>', "")
+def test_a_follower_that_carries_a_free_joint_moves_it() -> None:
+    """left follows right and carries wrist, which moves by itself."""
+    links, rng = ("l0", "l1", "l2", "l3"), np.random.default_rng(6)
+    inertias = "".join(_link(name, random_inertia(rng)) for name in links[1:])
+    mimic = '<mimic joint="right" multiplier="-1.5" offset="0.3"/>'
+    limit = '<limit lower="-9" upper="9" velocity="9" effort="9"/>'
+    joints = "".join(
+        f'<joint name="{name}" type="revolute">{limit}<parent link="l{i}"/><child link="l{i + 1}"/>'
+        f'<origin xyz="0.1 0.2 {0.1 * i}" rpy="0.4 {0.3 * i} 0.2"/><axis xyz="0 0 1"/>{inside}</joint>'
+        for i, (name, inside) in enumerate((("right", ""), ("left", mimic), ("wrist", ""))))
+    text = f'<robot name="r"><link name="l0"/>{inertias}{joints}</robot>'
     robot = Robot.from_urdf(text)
-    assert robot.joint_names == ("a", "c") and robot.locked == {"b": 0.3} and robot.followers is None
-    assert len(robot.warnings) == 1 and "'b'" in robot.warnings[0]
+    assert robot.joint_names == ("right", "wrist") and robot.warnings == () and robot.locked == {}
+    model = Model(robot)
+    q, dq, ddq = states(rng, 2)
+    theirs = twin_torques(text, robot.joint_names, q, dq, ddq, {"left": ("right", -1.5, 0.3)})
+    theta = model.parameters.nominal
+    np.testing.assert_allclose(model.inverse_dynamics(theta, q, dq, ddq), theirs, atol=1e-10)
+    np.testing.assert_allclose(model.regressor(q, dq, ddq) @ theta, theirs, atol=1e-10)
+    np.testing.assert_allclose(dynamics.inverse_dynamics(robot, None, q, dq, ddq), theirs, atol=1e-10)
+    np.testing.assert_allclose(model.forward_dynamics(theta, q, dq, theirs), ddq, atol=1e-8)
+
+
+def _link(name: str, numbers: Array) -> str:
+    mass, com, full = ten.to_mujoco(numbers)
+    xx, yy, zz, xy, xz, yz = full
+    return (f'<link name="{name}"><inertial><origin xyz="{com[0]} {com[1]} {com[2]}"/><mass value="{mass}"/>'
+            f'<inertia ixx="{xx}" ixy="{xy}" ixz="{xz}" iyy="{yy}" iyz="{yz}" izz="{zz}"/></inertial></link>')
 
 
 @pytest.mark.parametrize(("mimic", "message"), [

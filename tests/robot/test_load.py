@@ -106,7 +106,7 @@ def changed(old: str, new: str) -> str:
 
 BAD = {
     "not toml": ("name = ", "not valid TOML"),
-    "no convention": (changed('convention = "mdh"', ""), 'must say convention = "dh" or "mdh"'),
+    "no convention": (changed('convention = "mdh"', ""), 'must say convention = "dh", "mdh", "tree" or "urdf"'),
     "notation": (changed('angles = "degrees"', 'notation = "paul"'), "has notation 'paul'"),
     "notation of dh": ('convention = "dh"\nnotation = "craig"', "only a modified table has one"),
     "angles": (changed('"degrees"', '"grad"'), "angles = \"radians\" or \"degrees\", got 'grad'"),

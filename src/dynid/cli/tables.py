@@ -294,6 +294,11 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
     to.print(f"from {facts['source']}", markup=False)
     for one in facts["mimic_joints"]:
         to.print(f"{one['name']} follows {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
+    for one in facts["closures"]:
+        again = f", {one['repeated']} of its {one['equations']} equations repeat others" if one["repeated"] else ""
+        to.print(f"closure {one['name']} ({one['kind']}) holds {one['first']} and {one['second']}{again}", markup=False)
+    if facts["following_joints"]:
+        to.print(f"these joints follow: {', '.join(facts['following_joints'])}", markup=False)
     for name, position in facts["locked_joints"].items():
         to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:

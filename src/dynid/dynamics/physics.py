@@ -1,7 +1,8 @@
 """The physics of a robot over batches of samples.
 
 q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then lose the sample
-axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own.
+axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Where bodies
+follow, on mimic joints and in closed loops, theirs stand behind; without them only the robot's own bodies have mass.
 What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
 Units are SI; torques stand for forces on sliding joints. All take `threads` (default: all cores).
 """
@@ -9,16 +10,18 @@ Units are SI; torques stand for forces on sliding joints. All take `threads` (de
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
+from dynid.dynamics.following import closed_columns, closure_wrenches, tree_motion
 from dynid.dynamics.tiles import TILE
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import ModelError, NotPossibleError
-from dynid.robot import BASE, Robot
+from dynid.robot import BASE, Joint, Robot
 from dynid.threads import over_samples
 
 
@@ -48,13 +51,64 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Ten numbers a body (joints, 10), given or the robot's own."""
-    given = np.ascontiguousarray(robot.inertias if inertias is None else inertias, dtype=float)
-    if given.size != 10 * robot.dof:
-        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies of ten numbers, got {given.size} numbers")
+    """Ten numbers a body (bodies, 10), given or the robot's own."""
+    given = np.ascontiguousarray(_own_inertias(robot) if inertias is None else inertias, dtype=float)
+    followers = robot.followers
+    if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
+        more = f" and {len(followers.bodies)} that follow" if followers is not None else ""
+        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers")
     if not np.isfinite(given).all():
         raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
-    return given.reshape(robot.dof, 10)
+    return given.reshape(-1, 10)
+
+
+def _own_inertias(robot: Robot) -> Array:
+    """Of all bodies, those that follow behind the robot's own."""
+    followers = robot.followers
+    if followers is None:
+        return robot.inertias
+    return np.vstack([robot.inertias, followers.tree.inertias[list(followers.bodies)]])
+
+
+class _Case:
+    """The tree to compute with and its motion: the robot as it is, or, where joints that follow matter, all of them.
+
+    bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
+    tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
+    """
+
+    def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
+        followers = robot.followers
+        self.rates: Array | None = None
+        self.places: list[int] | None = None
+        if followers is None or (bodies == robot.dof and not followers.carrying):
+            self.robot, self.motion = robot, list(motion)
+            return
+        whole = tree_motion(robot, *motion, threads=threads)
+        self.robot, self.motion, self.rates = followers.tree, list(whole[:len(motion)]), whole.rates
+        self.places = [*followers.free, *followers.bodies][:bodies]
+
+    @property
+    def tree(self) -> Tree:
+        return tree_of(self.robot)
+
+    def numbers(self, ten: Array) -> Array:
+        """Ten numbers of every body of the tree (joints, 10)."""
+        if self.places is None:
+            return ten
+        whole = np.zeros((self.robot.dof, 10))
+        whole[self.places] = ten
+        return whole
+
+    def torques(self, found: Array) -> Array:
+        """Torques (samples, dof) of the robot's joints, of those of the tree."""
+        return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
+
+    def matrices(self, found: Array) -> Array:
+        """Matrices (samples, dof, dof) of the robot's joints, of those of the tree."""
+        if self.rates is None:
+            return found
+        return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)
 
 
 def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out: Array | None = None,
@@ -73,6 +127,11 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
         out = np.empty(shape)
     elif out.shape != shape or not out.flags.c_contiguous or out.dtype != float:
         raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}")
+    if robot.followers is not None and robot.followers.carrying:
+        columns = np.zeros((robot.dof * 10 * robot.dof, len(q)))
+        regressor_columns(robot, q, dq, ddq, np.arange(len(columns)).reshape(shape[1:]), columns)
+        out[:] = columns.reshape(*shape[1:], len(q)).transpose(2, 0, 1)
+        return out[0] if single else out
     tree, y = tree_of(robot), out
     over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, y, a, b), len(q), threads)
     return out[0] if single else out
@@ -85,7 +144,7 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
         q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
     except (TypeError, ValueError):
         return None
-    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE:
+    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE or robot.followers is not None:
         return None
     y = np.empty((n, 10 * n))
     return y if kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
@@ -97,34 +156,46 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
 
     place (joints, 10 joints) int64: the row of out (rows, samples) each entry goes to, -1 for nowhere.
     """
-    kernels.regressor_columns_kernel(*tree_of(robot), q, dq, ddq, place, out, 0, len(q))
+    followers = robot.followers
+    if followers is None or not followers.carrying:
+        kernels.regressor_columns_kernel(*tree_of(robot), q, dq, ddq, place, out, 0, len(q))
+        return
+    whole = np.full((robot.dof, 10 * followers.tree.dof), -1, dtype=np.int64)
+    for i, body in enumerate(followers.free):
+        whole[:, 10 * body:10 * body + 10] = place[:, 10 * i:10 * i + 10]
+    closed_columns(robot, tree_motion(robot, q, dq, ddq, threads=1), whole, out)
 
 
 def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                      threads: int | None = None) -> Array:
     """Torques (samples, joints) that give the accelerations ddq."""
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
-    return _torques(tree_of(robot), _inertias(robot, inertias), q, dq, ddq, single, threads)
+    return _torques(robot, _inertias(robot, inertias), (q, dq, ddq), single, threads)
 
 
 def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Torques (samples, joints) that hold the robot still."""
     single, (q,) = check_motion(robot, q=q)
     still = np.zeros_like(q)
-    return _torques(tree_of(robot), _inertias(robot, inertias), q, still, still, single, threads)
+    return _torques(robot, _inertias(robot, inertias), (q, still, still), single, threads)
 
 
 def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
              threads: int | None = None) -> Array:
     """Torques (samples, joints) of centrifugal and Coriolis effects, C(q, dq) dq."""
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
-    weightless = tree_of(robot)._replace(gravity=np.zeros(3))
-    return _torques(weightless, _inertias(robot, inertias), q, dq, np.zeros_like(q), single, threads)
+    return _torques(robot, _inertias(robot, inertias), (q, dq, np.zeros_like(q)), single, threads, weightless=True)
 
 
-def _torques(tree: Tree, ten: Array, q: Array, dq: Array, ddq: Array, single: bool, threads: int | None) -> Array:
+def _torques(robot: Robot, ten: Array, motion: tuple[Array, Array, Array], single: bool, threads: int | None,
+             weightless: bool = False) -> Array:
+    case = _Case(robot, len(ten), motion, threads)
+    tree, ten, (q, dq, ddq) = case.tree, case.numbers(ten), case.motion
+    if weightless:
+        tree = tree._replace(gravity=np.zeros(3))
     out = np.empty(q.shape)
     over_samples(lambda a, b: kernels.inverse_dynamics_kernel(*tree, ten, q, dq, ddq, out, a, b), len(q), threads)
+    out = case.torques(out)
     return out[0] if single else out
 
 
@@ -133,21 +204,37 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
     """Force and moment that pass through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
 
     About the joint's origin, in the joint's frame after its motion: the third moment of a turning joint, or the
-    third force of a sliding one, is its torque.
+    third force of a sliding one, is its torque. Those of bodies that
+    follow stand behind, as their numbers do. Where closures of a loop repeat each other, forces could go either way:
+    those that repeat carry none.
     """
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
-    tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty((len(q), robot.dof, 6))
-    after = np.array([joint.after[:3].ravel() for joint in robot.joints])
+    ten = _inertias(robot, inertias)
+    case = _Case(robot, len(ten), (q, dq, ddq), threads)
+    tree, ten, (q, dq, ddq) = case.tree, case.numbers(ten), case.motion
+    out, joints = np.empty((*q.shape, 6)), case.robot.joints
+    after = np.array([joint.after[:3].ravel() for joint in joints])
     over_samples(lambda a, b: kernels.link_wrenches_kernel(*tree, ten, after, q, dq, ddq, out, a, b), len(q), threads)
+    if case.places is not None:
+        out = (out - closure_wrenches(robot, q, _turning(joints, out)))[:, case.places]
     return out[0] if single else out
+
+
+def _turning(joints: Sequence[Joint], wrenches: Array) -> Array:
+    """Torques (samples, joints) of the wrenches (samples, joints, 6) through joints."""
+    return np.stack([wrenches[:, j, 2 if joint.prismatic else 5] for j, joint in enumerate(joints)], axis=1)
 
 
 def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Joint-space inertia matrix (samples, joints, joints)."""
     single, (q,) = check_motion(robot, q=q)
-    tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.zeros((len(q), robot.dof, robot.dof))
+    ten = _inertias(robot, inertias)
+    case = _Case(robot, len(ten), (q,), threads)
+    tree, ten, (q,) = case.tree, case.numbers(ten), case.motion
+    out = np.zeros((*q.shape, q.shape[1]))
     over_samples(lambda a, b: kernels.inertia_matrix_kernel(*tree, ten, q, out, a, b), len(q), threads)
+    out = case.matrices(out)
     return out[0] if single else out
 
 
@@ -163,7 +250,12 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     extra = np.ascontiguousarray(np.diag(extra) if extra.ndim == 1 else extra)
     if extra.shape != (n, n) or not np.isfinite(extra).all():
         raise ModelError(f"rotor inertia must be {n} finite numbers or a {n} x {n} matrix, got shape {extra.shape}")
-    tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty(q.shape)
+    ten, out = _inertias(robot, inertias), np.empty(q.shape)
+    if robot.followers is not None and (len(ten) > n or robot.followers.carrying):
+        bias = _torques(robot, ten, (q, dq, np.zeros_like(q)), False, threads)
+        out = _accelerations(robot, inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
+        return out[0] if single else out
+    tree = tree_of(robot)
     bad = over_samples(lambda a, b: kernels.forward_dynamics_kernel(*tree, ten, extra, q, dq, tau, out, a, b),
                        len(q), threads)
     for sample in bad:
@@ -173,10 +265,21 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     return out[0] if single else out
 
 
+def _accelerations(robot: Robot, inertia: Array, torque: Array) -> Array:
+    """inertia (samples, dof, dof) times acceleration = torque (samples, dof), solved for the acceleration."""
+    try:
+        return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
+    except np.linalg.LinAlgError:
+        raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular, so its motion cannot be "
+                               "computed; give its rotors' inertia, or other inertias") from None
+
+
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,
               threads: int | None) -> Array:
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
-    tree, ten, out = tree_of(robot), _inertias(robot, inertias), np.empty((len(q), 2))
+    ten, out = _inertias(robot, inertias), np.empty((len(q), 2))
+    case = _Case(robot, len(ten), (q, dq), threads)
+    tree, ten, (q, dq) = case.tree, case.numbers(ten), case.motion
     over_samples(lambda a, b: kernels.energy_kernel(*tree, ten, q, dq, out, a, b), len(q), threads)
     return out[0, which] if single else out[:, which]
 
@@ -194,6 +297,7 @@ def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 
 
 def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
+    """Poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, base frame."""
     poses, axes = np.empty((len(q), robot.dof, 3, 4)), np.empty((len(q), robot.dof, 6))
     tree = tree_of(robot)
     over_samples(lambda a, b: kernels.kinematics_kernel(*tree, q, poses, axes, a, b), len(q), threads)
@@ -201,11 +305,13 @@ def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Pose of every body in the base (samples, joints, 4, 4)."""
+    """Pose of every body in the base (samples, bodies, 4, 4), those that follow behind the robot's own."""
     single, (q,) = check_motion(robot, q=q)
-    rows, _ = _kinematics(robot, q, threads)
+    followers = robot.followers
+    case = _Case(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    rows, _ = _kinematics(case.robot, case.motion[0], threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
-    poses[:, :, :3], poses[:, :, 3, 3] = rows, 1.0
+    poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
     return poses[0] if single else poses
 
 
@@ -223,14 +329,18 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
     In axes of the base.
     """
     single, (q,) = check_motion(robot, q=q)
-    place = robot.frame(frame)
-    poses, axes = _kinematics(robot, q, threads)
-    out = np.zeros((len(q), 6, robot.dof))
-    if place.body != BASE:
-        rows = poses[:, place.body]
+    place, followers = robot.frame(frame), robot.followers
+    case = _Case(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    tree, body = case.robot, place.body if followers is None else followers.place(place.body)
+    poses, axes = _kinematics(tree, case.motion[0], threads)
+    out = np.zeros((len(q), 6, tree.dof))
+    if body != BASE:
+        rows = poses[:, body]
         origin = rows[:, :, :3] @ place.pose[:3, 3] + rows[:, :, 3]
-        carried = np.flatnonzero(robot.supports[:, place.body])
+        carried = np.flatnonzero(tree.supports[:, body])
         turn, velocity = axes[:, carried, :3], axes[:, carried, 3:]
         out[:, :3, carried] = np.swapaxes(velocity + np.cross(turn, origin[:, None]), 1, 2)
         out[:, 3:, carried] = np.swapaxes(turn, 1, 2)
+    if case.rates is not None:
+        out = out @ case.rates
     return out[0] if single else out

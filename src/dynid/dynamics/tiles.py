@@ -27,7 +27,7 @@ from dynid.dynamics.bodies import (
     wrench,
     wrench_in_base,
 )
-from dynid.dynamics.compiled import INNER, INNER_BORROWING
+from dynid.dynamics.compiled import INLINED, INNER, INNER_BORROWING
 from dynid.dynamics.vectors import add_cross, add_times, cross, dot, matrix, put, symmetric, times, turned_back, vector
 
 TILE = 64
@@ -36,6 +36,26 @@ BODY, AXIS, TEN, WRENCH, JOINT = 21, 6, 10, 6, 5  # rows each
 # pi/2 in three parts whose products with a quadrant number below 2^24 are exact (Cody and Waite).
 _HALF_PI_1, _HALF_PI_2, _HALF_PI_3 = 1.5707963109016418, 1.5893254712295857e-08, 6.123233995736766e-17
 EXACT_ANGLE = 1.0e6  # rad; beyond it the library's sine is used
+
+
+@njit(**INLINED)
+def cos_sin(x: float) -> tuple[float, float]:
+    """Cosine and sine of |x| <= EXACT_ANGLE to the last digit or two, without branches: reduced to |r| <= pi/4 in
+    quadrant k, then the minimax polynomials of the Cephes library."""
+    k = math.floor(x * 0.6366197723675814 + 0.5)
+    r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3
+    z = r * r
+    sine = r + r * z * (-1.66666666666666307295e-1 + z * (8.33333333332211858878e-3 + z * (
+        -1.98412698295895385996e-4 + z * (2.75573136213857245213e-6 + z * (
+            -2.50507477628578072866e-8 + z * 1.58962301576546568060e-10)))))
+    cosine = 1.0 - 0.5 * z + z * z * (4.16666666666665929218e-2 + z * (-1.38888888888730564116e-3 + z * (
+        2.48015872888517045348e-5 + z * (-2.75573141792967388112e-7 + z * (
+            2.08757008419747316778e-9 - z * 1.13585365213876817300e-11)))))
+    half, quarter = 0.5 * k, 0.25 * k
+    odd = half != math.floor(half)
+    quadrant = 4.0 * (quarter - math.floor(quarter))
+    return ((sine if odd else cosine) * (1.0 if quadrant < 0.5 or quadrant > 2.5 else -1.0),
+            (cosine if odd else sine) * (1.0 if quadrant < 1.5 else -1.0))
 
 
 @njit(**INNER_BORROWING)
@@ -56,24 +76,8 @@ def joint_tile(q, dq, ddq, i, lo, m, joint):
             joint[t] = math.cos(joint[2 * TILE + t])
             joint[TILE + t] = math.sin(joint[2 * TILE + t])
         return
-    # Sine and cosine to the last digit or two, without branches: reduce to |r| <= pi/4 in quadrant k,
-    # then the minimax polynomials of the Cephes library.
     for t in range(m):
-        x = joint[2 * TILE + t]
-        k = math.floor(x * 0.6366197723675814 + 0.5)
-        r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3
-        z = r * r
-        sine = r + r * z * (-1.66666666666666307295e-1 + z * (8.33333333332211858878e-3 + z * (
-            -1.98412698295895385996e-4 + z * (2.75573136213857245213e-6 + z * (
-                -2.50507477628578072866e-8 + z * 1.58962301576546568060e-10)))))
-        cosine = 1.0 - 0.5 * z + z * z * (4.16666666666665929218e-2 + z * (-1.38888888888730564116e-3 + z * (
-            2.48015872888517045348e-5 + z * (-2.75573141792967388112e-7 + z * (
-                2.08757008419747316778e-9 - z * 1.13585365213876817300e-11)))))
-        half, quarter = 0.5 * k, 0.25 * k
-        odd = half != math.floor(half)
-        quadrant = 4.0 * (quarter - math.floor(quarter))
-        joint[t] = (sine if odd else cosine) * (1.0 if quadrant < 0.5 or quadrant > 2.5 else -1.0)
-        joint[TILE + t] = (cosine if odd else sine) * (1.0 if quadrant < 1.5 else -1.0)
+        joint[t], joint[TILE + t] = cos_sin(joint[2 * TILE + t])
 
 
 @njit(**INNER)

@@ -1,4 +1,4 @@
-"""FollowingBodies: what mimic joints move, as part of the torques of the joints they follow."""
+"""FollowingBodies: what mimic joints and joints of closed loops move, as part of the torques of those they follow."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
+from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.model.parameters import Parameter
-from dynid.model.term import Entries, Term
+from dynid.model.term import Entries, Place, Term
 from dynid.model.terms import RigidBodies, body_parameters
 from dynid.robot import Robot
 
 
 @dataclass(frozen=True)
 class FollowingBodies:
-    """Ten numbers of every body on a mimic joint, numbered behind the robot's own.
+    """Ten numbers of every body that follows, numbered behind the robot's own; virtual bodies have none.
 
-    With all joints of the tree at q_tree = G q + offset, the torques are tau = G' Y_tree(q_tree) theta. A model of
-    rigid bodies has this term by itself (`with_followers`); it is nothing for a robot without mimic joints.
+    With all joints of the tree at the positions that the robot's own joints give them and G their rates, the torques
+    are tau = G' Y_tree theta. A model of rigid bodies has this term by itself (`with_followers`); it is nothing for a
+    robot whose joints are all free.
     """
 
     kind = "following"
@@ -29,60 +31,68 @@ class FollowingBodies:
         if following is None:
             return ()
         return tuple(parameter for k, (body, owner) in enumerate(zip(following.bodies, following.owners, strict=True))
+                     if not following.tree.bodies[body].virtual
                      for parameter in body_parameters(str(robot.dof + k + 1), owner, following.tree.bodies[body].name,
                                                       following.tree.bodies[body].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        joints, parameters = self._entries(robot)
+        place = np.full((robot.dof, len(self.parameters(robot))), -1, dtype=np.int64)
+        place[joints, parameters] = np.arange(len(joints))
+        out = np.empty((len(joints), len(q)))
+        self.fill(robot, q, dq, ddq, place, out)
+        for row, (joint, parameter) in enumerate(zip(joints, parameters, strict=True)):
+            yield int(joint), int(parameter), out[row]
+
+    def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         following = robot.followers
-        if following is None:
+        if following is None or not (place >= 0).any():
             return
-        tree, couples = following.tree, following.coupling
-        motion = _of_tree(robot, q, dq, ddq)
-        for k, body in enumerate(following.bodies):
-            carriers = np.flatnonzero(tree.supports[:, body])
-            place = np.full((tree.dof, 10 * tree.dof), -1, dtype=np.int64)
-            place[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
-            rows = np.empty((len(carriers), 10, len(q)))
-            dynamics.regressor_columns(tree, *motion, place, rows.reshape(-1, len(q)))
-            for joint in np.flatnonzero(np.any(couples[carriers] != 0.0, axis=0)):
-                columns = np.tensordot(couples[carriers, joint], rows, 1)
-                for c in range(10):
-                    yield int(joint), 10 * k + c, columns[c]
+        whole = np.full((robot.dof, 10 * following.tree.dof), -1, dtype=np.int64)
+        for k, body in enumerate(_massive(robot)):
+            whole[:, 10 * body:10 * body + 10] = place[:, 10 * k:10 * k + 10]
+        closed_columns(robot, tree_motion(robot, q, dq, ddq, threads=1), whole, out)
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        following = robot.followers
-        if following is None:
+        if robot.followers is None:
             return np.zeros(q.shape)
-        found = dynamics.inverse_dynamics(following.tree, self._numbers(robot, values), *_of_tree(robot, q, dq, ddq))
-        return np.asarray(found @ following.coupling)
+        return dynamics.inverse_dynamics(robot, self._numbers(robot, values), q, dq, ddq)
 
     def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
+        if robot.followers is None:
+            return np.zeros((*q.shape, q.shape[1]))
+        return dynamics.inertia_matrix(robot, self._numbers(robot, values), q)
+
+    def _entries(self, robot: Robot) -> tuple[Ints, Ints]:
+        """Joints and parameters of the entries that are not always zero."""
         following = robot.followers
         if following is None:
-            return np.zeros((*q.shape, q.shape[1]))
-        matrix = dynamics.inertia_matrix(following.tree, self._numbers(robot, values), _of_tree(robot, q, q, q)[0])
-        return np.asarray(following.coupling.T @ matrix @ following.coupling)
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        shown = np.repeat(following.shows[:, _massive(robot)], 10, axis=1)
+        joints, parameters = np.nonzero(shown)
+        return joints, parameters
 
     def _numbers(self, robot: Robot, values: Array) -> Array:
-        """Ten numbers of every body of the tree (tree.dof, 10), zero for those that do not follow."""
-        assert robot.followers is not None
-        numbers = np.zeros((robot.followers.tree.dof, 10))
-        numbers[list(robot.followers.bodies)] = values.reshape(-1, 10)
+        """Ten numbers of every body (bodies, 10), zero for the robot's own."""
+        following = robot.followers
+        assert following is not None
+        numbers = np.zeros((following.tree.dof, 10))
+        order = [*following.free, *following.bodies]
+        numbers[[order.index(body) for body in _massive(robot)]] = values.reshape(-1, 10)
         return numbers
 
 
+def _massive(robot: Robot) -> list[int]:
+    """Numbers in the tree of the bodies that follow and have a mass, in order."""
+    assert robot.followers is not None
+    return [body for body in robot.followers.bodies if not robot.followers.tree.bodies[body].virtual]
+
+
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms of a model, with that of bodies on mimic joints where the robot has such and its bodies are asked
+    """The terms of a model, with that of bodies that follow where the robot has such and its bodies are asked
     for."""
     there = any(isinstance(term, FollowingBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms
     return (*terms, FollowingBodies())
 
-
-def _of_tree(robot: Robot, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
-    """Positions, velocities and accelerations (samples, tree.dof) of all joints of the tree."""
-    assert robot.followers is not None
-    couples = robot.followers.coupling.T
-    return (np.ascontiguousarray(q @ couples + robot.followers.offset), np.ascontiguousarray(dq @ couples),
-            np.ascontiguousarray(ddq @ couples))

@@ -16,7 +16,7 @@ from dynid.model.elements import Load
 from dynid.model.kinds import Kind
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Place
+from dynid.model.term import DQ, Entries, Place, entry_differences
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
@@ -84,6 +84,9 @@ class LoadFriction:
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         """d(|tau| s) = sign(tau) s dtau + |tau| ds, and tau = Y numbers, whose derivative the bodies' kernel knows."""
+        if robot.followers is not None and robot.followers.carrying:
+            out += entry_differences(self, robot, q, dq, ddq, place, weights)
+            return
         torques, numbers, count = self._link_torques(robot, q, dq, ddq), self.link_numbers(robot).ravel(), \
             len(self._symbols)
         of_torque = np.zeros((robot.dof, len(q)))

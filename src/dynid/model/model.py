@@ -31,6 +31,7 @@ from dynid.model.term import (
     Term,
     accelerates,
     fill_entries,
+    probing_motion,
     pull_back,
     with_smooth_signs,
 )
@@ -106,7 +107,7 @@ class Model:
     @cached_property
     def structure(self) -> Bools:
         """structure[j, c]: parameter c can show in the torque of joint j (dof, parameters)."""
-        probe = np.random.default_rng(0).normal(size=(3, 2, self.dof))
+        probe = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
             entries = term.entries(self.robot, *probe)

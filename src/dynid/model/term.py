@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
+from dynid.dynamics.following import random_postures
 from dynid.model.elements import Element
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
@@ -224,6 +225,12 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
             if row >= 0:
                 out[signal, :, by] += weights[row] * values
         return
+    out += entry_differences(term, robot, q, dq, ddq, place, weights)
+
+
+def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place,
+                      weights: Array) -> Array:
+    """What `pull_back` adds (3, samples, dof), by differences of fourth order."""
     rows = place[place >= 0]
 
     def entries(q: Array, dq: Array, ddq: Array) -> Array:
@@ -231,7 +238,7 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
         fill_entries(term, robot, q, dq, ddq, place, values)
         return values[rows]
 
-    out += differences(entries, q, dq, ddq, weights[rows])
+    return differences(entries, q, dq, ddq, weights[rows])
 
 
 def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -> Array:
@@ -253,9 +260,18 @@ def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -
 
 def accelerates(term: Term, robot: Robot) -> bool:
     """Whether accelerations show in a term's entries, found at a few random motions."""
-    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 4, robot.dof))
+    q, dq, ddq = probing_motion(robot, 4)
     with_, without = (list(term.entries(robot, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
     return any(not np.array_equal(a, b) for (_, _, a), (_, _, b) in zip(with_, without, strict=True))
+
+
+def probing_motion(robot: Robot, samples: int) -> Array:
+    """A few random motions (3, samples, dof), positions, velocities and accelerations, that the robot can have."""
+    rng = np.random.default_rng(0)
+    motion = rng.normal(size=(3, samples, robot.dof))
+    if robot.followers is not None and robot.followers.loops is not None:
+        motion[0] = random_postures(robot, samples, rng)
+    return motion
 
 
 SomeTerm = TypeVar("SomeTerm", bound=Term)

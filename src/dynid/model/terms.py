@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
+from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
 from dynid.model.elements import Bodies, Linear, on_joints
 from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
 from dynid.model.parameters import Parameter
-from dynid.model.term import DDQ, Entries, Place, Q, Slopes
+from dynid.model.term import DDQ, Entries, Place, Q, Slopes, entry_differences
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -45,7 +46,7 @@ class RigidBodies:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         y = dynamics.regressor(robot, q, dq, ddq)
-        for joint, body in np.argwhere(robot.supports):
+        for joint, body in np.argwhere(_shows(robot)):
             for k in range(10 * body, 10 * body + 10):
                 yield joint, k, y[:, joint, k]
 
@@ -61,6 +62,9 @@ class RigidBodies:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
+        if robot.followers is not None and robot.followers.carrying:
+            out += entry_differences(self, robot, q, dq, ddq, place, weights)
+            return
         adjoint_kernel(*tree_of(robot), q, dq, ddq, place, weights, out, 0, len(q))
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
@@ -71,6 +75,28 @@ class RigidBodies:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
         yield Bodies(values.reshape(-1, 10))
+
+
+def _shows(robot: Robot) -> Bools:
+    """shows[j, i]: one of the robot's own bodies i shows in the torque of joint j (dof, dof)."""
+    followers = robot.followers
+    return np.asarray(robot.supports if followers is None else followers.shows[:, list(followers.free)], dtype=bool)
+
+
+def body_columns(robot: Robot, body: int, q: Array, dq: Array, ddq: Array) -> tuple[Ints, Array]:
+    """Joints (k,) in whose torques a body shows, and the columns (k, 10, samples) of its ten numbers there."""
+    followers = robot.followers
+    place = followers.place(body) if followers is not None else body
+    joints = np.flatnonzero((robot.supports if followers is None else followers.shows)[:, place])
+    bodies = robot.dof if followers is None else followers.tree.dof
+    rows = np.full((robot.dof, 10 * bodies), -1, dtype=np.int64)
+    rows[joints, 10 * place:10 * place + 10] = np.arange(10 * len(joints)).reshape(-1, 10)
+    out = np.empty((len(joints), 10, len(q)))
+    if followers is None:
+        dynamics.regressor_columns(robot, q, dq, ddq, rows, out.reshape(-1, len(q)))
+    else:
+        closed_columns(robot, tree_motion(robot, q, dq, ddq, threads=1), rows, out.reshape(-1, len(q)))
+    return joints, out
 
 
 def body_parameters(number: str, owner: int, body: str, values: Array | None) -> Iterator[Parameter]:
@@ -143,12 +169,7 @@ class Payload:
         return tuple(body_parameters(self.label, body, f"payload {self.label}", values))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        body = self._body(robot)
-        carriers = np.flatnonzero(robot.supports[:, body])
-        place = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
-        place[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
-        out = np.empty((len(carriers), 10, len(q)))
-        dynamics.regressor_columns(robot, q, dq, ddq, place, out.reshape(-1, len(q)))
+        carriers, out = body_columns(robot, self._body(robot), q, dq, ddq)
         # theta_body = X theta_load, so Y_load = Y_body X.
         for joint, rows in zip(carriers, np.einsum("kl,jks->jls", self._to_body(robot), out), strict=True):
             for k in range(10):
@@ -156,6 +177,9 @@ class Payload:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
+        if robot.followers is not None:
+            out += entry_differences(self, robot, q, dq, ddq, place, weights)
+            return
         # Y_load = Y_body X, so a weight on the load is the weight times X' on its body.
         body, to_body = self._body(robot), self._to_body(robot)
         carriers = np.flatnonzero(robot.supports[:, body])

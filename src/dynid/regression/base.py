@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
+from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Parameters
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
+_ACCURACY = 1e-16  # of a regressor, relative
+_LOOP_ACCURACY = 1e-13  # the same, where joints follow by Newton's method
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED = 1e-12  # relative error of a coefficient as text
@@ -154,7 +157,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
         order = [int(item) for item in priority]
         if sorted(order) != list(range(len(parameters))):
             raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
-    return reduce_columns(random_factor(model, seed, unmeasured), parameters, order)
+    accuracy = _LOOP_ACCURACY if _closed(model) else _ACCURACY
+    return reduce_columns(random_factor(model, seed, unmeasured), parameters, order, accuracy=accuracy)
 
 
 def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
@@ -162,7 +166,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     of joints whose torques are not measured."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
-    q = rng.uniform(-np.pi, np.pi, (samples, model.dof))
+    q = _postures(model, samples, rng)
     dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
     dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
     if np.any(model.parameters.ridge > 0):  # curves have steps of every width: motions of every speed
@@ -185,9 +189,23 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     return np.asarray(np.linalg.qr(y / np.tile(np.where(size > 0, size, 1.0), samples)[:, None], mode="r"))
 
 
+def _closed(model: LinearModel) -> bool:
+    """Whether the model's robot has closed loops."""
+    followers = model.robot.followers if isinstance(model, Model) else None
+    return followers is not None and followers.loops is not None
+
+
+def _postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
+    """Random positions (samples, dof), all of which a closed chain can take."""
+    if isinstance(model, Model) and _closed(model):
+        return random_postures(model.robot, samples, rng)
+    return rng.uniform(-np.pi, np.pi, (samples, model.dof))
+
+
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
-                   tolerance: float = _RANK_TOLERANCE) -> BaseParameters:
-    """Base parameters from a triangular factor of the regressor, columns taken in the given order."""
+                   tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
+    """Base parameters from a triangular factor of the regressor, columns taken in the given order. accuracy: relative,
+    of the regressor."""
     norms = np.linalg.norm(factor, axis=0)
     shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
     unit = factor / np.where(shown, norms, 1.0)
@@ -211,6 +229,6 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
         # What counts as nothing of a column counts as no coefficient; digits below the rounding of this solve are none.
         scaled[np.abs(scaled) < tolerance] = 0.0
         size = norms[dependent] / norms[independent][:, None]
-        rounding = 1e-16 * max(1e2, singular[0] / singular[-1]) * np.maximum(size, 1.0)
+        rounding = accuracy * max(1e2, singular[0] / singular[-1]) * np.maximum(size, 1.0)
         matrix[:, dependent] = _shortest(scaled * size, rounding)
     return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)

@@ -34,12 +34,14 @@ class InertiaProblem:
 
 
 def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
-    """Everything wrong with the inertias of a robot, in the order of its links.
+    """Everything wrong with the inertias of a robot, in the order of its links, those that follow behind the others.
 
     A link that a file merges into another by a fixed joint is judged by itself. One without any
     inertia is a fault only where its whole body has none: a tool frame written as a link is not.
     """
-    return tuple(problem for body in robot.bodies for problem in _of_body(body))
+    followers = robot.followers
+    following = () if followers is None else (followers.tree.bodies[i] for i in followers.bodies)
+    return tuple(problem for body in (*robot.bodies, *following) for problem in _of_body(body))
 
 
 def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
@@ -61,6 +63,8 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
 
 
 def _of_body(body: Body) -> Iterator[InertiaProblem]:
+    if body.virtual:
+        return
     if body.inertia is None:
         yield InertiaProblem(body.name, "missing", f"link '{body.name}' has no inertia", 0.0)
         return

@@ -1,18 +1,22 @@
-"""Mimic joints: joints that follow another one, q = multiplier q_other + offset, and are no freedom of their own."""
+"""Joints that are no freedom of their own: mimic joints, q = multiplier q_other + offset, and those of closed loops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.errors import RobotError
-from dynid.robot.locked import locked, renumbered
-from dynid.robot.robot import BASE, Robot
+from dynid.robot.locked import locked, pose_at, renumbered
+from dynid.robot.robot import BASE, Joint, Robot
+
+if TYPE_CHECKING:
+    from dynid.robot.loops import Loops
 
 
 class Mimic(NamedTuple):
@@ -25,76 +29,132 @@ class Mimic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Followers:
-    """The bodies that mimic joints move.
+    """The bodies that are moved by joints without a freedom of their own: mimic joints, and those of closed loops.
 
-    tree: the robot with every joint, all free. coupling (tree.dof, dof) and offset (tree.dof,): q_tree = coupling q +
-    offset, so the torques of the robot are coupling' times those of the tree. bodies: which of the tree's follow, in
-    the order of whom they follow. mimics: whom each of their joints follows, by name.
+    tree: the robot with every joint, all free. free: which of its joints are the robot's, in order. coupling (tree.dof,
+    dof + following by loops) and offset (tree.dof,): q_tree = coupling z + offset, where z are the robot's own joints
+    and then those that the loops determine. Without loops the torques of the robot are coupling' times those of the
+    tree. bodies: which of the tree's follow, in the order of whom they follow. mimics: whom each mimic joint follows,
+    by name. loops: closures, None for mimic joints alone.
     """
 
     tree: Robot
+    free: tuple[int, ...]
     coupling: Array
     offset: Array
     bodies: tuple[int, ...]
     mimics: Mapping[str, Mimic]
+    loops: Loops | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the bodies that follow."""
         return tuple(self.tree.body_names[i] for i in self.bodies)
 
+    @cached_property
+    def following(self) -> tuple[str, ...]:
+        """Names of the joints that the loops determine, in the order of their columns of the coupling."""
+        taken = (*self.free, *map(self.tree.joint_index, self.mimics))
+        return tuple(next(self.tree.joint_names[i] for i in np.flatnonzero(column) if i not in taken)
+                     for column in self.coupling[:, len(self.free):].T)
+
+    @cached_property
+    def moves(self) -> Bools:
+        """moves[j, a]: joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+        from dynid.robot.loops import moves_with
+        return moves_with(self)
+
+    @cached_property
+    def shows(self) -> Bools:
+        """shows[a, i]: body i of the tree shows in the torque of joint a of the robot (dof, tree.dof)."""
+        return (self.moves.T.astype(int) @ self.tree.supports.astype(int)) > 0
+
     @property
     def owners(self) -> tuple[int, ...]:
-        """For each body that follows, the robot's joint that it follows."""
-        return tuple(int(np.argmax(np.abs(self.coupling[i]))) for i in self.bodies)
+        """For each body that follows, the first of the robot's joints that moves it."""
+        return tuple(int(np.argmax(self.shows[:, i])) for i in self.bodies)
+
+    @cached_property
+    def carrying(self) -> bool:
+        """Whether a joint that follows carries one of the robot's own joints."""
+        return any(self.tree.supports[j, i] for i in self.free for j in range(self.tree.dof) if j not in self.free)
+
+    def place(self, body: int) -> int:
+        """Number in the tree of a body of the robot, its own bodies first, then those that follow."""
+        return BASE if body == BASE else (*self.free, *self.bodies)[body]
 
 
 def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
     """The robot whose joints are those of a tree that follow no other.
 
-    A joint that follows a locked one is locked where that puts it. One that carries a joint of its own freedom is
-    locked at its offset, and a warning says so.
+    A joint that follows a locked one is locked where that puts it.
     """
     direct = {name: _resolved(name, mimics, tree) for name in mimics if name in tree.joint_names}
     still = {name: mimic.multiplier * tree.locked.get(mimic.joint, 0.0) + mimic.offset
              for name, mimic in direct.items() if mimic.joint not in tree.joint_names or mimic.multiplier == 0.0}
-    carriers = [name for name in direct if name not in still and any(
-        tree.supports[tree.joint_index(name), i] for i, one in enumerate(tree.joint_names) if one not in direct)]
-    still |= {name: direct[name].offset for name in carriers}
     if still:
-        said = tuple(f"joint '{name}' mimics '{mimics[name].joint}' and carries joints of their own, so it is taken as "
-                     f"fixed at {still[name]:g}" for name in carriers)
-        whole = locked(tree, still)
-        return followed(replace(whole, warnings=(*whole.warnings, *said)),
-                        {name: mimic for name, mimic in direct.items() if name not in still})
-    if not direct:
-        return tree
-    free = [i for i, name in enumerate(tree.joint_names) if name not in direct]
-    number = {BASE: BASE, **{old: new for new, old in enumerate(free)}}
-    coupling, offset = np.zeros((tree.dof, len(free))), np.zeros(tree.dof)
-    coupling[free, np.arange(len(free))] = 1.0
-    for name, mimic in direct.items():
+        return followed(locked(tree, still), {name: mimic for name, mimic in direct.items() if name not in still})
+    return coupled(tree, direct, ()) if direct else tree
+
+
+def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...], loops: Loops | None = None) -> Robot:
+    """The robot whose joints are those of a tree that neither mimic another nor follow because of loops."""
+    free = [i for i, name in enumerate(tree.joint_names) if name not in mimics and name not in following]
+    if not free:
+        raise RobotError(f"every joint of robot '{tree.name}' follows another one; one must move by itself")
+    dependent = [tree.joint_index(name) for name in following]
+    coupling, offset = np.zeros((tree.dof, len(free) + len(dependent))), np.zeros(tree.dof)
+    coupling[[*free, *dependent], np.arange(len(free) + len(dependent))] = 1.0
+    for name, mimic in mimics.items():
         i = tree.joint_index(name)
-        coupling[i, number[tree.joint_index(mimic.joint)]], offset[i] = mimic.multiplier, mimic.offset
-    bodies = tuple(sorted(map(tree.joint_index, direct), key=lambda i: (int(np.argmax(np.abs(coupling[i]))), i)))
+        coupling[i] = mimic.multiplier * coupling[tree.joint_index(mimic.joint)]
+        offset[i] = mimic.offset
+    bodies = tuple(i for i in range(tree.dof) if i not in free)
+    followers = Followers(tree, tuple(free), coupling, offset, bodies, mimics, loops)
+    bodies = tuple(sorted(bodies, key=lambda i: (int(np.argmax(followers.shows[:, i])), i)))
+    number = {BASE: BASE, **{old: new for new, old in enumerate((*free, *bodies))}}
     return replace(
-        tree, joints=tuple(replace(tree.joints[i], parent=number[tree.joints[i].parent]) for i in free),
+        tree, joints=tuple(_own_joint(tree, i, free, loops) for i in free),
         bodies=tuple(tree.bodies[i] for i in free),
-        frames=tuple(replace(one, body=number[one.body]) for one in tree.frames if one.body in number),
+        frames=tuple(replace(one, body=number[one.body]) for one in tree.frames),
         values=renumbered(tree.values, {str(old + 1): str(new + 1) for new, old in enumerate(free)}),
-        source_joints=tree.source_joints or tree.joint_names,
-        followers=Followers(tree, coupling, offset, bodies, direct))
+        source_joints=tree.source_joints or tree.joint_names, followers=replace(followers, bodies=bodies))
+
+
+def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
+    """A joint of the tree as one of the robot's own, on the last of the robot's bodies that carries it: what lies
+    between stands as in the loops' posture, and moves in `Followers.tree`."""
+    joint, before = tree.joints[i], tree.joints[i].before
+    parent = joint.parent
+    while parent not in (BASE, *free):
+        between = tree.joints[parent]
+        before = pose_at(between, 0.0 if loops is None else float(loops.posture[parent])) @ before
+        parent = between.parent
+    return replace(joint, parent=BASE if parent == BASE else free.index(parent), before=before)
 
 
 def lock_followed(robot: Robot, followers: Followers, positions: Mapping[str, float]) -> Robot:
-    """A robot with mimic joints with some joints locked, mimic ones among them."""
+    """A robot with joints that follow, some of its joints locked, mimic ones among them."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
-    return followed(locked(tree, positions), followers.mimics)
+    if followers.loops is None:
+        return followed(locked(tree, positions), followers.mimics)
+    following = followers.following
+    for name in positions:
+        tree.joint_index(name)
+        if name in following:
+            raise RobotError(f"joint '{name}' of robot '{robot.name}' follows the others by the loops "
+                             f"{followers.loops.names}, so it cannot be locked; lock one that moves by itself")
+    # In a loop a locked joint stays a joint, with a place of its own and no motion.
+    still = {name: Mimic(robot.joint_names[0], 0.0, float(position)) for name, position in positions.items()}
+    posture = followers.loops.posture.copy()
+    posture[[tree.joint_index(name) for name in positions]] = list(positions.values())
+    tree = replace(tree, locked={**tree.locked, **positions})
+    return coupled(tree, {**followers.mimics, **still}, following, replace(followers.loops, posture=posture))
 
 
 def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
-    """The robot with every joint free, mimic ones too, and the ten numbers of all its bodies (bodies, 10).
+    """The robot with every joint free, those that follow too, and the ten numbers of all its bodies (bodies, 10).
 
     inertias: of the robot's own bodies, or of these and then of those that follow; where the latter are left out, they
     are as the source has them.
@@ -104,10 +164,9 @@ def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
         return robot, numbers
     numbers = numbers.reshape(-1, 10)
     if len(numbers) not in (robot.dof, following.tree.dof):
-        raise RobotError(f"robot '{robot.name}' has {robot.dof} bodies and {len(following.bodies)} on mimic joints, "
+        raise RobotError(f"robot '{robot.name}' has {robot.dof} bodies and {len(following.bodies)} that follow, "
                          f"got inertias of {len(numbers)}")
-    free = [i for i in range(following.tree.dof) if i not in following.bodies]
-    order = [*free, *following.bodies]
+    order = [*following.free, *following.bodies]
     whole = np.empty((following.tree.dof, 10))
     whole[order[:len(numbers)]] = numbers
     for i in order[len(numbers):]:

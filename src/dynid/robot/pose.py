@@ -55,6 +55,18 @@ def to_rpy(pose: Array) -> tuple[float, float, float]:
     return math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])
 
 
+def turn_z_to(axis: Array) -> Array:
+    """The pose whose z axis is the unit vector `axis`, turned from z the short way; identity for z itself."""
+    if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
+        half = rotation_x(math.pi)
+        return half @ turn_z_to(half[:3, :3].T @ axis)
+    x, y, c = axis
+    pose = np.eye(4)
+    cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])  # of z x axis
+    pose[:3, :3] += cross + cross @ cross / (1.0 + c)
+    return pose
+
+
 def inverse(pose: Array) -> Array:
     """The pose that undoes a rigid one."""
     back = np.eye(4)

@@ -92,18 +92,21 @@ class Part:
 class Body:
     """What a joint moves: one link, with all links fixed to it merged in.
 
-    inertia: the ten numbers in the body frame, or None where the source gives none (kinematics only).
+    inertia: the ten numbers in the body frame, or None where the source gives none (kinematics only). virtual: it has
+    no mass and stands only between two joints, so its numbers are no parameters.
     """
 
     name: str
     inertia: Array | None = None
     shapes: tuple[Shape, ...] = ()
     parts: tuple[Part, ...] = ()
+    virtual: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame."""
+    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame. Bodies that follow
+    (`Robot.followers`) are counted behind the robot's own."""
 
     name: str
     body: int
@@ -120,7 +123,7 @@ class Robot:
     text: the URDF it was read from as it stood, None for any other source; identified values are written into it.
     locked: joints of the source that were made fixed, and where (rad or m). source_joints: all moving joints of the
     source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
-    joints move.
+    joints and joints of closed loops move.
     """
 
     name: str
@@ -251,12 +254,12 @@ class Robot:
         for frame in self.frames:
             if frame.name == name:
                 return frame
-        for i, body in enumerate(self.bodies):
-            if body.name == name:
-                return Frame(name, i, np.eye(4))
+        bodies = (*self.body_names, *(self.followers.names if self.followers is not None else ()))
+        if name in bodies:
+            return Frame(name, bodies.index(name), np.eye(4))
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
-        known = sorted({f.name for f in self.frames} | set(self.body_names) | {self.base})
+        known = sorted({f.name for f in self.frames} | set(bodies) | {self.base})
         raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}")
 
     # -- variations ------------------------------------------------------------------------------

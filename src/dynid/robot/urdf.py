@@ -32,7 +32,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
 from dynid.robot.base_kind import base_warnings
 from dynid.robot.followers import Mimic, followed
-from dynid.robot.pose import from_xyz_rpy, inverse, rotation_x
+from dynid.robot.pose import from_xyz_rpy, inverse, turn_z_to
 from dynid.robot.robot import (
     BASE,
     Body,
@@ -246,7 +246,7 @@ class _Reader:
         if kind == "fixed":
             return _Edge(name, ends[0], ends[1], origin, None)
         self.mimic(element, name, where)
-        turn = _turn_z_to(self.axis(element, name, where))
+        turn = turn_z_to(self.axis(element, name, where))
         joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
         dynamics = element.find("dynamics")
         return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
@@ -364,15 +364,3 @@ class _Reader:
                          source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings))
         except RobotError as problem:
             raise self.error(str(problem)) from None
-
-
-def _turn_z_to(axis: Array) -> Array:
-    """The pose whose z axis is the unit vector `axis`, turned from z the short way; identity for z itself."""
-    if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
-        half = rotation_x(math.pi)
-        return half @ _turn_z_to(half[:3, :3].T @ axis)
-    x, y, c = axis
-    pose = np.eye(4)
-    cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])  # of z x axis
-    pose[:3, :3] += cross + cross @ cross / (1.0 + c)
-    return pose

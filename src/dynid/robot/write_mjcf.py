@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -13,8 +13,9 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
+from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
-from dynid.robot.robot import BASE, Joint, JointFields, Robot, joint_fields
+from dynid.robot.robot import BASE, Frame, Joint, JointFields, Robot, joint_fields
 
 _OWN = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
 _FAR = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
@@ -31,7 +32,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _OWN) if fields is None else fields
-    follow = _equalities(robot)
+    follow, closures = _equalities(robot), _closures(robot)
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
     robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
@@ -43,28 +44,102 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     for i, joint in enumerate(robot.joints):
         children.setdefault(joint.parent, []).append(i)
 
-    def bodies(parent: int, indent: str) -> Iterator[str]:
+    def bodies(parent: int, indent: str, carried: tuple[tuple[int, Array], ...] = ()) -> Iterator[str]:
+        """Elements of the bodies on a parent; carried: joints of virtual bodies between, and poses of these bodies."""
         for i in children.get(parent, ()):
             joint, body = robot.joints[i], robot.bodies[i]
             pose = joint.before @ joint.after
-            axes = np.concatenate([pose[:3, 0], pose[:3, 1]])
-            yield f'{indent}<body name={quoteattr(body.name)} pos="{_text(pose[:3, 3])}" xyaxes="{_text(axes)}">'
+            before = tuple((k, at @ pose) for k, at in carried)
+            if body.virtual:
+                if len(children.get(i, ())) != 1:
+                    raise RobotError(f"link '{body.name}' has no mass and carries {len(children.get(i, ()))} links, "
+                                     "which MJCF cannot say")
+                yield from bodies(i, indent, (*before, (i, np.eye(4))))
+                continue
+            frame = whole_pose(i)
+            yield (f'{indent}<body name={quoteattr(body.name)} pos="{_text(frame[:3, 3])}" '
+                   f'xyaxes="{_text(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
             yield f"{indent}  {_inertial(numbers[i], body.name)}"
-            yield f"{indent}  {_joint(joint, _joint_values(i, joint.name, values, places, tell))}"
+            for k, at in (*before, (i, np.eye(4))):
+                own = _joint_values(k, robot.joints[k].name, values, places, tell)
+                yield f"{indent}  {_joint(robot.joints[k], at, own)}"
+            yield from _sites(closures, i, indent + "  ")
             yield from bodies(i, indent + "  ")
             yield f"{indent}</body>"
 
-    return "\n".join([*head, *bodies(BASE, "    "), "  </worldbody>", *follow, "</mujoco>", ""])
+    def whole_pose(i: int) -> Array:
+        """Of a body in the nearest one with a mass, at zero."""
+        joint = robot.joints[i]
+        pose = joint.before @ joint.after
+        while joint.parent != BASE and robot.bodies[joint.parent].virtual:
+            joint = robot.joints[joint.parent]
+            pose = joint.before @ joint.after @ pose
+        return pose
+
+    return "\n".join([*head, *_sites(closures, BASE, "    "), *bodies(BASE, "    "), "  </worldbody>", *follow,
+                      "</mujoco>", ""])
 
 
 def _equalities(robot: Robot) -> list[str]:
-    """Mimic joints as constraints, q = offset + multiplier q of the joint that they follow."""
-    if robot.followers is None:
+    """Mimic joints and closures as constraints of MuJoCo, between the sites that `_sites` makes.
+
+    A mimic joint is q = offset + multiplier q of the joint that it follows. A point is held by `connect`, an axis by
+    two of them a metre apart, a rigid place by `weld`; a rod is a tendon, whose length is counted from that at zero.
+    """
+    followers = robot.followers
+    if followers is None:
         return []
     lines = [f'    <joint joint1={quoteattr(name)} joint2={quoteattr(mimic.joint)} '
              f'polycoef="{_text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0])}"/>'
-             for name, mimic in robot.followers.mimics.items()]
-    return ["  <equality>", *lines, "  </equality>"]
+             for name, mimic in followers.mimics.items()]
+    rods = []
+    for closure in _closures(robot):
+        ends = [_site(closure, side) for side in ("first", "second")]
+        if closure.kind == "rod":
+            rods += [f"    <spatial name={quoteattr(closure.name)}>", *(f"      <site site={end}/>" for end in ends),
+                     "    </spatial>"]
+            apart = _at_zero(followers.tree, closure.first) - _at_zero(followers.tree, closure.second)
+            zero = float(np.linalg.norm(apart))
+            lines.append(f'    <tendon tendon1={quoteattr(closure.name)} '
+                         f'polycoef="{_text([closure.length - zero, 0.0, 0.0, 0.0, 0.0])}"/>')
+            continue
+        kind = "weld" if closure.kind == "rigid" else "connect"
+        lines.append(f"    <{kind} site1={ends[0]} site2={ends[1]}/>")
+        if closure.kind == "axis":
+            lines.append(f"    <connect site1={_site(closure, 'first', 'along')} "
+                         f"site2={_site(closure, 'second', 'along')}/>")
+    tendons = ["  <tendon>", *rods, "  </tendon>"] if rods else []
+    return [*tendons, "  <equality>", *lines, "  </equality>"]
+
+
+def _closures(robot: Robot) -> tuple[Closure, ...]:
+    return () if robot.followers is None or robot.followers.loops is None else robot.followers.loops.closures
+
+
+def _site(closure: Closure, side: str, more: str = "") -> str:
+    return quoteattr(" ".join(part for part in (closure.name, side, more) if part))
+
+
+def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]:
+    """Where closures take hold of a body."""
+    for closure in closures:
+        for side, end in (("first", closure.first), ("second", closure.second)):
+            if end.body != body:
+                continue
+            axes, place = np.concatenate([end.pose[:3, 0], end.pose[:3, 1]]), end.pose[:3, 3]
+            yield f'{indent}<site name={_site(closure, side)} pos="{_text(place)}" xyaxes="{_text(axes)}"/>'
+            if closure.kind == "axis":
+                yield (f'{indent}<site name={_site(closure, side, "along")} pos="{_text(place + end.pose[:3, 2])}" '
+                       f'xyaxes="{_text(axes)}"/>')
+
+
+def _at_zero(tree: Robot, place: Frame) -> Array:
+    """Where a place of the tree is (3,) in the base when all joints are at zero."""
+    pose, body = place.pose, place.body
+    while body != BASE:
+        joint = tree.joints[body]
+        pose, body = joint.before @ joint.after @ pose, joint.parent
+    return np.asarray(pose[:3, 3])
 
 
 def _inertial(numbers: Array, link: str) -> str:
@@ -74,9 +149,9 @@ def _inertial(numbers: Array, link: str) -> str:
     return f'<inertial pos="{_text(com)}" mass="{_text(mass)}" fullinertia="{_text(full)}"/>'
 
 
-def _joint(joint: Joint, values: Mapping[str, float]) -> str:
-    """About or along z of the joint's frame, which stands in the body frame at inverse(after)."""
-    frame = inverse(joint.after)
+def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
+    """About or along z of the joint's frame; body (4, 4): pose of the body that has the element in the joint's own."""
+    frame = inverse(joint.after @ body)
     text = (f'<joint name={quoteattr(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{_text(frame[:3, 3])}" axis="{_text(frame[:3, 2])}"')
     limits = np.clip([joint.lower, joint.upper], -_FAR, _FAR)

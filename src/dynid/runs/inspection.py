@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from dynid.dynamics.following import chain_of
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
@@ -39,6 +40,8 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
         "joints": _joints(robot),
         "mimic_joints": [] if robot.followers is None else [
             {"name": name, **mimic._asdict()} for name, mimic in robot.followers.mimics.items()],
+        "closures": _closures(robot),
+        "following_joints": [] if robot.followers is None else list(robot.followers.following),
         "locked_joints": dict(robot.locked),
         "parameters": [
             {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}
@@ -52,6 +55,16 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
             for problem in inertia_problems(robot)
         ],
     }
+
+
+def _closures(robot: Robot) -> list[dict[str, Any]]:
+    """Name and kind of each closure, the links it holds together, and how many of its equations others hold already."""
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return []
+    repeated, names = chain_of(robot).repeated, {-1: robot.base, **dict(enumerate(followers.tree.body_names))}
+    return [{"name": one.name, "kind": one.kind, "first": names[one.first.body], "second": names[one.second.body],
+             "equations": one.equations, "repeated": repeated.get(one.name, 0)} for one in followers.loops.closures]
 
 
 def _joints(robot: Robot) -> list[dict[str, Any]]:

@@ -1,0 +1,198 @@
+"""The closures of loops at one posture: their equations, how these move with the joints, and their second rates.
+
+A chain has coordinates z: those of its own freedom first, then those that its closures determine; each joint of the
+tree moves with one of them, q = ratio z + offset. A closure's equation is a number phi(q) = 0 whose rate is
+c . (V1 - V2): c (6) a wrench, V1 and V2 the twists (turn, velocity at the base origin) of the two bodies it holds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dynid.dynamics.bodies import axis_in_base, placed, pose_in_parent
+from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
+from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
+from dynid.dynamics.vectors import cross, dot, matrix, put, vector
+
+POINT, AXIS_CLOSURE, RIGID, ROD = 0, 1, 2, 3
+
+
+@njit(**INNER_BORROWING)
+def equations_of(kind):
+    """How many equations a closure of this kind has."""
+    return 1 if kind == ROD else 3 if kind == POINT else 5 if kind == AXIS_CLOSURE else 6
+
+
+@njit(**INNER_BORROWING)
+def place_bodies(parent, pose, axis, q, R, P, S):
+    """Rotation R (n, 9) and origin P (n, 3) of every body, and the axis S (n, 6) of every joint, in the base."""
+    for i in range(len(parent)):
+        cosine, sine = cos_sin(q[i]) if abs(q[i]) <= EXACT_ANGLE else (math.cos(q[i]), math.sin(q[i]))
+        r, p = pose_in_parent(pose[i], 0, 1, cosine, sine, q[i])
+        if parent[i] >= 0:
+            r, p = placed(matrix(R[parent[i]], 0, 1), vector(P[parent[i]], 0, 1), r, p)
+        put(R[i], 0, 1, r[:3])
+        put(R[i], 3, 1, r[3:6])
+        put(R[i], 6, 1, r[6:])
+        put(P[i], 0, 1, p)
+        turn, velocity = axis_in_base(r, p, vector(axis[i], 0, 1), vector(axis[i], 3, 1))
+        put(S[i], 0, 1, turn)
+        put(S[i], 3, 1, velocity)
+
+
+@njit(**INNER_BORROWING)
+def end_of(body, place, R, P, out):
+    """Rotation (9) and origin (3) in the base of a place (12) on a body, -1 for the base, into out (12)."""
+    r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
+    p = (place[3], place[7], place[11])
+    if body >= 0:
+        r, p = placed(matrix(R[body], 0, 1), vector(P[body], 0, 1), r, p)
+    put(out, 0, 1, r[:3])
+    put(out, 3, 1, r[3:6])
+    put(out, 6, 1, r[6:])
+    put(out, 9, 1, p)
+
+
+@njit(**INNER_BORROWING)
+def column(end, k):
+    """Unit vector k of a place's rotation."""
+    return end[k], end[3 + k], end[6 + k]
+
+
+@njit(**INNER_BORROWING)
+def aligned(kind, e):
+    """Which unit vectors of the first and the second place equation e of a closure keeps at a right angle."""
+    if kind == AXIS_CLOSURE:
+        return 2, e - 3
+    return e - 3, (e - 2) % 3
+
+
+@njit(**INNER_BORROWING)
+def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends):
+    """phi (m,), wrenches (m, 6) and ends (k, 24) of all closures."""
+    row = 0
+    for k in range(len(kinds)):
+        end_of(bodies[k, 0], places[k, 0], R, P, ends[k, :12])
+        end_of(bodies[k, 1], places[k, 1], R, P, ends[k, 12:])
+        first, second = ends[k, :12], ends[k, 12:]
+        a, b = vector(first, 9, 1), vector(second, 9, 1)
+        d = (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+        if kinds[k] == ROD:
+            u = (d[0] / lengths[k], d[1] / lengths[k], d[2] / lengths[k])
+            phi[row] = 0.5 * (dot(d, u) - lengths[k])
+            put(wrenches[row], 0, 1, cross(a, u))
+            put(wrenches[row], 3, 1, u)
+            row += 1
+            continue
+        middle = (0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]))
+        for e in range(3):
+            unit = column(first, e)  # in axes of the place, so that a plane's equations stay those of its plane
+            phi[row] = dot(d, unit)
+            put(wrenches[row], 0, 1, cross(middle, unit))
+            put(wrenches[row], 3, 1, unit)
+            row += 1
+        for e in range(3, equations_of(kinds[k])):
+            i, j = aligned(kinds[k], e)
+            x, y = column(first, i), column(second, j)
+            phi[row] = dot(x, y)
+            put(wrenches[row], 0, 1, cross(x, y))
+            put(wrenches[row], 3, 1, (0.0, 0.0, 0.0))
+            row += 1
+
+
+@njit(**INNER_BORROWING)
+def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
+    """out (m, coordinates): rates of all equations for unit rates of the coordinates."""
+    out[:] = 0.0
+    row = 0
+    for k in range(len(kinds)):
+        count = equations_of(kinds[k])
+        for end in range(2):
+            sign, j = (1.0 if end == 0 else -1.0), bodies[k, end]
+            while j >= 0:
+                for e in range(row, row + count):
+                    rate = 0.0
+                    for x in range(6):
+                        rate += wrenches[e, x] * S[j, x]
+                    if source[j] >= 0:
+                        out[e, source[j]] += sign * rate * ratio[j]
+                j = parent[j]
+        row += count
+
+
+@njit(**INNER_BORROWING)
+def place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
+                   wrenches, ends):
+    """All joints q, bodies and closures at coordinates z."""
+    for j in range(len(q)):
+        q[j] = offset[j] + (ratio[j] * z[source[j]] if source[j] >= 0 else 0.0)
+    place_bodies(parent, pose, axis, q, R, P, S)
+    closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
+
+
+@njit(**INNER_BORROWING)
+def equation_count(kinds):
+    """How many equations closures of these kinds have together."""
+    count = 0
+    for kind in kinds:
+        count += equations_of(kind)
+    return count
+
+
+@njit(**INNER_BORROWING)
+def closure_bias(kind, e, pair, wrench, ends, length, V, A):
+    """Second rate of equation e of a closure where no coordinate accelerates. V, A: twists and their rates, the base's,
+    which are zero, behind those of the bodies."""
+    V1, V2, A1, A2 = V[pair[0]], V[pair[1]], A[pair[0]], A[pair[1]]
+    total = 0.0
+    for x in range(6):
+        total += wrench[x] * (A1[x] - A2[x])
+    first, second = ends[:12], ends[12:]
+    w1, w2 = vector(V1, 0, 1), vector(V2, 0, 1)
+    if kind == ROD or e < 3:
+        a, b = vector(first, 9, 1), vector(second, 9, 1)
+        turn1, turn2, u1, u2 = cross(w1, a), cross(w2, b), vector(V1, 3, 1), vector(V2, 3, 1)
+        rate1 = (u1[0] + turn1[0], u1[1] + turn1[1], u1[2] + turn1[2])
+        rate2 = (u2[0] + turn2[0], u2[1] + turn2[1], u2[2] + turn2[2])
+        c1, c2 = cross(w1, rate1), cross(w2, rate2)
+        total += dot(vector(wrench, 3, 1), (c1[0] - c2[0], c1[1] - c2[1], c1[2] - c2[2]))
+        if kind == ROD:
+            apart = (rate1[0] - rate2[0], rate1[1] - rate2[1], rate1[2] - rate2[2])
+            total += dot(apart, apart) / length
+        return total
+    i, j = aligned(kind, e)
+    x, y = column(first, i), column(second, j)
+    dx, dy = cross(w1, x), cross(w2, y)
+    return total + dot(cross(w1, dx), y) + 2.0 * dot(dx, dy) + dot(x, cross(w2, dy))
+
+
+@njit(**OPTIONS)
+def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z):
+    """Equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    joints, m = len(parent), equation_count(kinds)
+    R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
+    phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
+    jacobian, q = np.empty((m, len(z))), np.empty(joints)
+    place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
+                   wrenches, ends)
+    closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
+    return phi, jacobian
+
+
+@njit(**OPTIONS)
+def closure_forces(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, coordinates, q):
+    """At all joints q: wrenches (m, 6) of the closures' equations, their rates (m, coordinates), and poses (joints,
+    12), rotation and origin, of the bodies."""
+    joints, m = len(parent), equation_count(kinds)
+    R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
+    phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
+    jacobian, poses = np.empty((m, coordinates)), np.empty((joints, 12))
+    place_bodies(parent, pose, axis, q, R, P, S)
+    closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
+    closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
+    poses[:, :9] = R
+    poses[:, 9:] = P
+    return wrenches, jacobian, poses

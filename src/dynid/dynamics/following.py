@@ -1,0 +1,253 @@
+"""Motion of all joints of a robot some of whose joints follow others: by mimic joints, linearly, or by closed loops."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics import closures, loop_kernels
+from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
+from dynid.dynamics.tree import tree_of
+from dynid.errors import NotPossibleError, RobotError
+from dynid.robot import BASE, Robot
+from dynid.robot.followers import Followers
+from dynid.robot.loops import Loops
+from dynid.threads import over_samples
+
+_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
+          "rod": closures.ROD}
+_RANK = 1e-7  # singular values below that share of the largest are none
+_NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
+_CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not closed
+
+
+class TreeMotion(NamedTuple):
+    """q, dq, ddq (samples, joints of the tree), and rates (samples, joints of the tree, dof): how the tree's joints
+    move with those of the robot, so that its torques are rates' times those of the tree."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+    rates: Array
+
+
+class Chain(NamedTuple):
+    """The closures of a robot as the kernels want them.
+
+    kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
+    tree,): the coordinate each joint moves with, -1 for none, and how, q = ratio z + offset. chosen: equations that
+    determine the joints that follow, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
+    the determinant there. repeated: how many equations of a closure, by name, others hold already.
+    """
+
+    kinds: Ints
+    bodies: Ints
+    places: Array
+    lengths: Array
+    source: Ints
+    ratio: Array
+    offset: Array
+    chosen: Ints
+    begin: Array
+    branch: float
+    repeated: dict[str, int]
+
+
+def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
+                threads: int | None = None) -> TreeMotion:
+    """Motion of all joints of the tree for that of the robot's own (samples, dof); without dq or ddq they stand still.
+
+    A sample in which the loops cannot be closed is refused by name.
+    """
+    followers = robot.followers
+    assert followers is not None
+    still = np.zeros_like(q)
+    dq, ddq = still if dq is None else dq, still if ddq is None else ddq
+    if followers.loops is None:
+        couples = followers.coupling.T
+        return TreeMotion(np.ascontiguousarray(q @ couples + followers.offset), np.ascontiguousarray(dq @ couples),
+                          np.ascontiguousarray(ddq @ couples), np.broadcast_to(couples.T, (len(q), *couples.T.shape)))
+    motion, status = _solved(robot, followers, q, dq, ddq, threads)
+    open_ = np.flatnonzero(status != CLOSED)
+    if len(open_):
+        raise NotPossibleError(_why(robot, followers.loops, int(status[open_[0]]), int(open_[0]), q[open_[0]]),
+                               "keep to positions in which the loops close, as the limits of the joints should say")
+    return motion
+
+
+def closes(robot: Robot, q: Array) -> Bools:
+    """Whether the loops can be closed at positions q (samples, dof) of the robot's own joints (samples,)."""
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return np.ones(len(q), dtype=bool)
+    still = np.zeros_like(q)
+    return np.asarray(_solved(robot, followers, q, still, still, 1)[1] == CLOSED)
+
+
+def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
+    """Random positions (count, dof) of the robot's own joints in which its loops can be closed, within their limits or
+    a turn; nearer to the posture of its loops where few others can."""
+    low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return rng.uniform(low, high, (count, robot.dof))
+    middle, reach, found = chain_of(robot).begin[:robot.dof], 1.0, np.empty((0, robot.dof))
+    while len(found) < count:
+        trial = middle + reach * (rng.uniform(low, high, (max(count, 16), robot.dof)) - middle)
+        good = trial[closes(robot, trial)]
+        if 4 * len(good) < len(trial):
+            reach *= 0.7
+        if reach < _NARROWEST:
+            raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close in their posture "
+                                   "alone", "give another posture, farther from where their branches meet")
+        found = np.vstack([found, good])
+    return found[:count]
+
+
+def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
+    """Chosen entries of the regressor of all bodies of the tree, each contiguous over the samples, for one thread.
+
+    place (dof, 10 bodies of the tree): the row of out (rows, samples) each entry goes to, -1 for nowhere.
+    """
+    followers = robot.followers
+    assert followers is not None
+    shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
+    loop_kernels.closed_columns_kernel(*tree_of(followers.tree), motion.q, motion.dq, motion.ddq,
+                                       np.ascontiguousarray(motion.rates), shown, place, out, 0, len(motion.q))
+
+
+def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
+    """Part (samples, joints of the tree, 6) that the closures take of the force and moment through each joint, in its
+    frame: so much that the joints which follow carry no torque.
+
+    q (samples, joints of the tree); torques (samples, joints of the tree): of the tree without its closures.
+    """
+    followers = robot.followers
+    assert followers is not None
+    out = np.zeros((*q.shape, 6))
+    if followers.loops is None:
+        return out
+    tree, chain, n = followers.tree, chain_of(robot), robot.dof
+    arrays = tree_of(tree)
+    for t in range(len(q)):
+        wrenches, rates, poses = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7],
+                                                         n + len(chain.chosen), q[t])
+        # Virtual work of the coordinates that follow: C_d' torques = Phi_d' forces.
+        forces = np.linalg.solve(rates[chain.chosen][:, n:].T, followers.coupling[:, n:].T @ torques[t])
+        carried = np.zeros((tree.dof, 6))
+        owner = np.repeat(np.arange(len(chain.kinds)), [one.equations for one in followers.loops.closures])
+        for e, force in zip(chain.chosen, forces, strict=True):
+            for body, sign in zip(chain.bodies[owner[e]], (1.0, -1.0), strict=True):
+                if body != BASE:
+                    carried[tree.supports[:, body]] += sign * force * wrenches[e]
+        out[t] = _in_joints(tree, carried, poses)
+    return out
+
+
+def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
+    """Wrenches (joints, 6), moment about the base origin and force in base axes, as force and moment in each joint's
+    frame; poses (joints, 12): rotations and origins of the bodies."""
+    out = np.empty_like(wrenches)
+    for j, joint in enumerate(tree.joints):
+        turn = poses[j, :9].reshape(3, 3) @ joint.after[:3, :3].T
+        origin = poses[j, 9:] - turn @ joint.after[:3, 3]
+        moment, force = wrenches[j, :3], wrenches[j, 3:]
+        out[j, :3], out[j, 3:] = turn.T @ force, turn.T @ (moment - np.cross(origin, force))
+    return out
+
+
+def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
+            threads: int | None) -> tuple[TreeMotion, Ints]:
+    tree, chain = tree_of(followers.tree), chain_of(robot)
+    joints = followers.tree.dof
+    motion, status = np.empty((3, len(q), joints)), np.empty(len(q), dtype=np.int64)
+    rates = np.empty((len(q), joints, robot.dof))
+    over_samples(lambda a, b: loop_kernels.close_kernel(tree.parent, tree.pose, tree.axis, *chain[:-1], q, dq, ddq,
+                                                        motion, rates, status, a, b), len(q), threads)
+    return TreeMotion(motion[0], motion[1], motion[2], rates), status
+
+
+def _why(robot: Robot, loops: Loops, status: int, sample: int, q: Array) -> str:
+    at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
+    how = {OPEN: "cannot be closed", SINGULAR: "lose rank: joints that follow are not determined"}.get(
+        status, "pass a posture in which their branches meet")
+    return f"the loops {loops.names} of robot '{robot.name}' {how} in sample {sample}, at {at}"
+
+
+@lru_cache(maxsize=64)
+def chain_of(robot: Robot) -> Chain:
+    """The closures of a robot, checked in their posture: what follows is determined, and what does not is free."""
+    followers = robot.followers
+    assert followers is not None and followers.loops is not None
+    loops, tree, dof = followers.loops, followers.tree, robot.dof
+    kinds = np.array([_KINDS[one.kind] for one in loops.closures], dtype=np.int64)
+    bodies = np.array([[one.first.body, one.second.body] for one in loops.closures], dtype=np.int64)
+    places = np.array([[one.first.pose[:3].ravel(), one.second.pose[:3].ravel()] for one in loops.closures])
+    lengths = np.array([one.length if one.kind == "rod" else 1.0 for one in loops.closures])
+    coupling, offset = followers.coupling, followers.offset
+    ratio = coupling.sum(axis=1)  # one of a row at most is not zero
+    source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
+    fixed = (kinds, bodies, places, lengths, source, ratio, offset)
+    near = np.asarray(np.linalg.lstsq(coupling, loops.posture - offset, rcond=None)[0])
+    begin = _closed_posture(robot, loops, tree, dof, near, fixed)
+    _, jacobian = _linearised(tree, begin, fixed)
+    chosen = _independent_rows(robot, loops, jacobian, dof)
+    branch = float(np.linalg.det(jacobian[chosen, dof:]))
+    owner = np.repeat(np.arange(len(kinds)), [one.equations for one in loops.closures])
+    left = np.setdiff1d(np.arange(len(owner)), chosen)
+    repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
+                                                                       strict=True)}
+    return Chain(*fixed, chosen, begin, branch, repeated)
+
+
+def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
+    """Equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    arrays = tree_of(tree)
+    return closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
+
+
+def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array, fixed: tuple[Any, ...]) -> Array:
+    """Coordinates near z in which the loops are closed; the robot's own joints stay where they are if that is
+    possible."""
+    for free in (slice(dof, None), slice(None)):
+        trial = z.copy()
+        for _ in range(100):
+            phi, jacobian = _linearised(tree, trial, fixed)
+            step = np.linalg.lstsq(jacobian[:, free], phi, rcond=1e-9)[0]
+            trial[free] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
+            if np.abs(step).max(initial=0.0) < 1e-13:
+                break
+        phi, _ = _linearised(tree, trial, fixed)
+        if np.abs(phi).max() < _CLOSED_TO:
+            return trial
+    worst = int(np.argmax(np.abs(phi)))
+    owner = np.repeat(np.arange(len(loops.closures)), [one.equations for one in loops.closures])
+    raise RobotError(f"loop '{loops.closures[owner[worst]].name}' of robot '{robot.name}' cannot be closed near its "
+                     f"posture: {abs(phi[worst]):.3g} m stay open; check its places, lengths and posture")
+
+
+def _independent_rows(robot: Robot, loops: Loops, jacobian: Array, dof: int) -> Ints:
+    """As many equations as joints follow, that determine them."""
+    from scipy.linalg import qr
+
+    following = jacobian[:, dof:]
+    count = following.shape[1]
+    values = np.linalg.svd(following, compute_uv=False)
+    rank = int(np.sum(values > _RANK * max(values.max(initial=0.0), 1e-300)))
+    assert robot.followers is not None
+    names = robot.followers.following
+    if rank < count:
+        null = np.linalg.svd(following)[2][rank:]
+        loose = [name for name, share in zip(names, np.abs(null).max(axis=0), strict=True) if share > 0.1]
+        raise RobotError(f"the loops {loops.names} of robot '{robot.name}' leave {count - rank} of the joints that "
+                         f"follow undetermined: {', '.join(loose)}",
+                         "give another posture, let one of them move by itself, or add a closure")
+    whole = np.linalg.svd(jacobian, compute_uv=False)
+    if int(np.sum(whole > _RANK * whole.max())) > count:
+        raise RobotError(f"the loops {loops.names} of robot '{robot.name}' leave its joints no freedom of their own",
+                         f"let more joints follow than {', '.join(names)}, or take out a closure")
+    return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
+

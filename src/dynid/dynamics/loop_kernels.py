@@ -1,0 +1,305 @@
+"""Joints of closed chains, sample by sample: Newton's method on the closures, and what follows for velocities and
+accelerations. Coordinates and closures are those of `closures`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
+from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
+from dynid.dynamics.kernels import base_rows
+from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE, axis_tile, body_tile, joint_tile, regressor_tile
+from dynid.dynamics.vectors import cross, vector
+
+CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
+_ITERATIONS = 20
+_NEAR = 1e-9  # rad or m of a step: from there on with factors of the posture itself
+_CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
+_EXACT = 1e-14  # the same behind a long way, where speed does not count
+_LONG = 0.02  # rad or m of a joint of own freedom
+_OPEN = 1e-7  # m: equations that stay as large are not closed
+_LONGEST_STEP = 0.1  # rad or m of a joint of own freedom between two solutions
+_LARGEST_CORRECTION = 0.3  # rad or m: behind it a step is halved, since the solution may be another branch's
+_SHORTEST_SHARE = 1e-4  # of a step before it is given up
+_LEAST_SHARE = 0.4  # of the determinant that a step may leave
+_RANK = 1e-9  # least ratio of pivots
+
+
+@njit(**INNER_BORROWING)
+def factor(matrix, order):
+    """LU factors of a matrix in place, rows in `order`, inverse pivots. Returns its determinant, 0 where it is
+    singular."""
+    n, determinant, largest = len(matrix), 1.0, 0.0
+    for i in range(n):
+        order[i] = i
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        size = abs(matrix[pivot, k])
+        largest = max(largest, size)
+        if not size > _RANK * largest:
+            return 0.0
+        if pivot != k:
+            determinant = -determinant
+            order[k], order[pivot] = order[pivot], order[k]
+            for c in range(n):
+                matrix[k, c], matrix[pivot, c] = matrix[pivot, c], matrix[k, c]
+        determinant *= matrix[k, k]
+        matrix[k, k] = 1.0 / matrix[k, k]
+        for i in range(k + 1, n):
+            share = matrix[i, k] * matrix[k, k]
+            matrix[i, k] = share
+            if share != 0.0:  # closures see few joints
+                for c in range(k + 1, n):
+                    matrix[i, c] -= share * matrix[k, c]
+    return determinant
+
+
+@njit(**INNER_BORROWING)
+def solve_factored(matrix, order, given, out):
+    """out (n,): solution for the right side `given` (n,) with the factors of `factor`."""
+    n = len(matrix)
+    for i in range(n):
+        out[i] = given[order[i]]
+        for c in range(i):
+            out[i] -= matrix[i, c] * out[c]
+    for i in range(n - 1, -1, -1):
+        for c in range(i + 1, n):
+            out[i] -= matrix[i, c] * out[c]
+        out[i] *= matrix[i, i]
+
+
+@njit(**INNER_BORROWING)
+def slopes_of(matrix, order, jacobian, chosen, out):
+    """out (dependent, n) = -Phi_d^-1 Phi_a: how the dependent coordinates move with those of own freedom."""
+    dependent, n = out.shape
+    for i in range(dependent):
+        for a in range(n):
+            out[i, a] = -jacobian[chosen[order[i]], a]
+        for c in range(i):
+            for a in range(n):
+                out[i, a] -= matrix[i, c] * out[c, a]
+    for i in range(dependent - 1, -1, -1):
+        for c in range(i + 1, dependent):
+            for a in range(n):
+                out[i, a] -= matrix[i, c] * out[c, a]
+        for a in range(n):
+            out[i, a] *= matrix[i, i]
+
+
+@njit(**INNER_BORROWING)
+def take_step(square, order, phi, chosen, right, step, z, n):
+    """Corrects z's last coordinates by Newton's step with the factors at hand. Returns its size."""
+    for i in range(len(chosen)):
+        right[i] = phi[chosen[i]]
+    solve_factored(square, order, right, step)
+    size = 0.0
+    for c in range(len(chosen)):
+        z[n + c] -= step[c]
+        size = max(size, abs(step[c]))
+    return size
+
+
+@njit(**INNER_BORROWING)
+def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order):
+    """Rates of the closures and the factors of those that determine what follows. Returns the determinant."""
+    closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
+    for i in range(len(chosen)):
+        for c in range(len(chosen)):
+            square[i, c] = jacobian[chosen[i], n + c]
+    return factor(square, order)
+
+
+@njit(**INNER_BORROWING)
+def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, n, usable, exact, z,
+           q, R, P, S, phi, wrenches, ends, jacobian, square, order, right, step):
+    """z's last coordinates so that the closures hold, the first n as they are. Returns how it ended, and the
+    determinant of what determines them.
+
+    exact: size of the last step. usable: the factors are those of a near posture; they serve as long as they bring the
+    solution ten times nearer at a step, which spares most factorisations. At the end all is that of the solution.
+    """
+    last = math.inf
+    for _ in range(_ITERATIONS):
+        place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
+                       wrenches, ends)
+        fresh, determinant = not usable or last < _NEAR, 0.0
+        if fresh:
+            determinant = factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square,
+                                        order)
+            if determinant == 0.0:
+                return SINGULAR, 0.0
+        size, before = take_step(square, order, phi, chosen, right, step, z, n), last
+        if not size < 1e3:
+            return OPEN, 0.0
+        if fresh and (size < exact or 0.1 * before < size < _CONVERGED):  # or as exact as rounding allows
+            for j in range(len(q)):
+                if source[j] >= n:
+                    q[j] = offset[j] + ratio[j] * z[source[j]]
+            for e in range(len(phi)):  # those that were not chosen hold too, or the chain cannot be closed
+                if abs(phi[e]) > _OPEN:
+                    return OPEN, 0.0
+            return CLOSED, determinant
+        usable = size < 0.1 * last
+        last = size
+    return OPEN, 0.0
+
+
+@njit(**OPTIONS)
+def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
+                 dq, ddq, motion, rates, status, start, stop):
+    """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n): how
+    they move with the n coordinates of own freedom; status (samples,).
+
+    q, dq, ddq (samples, n). begin (coordinates,): a closed posture; branch: the determinant there.
+    Each sample is reached from the one before, in steps no longer than Newton's method can follow, or from `begin`
+    where that fails.
+    """
+    n, joints, m = q.shape[1], len(parent), len(kinds)
+    dependent, coordinates = len(chosen), len(begin)
+    equations = equation_count(kinds)
+    z, trial, full = begin.copy(), begin.copy(), np.empty(joints)
+    R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
+    phi, wrenches, ends = np.empty(equations), np.empty((equations, 6)), np.empty((m, 24))
+    jacobian, square = np.empty((equations, coordinates)), np.empty((dependent, dependent))
+    order, right, step = np.empty(dependent, np.int64), np.empty(dependent), np.empty(dependent)
+    slope, fresh = np.zeros((dependent, n)), True  # of the dependent coordinates: here, and at the two solutions before
+    before, earlier = np.zeros((dependent, n)), np.zeros((dependent, n))
+    V, A, guess = np.zeros((joints + 1, 6)), np.zeros((joints + 1, 6)), np.empty(dependent)
+    last = branch
+    for t in range(start, stop):
+        how, first, determinant = OPEN, fresh, last
+        for again in range(2):
+            if again and (first or how == CLOSED):
+                break
+            if fresh:
+                z[:] = begin
+                slope[:] = 0.0
+                before[:] = 0.0
+                earlier[:] = 0.0
+                determinant = branch
+            share, done = 1.0, 0.0  # of the way to the sample: the next step's, and what is behind
+            while done < 1.0:
+                longest = 0.0
+                for a in range(n):
+                    longest = max(longest, abs(q[t, a] - z[a]))
+                portion = min(1.0, share / (1.0 - done), _LONGEST_STEP / longest if longest > 0.0 else 1.0)
+                trial[:] = z
+                for a in range(n):
+                    moved = portion * (q[t, a] - z[a])
+                    trial[a] = q[t, a] if portion == 1.0 else z[a] + moved
+                    for c in range(dependent):  # slopes go on as they changed (Adams and Bashforth)
+                        trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
+                guess[:] = trial[n:]
+                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
+                                    n, not fresh, _EXACT if longest > _LONG else _CONVERGED, trial, full, R, P, S,
+                                    phi, wrenches, ends, jacobian, square, order, right, step)
+                correction = 0.0
+                for c in range(dependent):
+                    correction = max(correction, abs(trial[n + c] - guess[c]))
+                # Where the determinant is zero branches meet: no step goes more than half of the way there.
+                if how != CLOSED or correction > _LARGEST_CORRECTION or found / determinant < _LEAST_SHARE:
+                    how = OTHER_BRANCH if how == CLOSED else how
+                    fresh, share = True, 0.5 * portion * (1.0 - done)
+                    if share < _SHORTEST_SHARE:
+                        break
+                    continue
+                done = 1.0 if portion == 1.0 else done + portion * (1.0 - done)
+                share = 2.0 * share
+                z[:], determinant = trial, found
+                earlier[:] = before
+                before[:] = slope
+                slopes_of(square, order, jacobian, chosen, slope)
+                if fresh:
+                    before[:] = slope
+                    earlier[:] = slope
+                fresh = False
+        status[t], fresh, last = how, how != CLOSED, determinant
+        if fresh:
+            motion[:, t] = math.nan
+            rates[t] = math.nan
+            continue
+        write_motion(parent, kinds, chosen, source, ratio, n, full, slope, dq[t], ddq[t], S, V, A, wrenches, ends,
+                     lengths, bodies, square, order, right, step, motion[:, t], rates[t])
+
+
+@njit(**INNER_BORROWING)
+def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
+                 square, order, right, step, motion, rates):
+    """Positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one sample."""
+    joints, dependent = len(parent), len(chosen)
+    for j in range(joints):
+        velocity, z = 0.0, source[j]
+        for a in range(n):
+            rates[j, a] = (0.0 if z < 0 else ratio[j] * slope[z - n, a] if z >= n else ratio[j] if z == a else 0.0)
+            velocity += rates[j, a] * dq[a]
+        motion[0, j], motion[1, j] = q[j], velocity
+    # Twists, and their rates where no coordinate accelerates: dS/dt = V_parent x S.
+    for i in range(joints):
+        s, v, d = vector(S[i], 0, 1), vector(S[i], 3, 1), motion[1, i]
+        for x in range(6):
+            V[i, x] = V[parent[i], x] + S[i, x] * d  # the base's, which are zero, stand last
+            A[i, x] = A[parent[i], x]
+        w, u = vector(V[i], 0, 1), vector(V[i], 3, 1)
+        turn, across, along = cross(w, s), cross(w, v), cross(u, s)
+        for x in range(3):
+            A[i, x] += turn[x] * d
+            A[i, 3 + x] += (across[x] + along[x]) * d
+    row, c = 0, 0
+    for k in range(len(kinds)):
+        for e in range(equations_of(kinds[k])):
+            if c < dependent and chosen[c] == row:  # in ascending order
+                right[c] = closure_bias(kinds[k], e, bodies[k], wrenches[row], ends[k], lengths[k], V, A)
+                c += 1
+            row += 1
+    # Phi_d ddz_d = -(Phi_a ddz_a + bias); the slopes hold the first part already.
+    solve_factored(square, order, right, step)
+    for j in range(joints):
+        acceleration = 0.0
+        for a in range(n):
+            acceleration += rates[j, a] * ddq[a]
+        if source[j] >= n:
+            acceleration -= ratio[j] * step[source[j] - n]
+        motion[2, j] = acceleration
+
+
+@njit(**OPTIONS)
+def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, shown, place, out, start, stop):
+    """Chosen entries of the regressor of a chain, each contiguous over the samples: out (rows, samples).
+
+    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); place (n, 10 bodies of the tree): the row each
+    goes to, -1 for nowhere; shown (n, bodies): where any is asked for. What a body adds to a torque is the power of its
+    wrench on the twist it has for unit velocity of the coordinate (Kane).
+    """
+    n, joints = rates.shape[2], len(parent)
+    base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))
+    own, twists, ten = np.empty(AXIS * TILE), np.empty((n, joints, AXIS * TILE)), np.empty(TEN * TILE)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        for i in range(joints):
+            joint_tile(q, dq, ddq, i, lo, m, joint)
+            body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
+            axis_tile(axis[i], bodies[i], own, m)
+            for a in range(n):
+                twist = twists[a, i]
+                for t in range(m):
+                    rate = rates[lo + t, i, a]
+                    for x in range(AXIS):
+                        twist[x * TILE + t] = own[x * TILE + t] * rate
+                if parent[i] >= 0:
+                    up = twists[a, parent[i]]
+                    for x in range(AXIS):
+                        for t in range(m):
+                            twist[x * TILE + t] += up[x * TILE + t]
+                if shown[a, i]:
+                    regressor_tile(twist, bodies[i], ten, m)
+                    for k in range(10):
+                        row = place[a, 10 * i + k]
+                        if row >= 0:
+                            for t in range(m):
+                                out[row, lo + t] = ten[k * TILE + t]

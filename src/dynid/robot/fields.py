@@ -1,0 +1,112 @@
+"""What a robot file in TOML says in its tables: numbers, angles, poses and inertias, checked, with where they stand."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot import inertia as ten
+from dynid.robot.dh import LIMITS
+from dynid.robot.pose import checked, from_xyz_rpy
+
+_ANGULAR = ("lower", "upper", "velocity", "acceleration")
+_PI = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
+
+
+def known_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            close = difflib.get_close_matches(key, keys, n=1)
+            raise RobotError(f"{where} has an unknown key '{key}'" + (f", did you mean '{close[0]}'" if close else "")
+                             + f"; it may have {', '.join(keys)}")
+
+
+def text_of(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise RobotError(f"{what} must be text, got {value!r}")
+    return value
+
+
+def angle_of(value: Any, unit: float, what: str) -> float:
+    """A number in the file's unit, or text with pi, as rad."""
+    if isinstance(value, str):
+        match = _PI.fullmatch(value)
+        if match is None:
+            raise RobotError(f"{what} must be a number or text such as \"pi/2\", got {value!r}")
+        sign, factor, divisor = match.groups()
+        if divisor is not None and float(divisor) == 0:
+            raise RobotError(f"{what} divides by zero: {value!r}")
+        return (-1.0 if sign == "-" else 1.0) * float(factor or 1) * math.pi / float(divisor or 1)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RobotError(f"{what} must be a number or text such as \"pi/2\", got {value!r}")
+    return float(value) * unit
+
+
+def vector_of(value: Any, length: int, what: str) -> Array:
+    good = (isinstance(value, list) and len(value) == length
+            and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in value))
+    if not good:
+        raise RobotError(f"{what} must be {length} finite numbers, got {value!r}")
+    return np.array(value, dtype=float)
+
+
+def pose_of(value: Any, unit: float, what: str) -> Array:
+    if not isinstance(value, dict):
+        return checked(value, what)
+    known_keys(value, ("xyz", "rpy"), what)
+    xyz, rpy = vector_of(value.get("xyz", [0, 0, 0]), 3, f"xyz of {what}"), value.get("rpy", [0, 0, 0])
+    if not isinstance(rpy, list) or len(rpy) != 3:
+        raise RobotError(f"rpy of {what} must be three angles, got {rpy!r}")
+    return from_xyz_rpy(xyz, vector_of([angle_of(one, unit, f"rpy of {what}") for one in rpy], 3, f"rpy of {what}"))
+
+
+def inertia_of(value: Any, what: str) -> Array:
+    """Ten numbers from one of the three ways to write them."""
+    keys = set(value) if isinstance(value, dict) else set()
+    if keys == set(ten.NAMES):
+        return vector_of([value[name] for name in ten.NAMES], 10, what)
+    if keys not in ({"mass", "com", "about_com"}, {"mass", "com", "about_frame"}):
+        raise RobotError(f"{what} must have the keys mass, com, about_com, or mass, com, about_frame, "
+                         f"or the ten numbers {', '.join(ten.NAMES)}; it has {', '.join(value) if keys else value!r}")
+    mass = vector_of([value["mass"]], 1, f"mass of {what}")[0]
+    com = vector_of(value["com"], 3, f"com of {what}")
+    if "about_com" in keys:
+        return ten.from_central(mass, com, ten.symmetric(vector_of(value["about_com"], 6, f"about_com of {what}")))
+    return np.concatenate([vector_of(value["about_frame"], 6, f"about_frame of {what}"), mass * com, [mass]])
+
+
+def terms_of(terms: Any, file: str) -> list[dict[str, Any]]:
+    if not isinstance(terms, list) or not all(isinstance(t, dict) and isinstance(t.get("kind"), str) for t in terms):
+        raise RobotError(f"robot file '{file}': every [[terms]] table needs a kind, such as kind = \"viscous\"")
+    return terms
+
+
+def values_of(values: Any, file: str) -> dict[str, float]:
+    if not isinstance(values, dict):
+        raise RobotError(f"robot file '{file}': [values] must be a table of parameter names and numbers")
+    return {name: float(vector_of([value], 1, f"value '{name}' in robot file '{file}'")[0])
+            for name, value in values.items()}
+
+
+def angle_unit(table: Mapping[str, Any], file: str) -> float:
+    """Radians in one unit of the file's angles."""
+    if table.get("angles", "radians") not in ("radians", "degrees"):
+        raise RobotError(f"robot file '{file}' must say angles = \"radians\" or \"degrees\", got {table['angles']!r}")
+    return math.pi / 180 if table.get("angles") == "degrees" else 1.0
+
+
+def limits_of(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, Any]:
+    """Limits of a joint's table by name, infinite where it has none; those of angles in rad."""
+    found = {}
+    for which in LIMITS:
+        value = joint.get(which, -math.inf if which == "lower" else math.inf)
+        angular = which in _ANGULAR and joint.get("kind", "revolute") != "prismatic"
+        found[which] = angle_of(value, unit, f"'{which}' in {where}") if angular else value
+    return found

@@ -1,0 +1,113 @@
+"""Loops: closures that hold two places of a tree together, so that some of its joints follow the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.errors import RobotError
+from dynid.robot.followers import Followers, Mimic, coupled
+from dynid.robot.robot import BASE, Frame, Robot
+
+ClosureKind = Literal["point", "axis", "rigid", "rod"]
+EQUATIONS: Mapping[str, int] = {"point": 3, "axis": 5, "rigid": 6, "rod": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """Two places on bodies of a tree that are held together.
+
+    kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (nothing
+    moves), "rod" (the origins keep `length`, m). first, second: places on bodies of the tree, or on its base.
+    """
+
+    name: str
+    kind: ClosureKind
+    first: Frame
+    second: Frame
+    length: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in EQUATIONS:
+            raise RobotError(f"closure '{self.name}' has kind {self.kind!r}, it must be one of {', '.join(EQUATIONS)}")
+        if self.kind == "rod" and not (np.isfinite(self.length) and self.length > 0.0):
+            raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give it a length above zero, m")
+        if self.first.body == self.second.body:
+            raise RobotError(f"closure '{self.name}' holds two places of one body together, '{self.first.name}' and "
+                             f"'{self.second.name}'")
+
+    @property
+    def equations(self) -> int:
+        """How many numbers are zero where it is closed."""
+        return EQUATIONS[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """Closures of a tree and a posture (tree.dof,) in which they are nearly closed: of the several ways in which a
+    chain can be assembled, the one that is reached from there is meant."""
+
+    closures: tuple[Closure, ...]
+    posture: Array
+
+    @property
+    def names(self) -> str:
+        """Of the closures, for sentences."""
+        return ", ".join(f"'{closure.name}'" for closure in self.closures)
+
+
+def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
+           posture: Mapping[str, float] | None = None, mimics: Mapping[str, Mimic] | None = None) -> Robot:
+    """The robot whose joints are those of a tree that do not follow the others.
+
+    following: names of the joints that follow because of the closures. posture: positions of joints (rad or m) near
+    which the loops are closed, zero for those not named. mimics: joints that follow one other joint linearly.
+    """
+    mimics = dict(mimics or {})
+    for name in (*following, *(posture or {})):
+        tree.joint_index(name)
+    if not closures or not following:
+        raise RobotError(f"a closed chain needs closures and joints that follow; robot '{tree.name}' has "
+                         f"{len(closures)} closures and {len(following)} joints that follow")
+    for name in following:
+        if name in mimics:
+            raise RobotError(f"joint '{name}' of robot '{tree.name}' mimics '{mimics[name].joint}' and follows by "
+                             "closures too; say one of both")
+    start = np.array([float((posture or {}).get(name, 0.0)) for name in tree.joint_names])
+    return coupled(tree, mimics, tuple(following), Loops(tuple(closures), start))
+
+
+def moves_with(followers: Followers) -> Bools:
+    """moves[j, a]: joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+    own = followers.coupling != 0.0
+    dof = len(followers.free)
+    if followers.loops is None:
+        return own
+    # Joints of one loop move with each other: what a closure's two paths have in common does not belong to it.
+    tree, reached = followers.tree, own.T.copy()  # coordinates x joints
+    touched = []
+    for closure in followers.loops.closures:
+        first, second = (np.zeros(tree.dof) if end.body == BASE else tree.supports[:, end.body]
+                         for end in (closure.first, closure.second))
+        touched.append(np.any(own[first != second], axis=0))  # coordinates in this loop
+    groups = _merged(touched)
+    moves = own[:, :dof].copy()
+    for group in groups:
+        for coordinate in np.flatnonzero(group[dof:]) + dof:
+            moves[np.ix_(reached[coordinate], group[:dof])] = True
+    return moves
+
+
+def _merged(sets: Sequence[Bools]) -> list[Bools]:
+    """Unions of those sets that share a member."""
+    found: list[Bools] = []
+    for one in sets:
+        apart = [other for other in found if not np.any(other & one)]
+        joined = np.any([one, *(other for other in found if np.any(other & one))], axis=0)
+        found = [*apart, joined]
+    return found
+

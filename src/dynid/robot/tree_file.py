@@ -1,0 +1,200 @@
+"""Trees and closed chains in a TOML file, joint by joint, or as closures of what a URDF has.
+
+Joint by joint::
+
+    name = "four-bar"
+    convention = "tree"
+    gravity = [0, -9.81, 0]
+
+    [[joint]]                      # parents before children
+    name = "crank"
+    link = "crank-arm"             # the body it moves, default link1, link2, ...
+    parent = "base"                # the link it hangs on, default the base
+    kind = "revolute"              # default; "continuous", "prismatic"
+    xyz = [0, 0, 0]                # pose of the link's frame in its parent at zero: moved by xyz, then turned by rpy
+    rpy = [0, 0, 0]
+    axis = [0, 0, 1]               # in the link's frame, default z
+    inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0, 0, 0, 0.01, 0, 0.01]}
+
+    [[joint]]
+    name = "coupler-pin"
+    link = "coupler"
+    parent = "crank-arm"
+    xyz = [0.2, 0, 0]
+    follows = true                 # has no freedom of its own: the loops determine it
+    at = -0.5                      # where it is about when the loops are closed, default 0: it says the branch
+    virtual = true                 # its link has no mass and stands only between two joints
+
+    [[closure]]
+    name = "pin"
+    kind = "axis"                  # "point", "axis" (about z of both places), "rigid", "rod"
+    first = {link = "coupler", xyz = [0.5, 0, 0], rpy = [0, 0, 0]}
+    second = {link = "rocker", xyz = [0.4, 0, 0]}
+    length = 0.8                   # of a rod
+
+    [[mimic]]                      # joints that follow one other: q = multiplier q_other + offset
+    joint = "finger"
+    follows = "thumb"
+    multiplier = -1.0
+    offset = 0.0
+
+With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, and a
+``[[joint]]`` has only name, follows and at. Closures name links of the URDF. ``[[terms]]``, ``[values]`` and
+``[[frame]]`` are as elsewhere; joints in the names of values are counted without those that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot.dh import KINDS, LIMITS
+from dynid.robot.fields import (
+    angle_of,
+    angle_unit,
+    inertia_of,
+    known_keys,
+    limits_of,
+    pose_of,
+    terms_of,
+    text_of,
+    values_of,
+    vector_of,
+)
+from dynid.robot.followers import Mimic, followed
+from dynid.robot.loops import Closure, ClosureKind, closed
+from dynid.robot.pose import inverse, turn_z_to
+from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checked_sizes
+
+_TOP = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
+        "values")
+_JOINT = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", *LIMITS)
+_FOLLOWING = ("name", "follows", "at")
+
+
+def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
+    """The robot of a file's table; folder: where a URDF that it names lies."""
+    known_keys(table, _TOP, f"robot file '{file}'")
+    unit = angle_unit(table, file)
+    try:
+        tree = (_urdf_tree(table, file, folder) if table["convention"] == "urdf"
+                else _tree(table, file, default_name, unit))
+        checked_sizes(tree)
+        joints = {str(row.get("name", f"joint{i}")): row for i, row in enumerate(_rows(table, "joint", file), 1)}
+        mimics = {text_of(row.get("joint"), f"'joint' in [[mimic]] of robot file '{file}'"): _mimic(row, file, unit)
+                  for row in _rows(table, "mimic", file)}
+        for name, mimic in mimics.items():
+            tree.joint_index(name), tree.joint_index(mimic.joint)
+        posture = {name: angle_of(row["at"], unit, f"'at' of joint '{name}' in robot file '{file}'")
+                   for name, row in joints.items() if "at" in row}
+        following = [name for name, row in joints.items() if row.get("follows", False)]
+        closures = [_closure(row, k, tree, file, unit) for k, row in enumerate(_rows(table, "closure", file), 1)]
+        robot = closed(tree, closures, following, posture, mimics) if closures or following else followed(tree, mimics)
+        return replace(robot, values={**robot.values, **values_of(table.get("values", {}), file)})
+    except RobotError as problem:
+        if f"robot file '{file}'" in str(problem):
+            raise
+        raise RobotError(f"robot file '{file}': {problem}") from None
+
+
+def _rows(table: Mapping[str, Any], key: str, file: str) -> Sequence[Mapping[str, Any]]:
+    rows = table.get(key, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RobotError(f"robot file '{file}': {key} must be tables, [[{key}]]")
+    return rows
+
+
+def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -> Robot:
+    """The tree of a file with convention "tree", every joint free."""
+    rows = _rows(table, "joint", file)
+    if not rows:
+        raise RobotError(f"robot file '{file}' has no [[joint]] tables, it needs one for each joint")
+    joints: list[Joint] = []
+    bodies: list[Body] = []
+    for i, row in enumerate(rows, 1):
+        where = f"[[joint]] {i} of robot file '{file}'"
+        known_keys(row, _JOINT, where)
+        joints.append(_joint(row, i, [body.name for body in bodies], where, unit))
+        bodies.append(_body(row, i, where))
+    gravity = vector_of(table.get("gravity", [0.0, 0.0, -9.81]), 3, f"gravity of robot file '{file}'")
+    named = text_of(table.get("name", default_name), f"'name' in robot file '{file}'")
+    tree = Robot(named, tuple(joints), tuple(bodies), gravity, terms=tuple(terms_of(table.get("terms", []), file)),
+                 source=text_of(table.get("source", file), f"'source' in robot file '{file}'"))
+    frames = tuple(Frame(text_of(row.get("name"), f"'name' of a [[frame]] in robot file '{file}'"),
+                         *_place(row, tree, f"[[frame]] {k} of robot file '{file}'", unit, ("name",)))
+                   for k, row in enumerate(_rows(table, "frame", file), 1))
+    return replace(tree, frames=frames)
+
+
+def _joint(row: Mapping[str, Any], i: int, links: Sequence[str], where: str, unit: float) -> Joint:
+    kind, parent = row.get("kind", "revolute"), row.get("parent", "base")
+    if kind not in KINDS:
+        raise RobotError(f"{where} has kind {kind!r}, it must be one of {', '.join(KINDS)}")
+    if parent != "base" and parent not in links:
+        raise RobotError(f"{where} hangs on link {parent!r}, which is none of those before it: "
+                         f"{', '.join(('base', *links))}")
+    axis = vector_of(row.get("axis", [0.0, 0.0, 1.0]), 3, f"'axis' in {where}")
+    if not np.linalg.norm(axis) > 0.0:
+        raise RobotError(f"{where} has a zero axis")
+    turn = turn_z_to(axis / np.linalg.norm(axis))
+    pose = pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
+    return Joint(text_of(row.get("name", f"joint{i}"), f"'name' in {where}"), cast(JointKind, kind),
+                 BASE if parent == "base" else list(links).index(parent), pose @ turn, inverse(turn),
+                 **limits_of(row, unit, where))
+
+
+def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
+    name, virtual = text_of(row.get("link", f"link{i}"), f"'link' in {where}"), bool(row.get("virtual", False))
+    if virtual and "inertia" in row:
+        raise RobotError(f"{where} has an inertia and says that its link is virtual; say one of both")
+    inertia = np.zeros(10) if virtual else inertia_of(row["inertia"], f"the inertia in {where}") \
+        if "inertia" in row else None
+    return Body(name, inertia, virtual=virtual)
+
+
+def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> Robot:
+    """The tree of a URDF beside the file, with what the file says of its terms and values."""
+    from dynid.robot.urdf import read_urdf
+
+    name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")
+    if folder is None:
+        raise RobotError(f"robot file '{file}' names the URDF '{name}', which must lie beside it")
+    for row in _rows(table, "joint", file):
+        known_keys(row, _FOLLOWING, f"[[joint]] {row.get('name', '')} of robot file '{file}'")
+    robot = read_urdf(folder / name, gravity=table.get("gravity"))
+    tree = robot if robot.followers is None else robot.followers.tree
+    return replace(tree, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
+
+
+def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,
+           also: Sequence[str] = ()) -> tuple[int, Array]:
+    """Body and pose of a place: {link, xyz, rpy}."""
+    if not isinstance(row, dict):
+        raise RobotError(f"{where} must be a place such as {{link = \"rod\", xyz = [0, 0, 0.8]}}, got {row!r}")
+    known_keys(row, ("link", "xyz", "rpy", *also), where)
+    frame = tree.frame(text_of(row.get("link", tree.base), f"'link' in {where}"))
+    return frame.body, frame.pose @ pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
+
+
+def _closure(row: Mapping[str, Any], k: int, tree: Robot, file: str, unit: float) -> Closure:
+    name = text_of(row.get("name", f"loop{k}"), f"'name' in [[closure]] {k} of robot file '{file}'")
+    where = f"closure '{name}' of robot file '{file}'"
+    known_keys(row, ("name", "kind", "first", "second", "length"), where)
+    ends = [Frame(f"{side} place", *_place(row.get(side, {}), tree, f"'{side}' of {where}", unit))
+            for side in ("first", "second")]
+    length = float(vector_of([row.get("length", 0.0)], 1, f"length of {where}")[0])
+    return Closure(name, cast(ClosureKind, row.get("kind")), ends[0], ends[1], length)
+
+
+def _mimic(row: Mapping[str, Any], file: str, unit: float) -> Mimic:
+    where = f"[[mimic]] of joint '{row.get('joint')}' in robot file '{file}'"
+    known_keys(row, ("joint", "follows", "multiplier", "offset"), where)
+    return Mimic(text_of(row.get("follows"), f"'follows' in {where}"),
+                 float(vector_of([row.get("multiplier", 1.0)], 1, f"multiplier in {where}")[0]),
+                 angle_of(row.get("offset", 0.0), unit, f"'offset' in {where}"))

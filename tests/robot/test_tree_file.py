@@ -1,0 +1,116 @@
+"""Trees and closed chains in TOML files, and those of a URDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid import dynamics
+from dynid.errors import RobotError
+from dynid.estimate import Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording import Samples
+from dynid.robot import Robot
+
+FOUR_BAR = '''convention = "tree"
+gravity = [0, -9.81, 0]
+
+[[joint]]
+name = "crank"
+link = "a"
+inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0.001, 0, 0, 0.01, 0, 0.01]}
+
+[[joint]]
+name = "pin"
+link = "b"
+parent = "a"
+xyz = [0.2, 0, 0]
+follows = true
+at = -0.5
+inertia = {mass = 1.0, com = [0.2, 0, 0], about_com = [0.001, 0, 0, 0.01, 0, 0.01]}
+
+[[joint]]
+name = "rocker"
+link = "c"
+xyz = [0.5, 0, 0]
+follows = true
+at = 1.4
+inertia = {mass = 1.0, com = [0.2, 0, 0], about_com = [0.001, 0, 0, 0.01, 0, 0.01]}
+
+[[closure]]
+name = "loop"
+kind = "axis"
+first = {link = "b", xyz = [0.5, 0, 0]}
+second = {link = "c", xyz = [0.4, 0, 0]}
+
+[values]
+Fv1 = 0.3
+'''
+
+URDF = '''<robot name="four"><link name="ground"/>
+<link name="a"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+<link name="b"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+<link name="c"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+<joint name="crank" type="continuous"><parent link="ground"/><child link="a"/><axis xyz="0 0 1"/></joint>
+<joint name="pin" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.2 0 0"/><axis xyz="0 0 1"/>
+</joint><joint name="rocker" type="continuous"><parent link="ground"/><child link="c"/><origin xyz="0.5 0 0"/>
+<axis xyz="0 0 1"/></joint></robot>'''
+
+
+def written(folder: Path, text: str, name: str = "bar.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_urdf_with_closures_is_the_same_robot(tmp_path: Path) -> None:
+    written(tmp_path, URDF, "four.urdf")
+    text = FOUR_BAR[FOUR_BAR.index("[[closure]]"):]
+    follow = "".join(f'[[joint]]\nname = "{name}"\nfollows = true\nat = {at}\n\n' for name, at in
+                     (("pin", -0.5), ("rocker", 1.4)))
+    top = 'convention = "urdf"\nurdf = "four.urdf"\ngravity = [0, -9.81, 0]\n'
+    other, robot = Robot.load(written(tmp_path, top + follow + text)), Robot.load(written(tmp_path, FOUR_BAR, "b.toml"))
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 9, 1))
+    np.testing.assert_allclose(dynamics.inverse_dynamics(other, None, q, dq, ddq),
+                               dynamics.inverse_dynamics(robot, None, q, dq, ddq), atol=1e-12)
+    assert robot.values == {"Fv1": 0.3} and robot.joint_names == ("crank",)
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('kind = "axis"', 'kind = "glue"', "closure 'loop' has kind 'glue', it must be one of point, axis, rigid, rod"),
+    ('kind = "axis"', 'kind = "rod"', "rod of length 0.0; give it a length above zero"),
+    ('first = {link = "b"', 'first = {link = "z"', "has no frame 'z'"),
+    ('parent = "a"', 'parent = "z"', "hangs on link 'z', which is none of those before it: base, a"),
+    ("follows = true\nat = -0.5", "follow = true", "unknown key 'follow', did you mean 'follows'"),
+    ("xyz = [0.2, 0, 0]", "xyz = [0.2, 0]", "xyz of .* must be 3 finite numbers"),
+    ("xyz = [0.2, 0, 0]", "axis = [0, 0, 0]", "has a zero axis"),
+    ("at = -0.5", 'at = "left"', "'at' of joint 'pin' .* must be a number"),
+    ("[[closure]]", "[closure]", "closure must be tables"),
+])
+def test_bad_files_give_one_sentence(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(RobotError, match=message):
+        Robot.load(written(tmp_path, FOUR_BAR.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls", "pc-ridge", "rls"])
+def test_a_delta_is_identified_from_its_motors_alone(method: str) -> None:
+    robot = Robot.builtin("delta")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
+    truth = np.array([robot.values.get(one.name, 0.0) if one.nominal is None else one.nominal
+                      for one in model.parameters])
+    t = np.arange(3000) * 2e-3
+    phase = np.array([0.0, 2.0, 4.0])
+    parts = [(0.35, 2.0), (0.2, 5.0), (0.08, 11.0)]
+    q, dq, ddq = (sum(size * speed ** k * np.sin(np.outer(t, [speed, 1.3 * speed, 0.8 * speed]) * 1.0 + phase
+                                                 + k * np.pi / 2) * np.array([1.0, 1.3, 0.8]) ** k
+                      for size, speed in parts) for k in range(3))
+    tau = model.inverse_dynamics(truth, q, dq, ddq) + 0.01 * np.random.default_rng(1).normal(size=q.shape)
+    found = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=500.0)), method=method)
+    other = np.roll(q, 1, axis=1), np.roll(dq, 1, axis=1), np.roll(ddq, 1, axis=1)
+    true = model.inverse_dynamics(truth, *other)
+    assert np.linalg.norm(found.predict(*other) - true) < 0.01 * np.linalg.norm(true)
