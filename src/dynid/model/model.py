@@ -180,12 +180,11 @@ class Model:
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
         """Elements of a simulated machine with parameters theta; None where a term gives none."""
-        values, found = self.parameters.vector(theta), []
-        for term, columns in self.parts:
-            if not isinstance(term, Simulated):
-                return None
-            found += list(term.elements(self.robot, values[columns]))
-        return tuple(found)
+        values = self.parameters.vector(theta)
+        if not all(isinstance(term, Simulated) for term in self.terms):
+            return None
+        return tuple(one for term, columns in self.parts if isinstance(term, Simulated)
+                     for one in term.elements(self.robot, values[columns]))
 
     def body_numbers(self, theta: ArrayLike) -> Array:
         """Ten numbers of every body (dof, 10) with what it carries."""

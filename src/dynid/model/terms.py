@@ -194,6 +194,9 @@ class Payload:
         adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
+        if self._body(robot) >= robot.dof:
+            raise ModelError(f"a payload on frame '{self.frame}' hangs on a body that follows others and cannot be "
+                             "simulated")
         numbers = np.zeros((robot.dof, 10))
         numbers[self._body(robot)] = self._to_body(robot) @ values
         yield Bodies(numbers)
