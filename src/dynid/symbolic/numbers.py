@@ -122,7 +122,8 @@ def layout(model: Model) -> Layout:
     following = robot.followers
     if following is not None and following.loops is not None:
         raise NotPossibleError(f"robot '{robot.name}' has closed loops ({following.loops.names}), and code is "
-                               "generated for trees", "generate the code of the tree, and give it the joints that follow")
+                               "generated for trees",
+                               "generate the code of the tree, and give it the joints that follow")
     tree = robot if following is None else following.tree
     coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if following is None
                         else (following.coupling, following.offset))
