@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates, joined, take_rows
+from dynid.validate.candidates import CandidateFit, Rows, fit_candidates, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence
 
@@ -131,9 +131,10 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """Tests of all joints' residuals."""
+    """Tests of all joints' residuals. rows: that they were made with."""
 
     joints: tuple[JointTests, ...]
+    rows: Rows = field(repr=False)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -170,7 +171,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 
-    return ResidualTests(tuple(side_by_side(test, range(len(names)))))
+    return ResidualTests(tuple(side_by_side(test, range(len(names)))), rows)
 
 
 def filter_memory(samples: Samples) -> int:
