@@ -87,8 +87,9 @@ class CandidateFit:
     strength: F statistic with the residual's effective number of rows, zero where left_out is not above it. left_out:
     the share on blocks of time left out of its fit, blocks: share of the blocks that it explains better than nothing
     does. coefficient: where the candidate is one column, residual per unit of it. neighbour: the other joint, where the
-    candidate is its motion. rivals: other candidates that explain about as much, so that the data cannot tell which it
-    is.
+    candidate is its motion. of_own: as left_out, of what the joint's own equations leave, which is less than the
+    residual where joints contradict each other. rivals: other candidates that explain about as much, so that the data
+    cannot tell which it is.
     """
 
     candidate: str
@@ -99,6 +100,7 @@ class CandidateFit:
     neighbour: str | None = None
     left_out: float = 0.0
     blocks: float = 0.0
+    of_own: float = 0.0
     rivals: tuple[str, ...] = ()
 
     @property
@@ -266,6 +268,7 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
     if basis is None or power <= 0:
         return ()
     rest = residual - basis @ (basis.T @ residual)
+    own = max(float(rest @ rest), 1e-300)
     blocks, found = rows.blocks()[use], []
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
@@ -282,7 +285,8 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better))
+        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
+                                  gained / own))
     return _ranked(found)
 
 
@@ -310,10 +314,10 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     """The likeliest first, with its rivals; the others by what they explain."""
     if not found:
         return ()
-    found = sorted(found, key=lambda f: -f.left_out)
-    order, least = [*CANDIDATES], 1.0 - found[0].left_out
-    alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
-    best = min((f for f in alike if least >= _SAME * (1.0 - f.left_out)), default=found[0],
+    found = sorted(found, key=lambda f: -f.of_own)
+    order, least = [*CANDIDATES], 1.0 - found[0].of_own
+    alike = [f for f in found if f.of_own > 0.5 * found[0].of_own and least >= _ALIKE * (1.0 - f.of_own)]
+    best = min((f for f in alike if least >= _SAME * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
@@ -345,6 +349,8 @@ def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
     for k in range(len(names)):
         if k != j:
             shapes[BACKLASH, names[k]] = [rows.jerks[use, k]]
-            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
+            # A motor that turns with both joints rubs by the sign of their sum, or of their difference.
+            both = [np.sign(dq + side * rows.dq[use, k]) for side in (1.0, -1.0)]
+            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k], *both]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}

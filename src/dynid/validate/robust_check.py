@@ -12,6 +12,8 @@ _STRETCHES = 10  # of time, even ones predicted from odd ones and the other way 
 _BETTER = 0.01  # share by which the typical residual has to shrink
 _MOST = 0.7  # share of the stretches in which it has to
 _STEPS = 12  # of reweighting
+_FAR = 4.0  # robust deviations of an outlier
+_SLOW = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
 _NORMAL = 0.6745  # median absolute deviation of a normal distribution of deviation one
 
 
@@ -20,8 +22,14 @@ def robust_predicts_better(rows: Rows, j: int) -> bool:
     better than by least squares.
 
     By the median of the absolute residual, which outliers do not move: what counts is how well ordinary rows are met.
+    Rows far outside that are slow ones are no outliers: a filter rounds the jump of dry friction at reversals, and a
+    fit that forgets them forgets friction.
     """
     use = rows.keep[:, j]
+    speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
+    far = size > _FAR * np.median(size) / _NORMAL if len(size) else np.zeros(0, dtype=bool)
+    if not far.any() or np.median(speed[far]) < _SLOW * np.percentile(speed, 95):
+        return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]
     stretch = np.arange(len(tau)) * _STRETCHES // max(len(tau), 1)
     ratios: list[float] = []

@@ -13,6 +13,7 @@ from dynid.model import complete
 _ROWS = 600  # of each log that the nominal model is held against
 _BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
+_MANY = 0.5  # share of the joints that the nominal model has to explain
 _FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
@@ -80,9 +81,10 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """The factors of the joints that the nominal model knows, where most are off by more than any drive or file is."""
+    """The factors of the joints that the nominal model knows, where these are half of all and most of them are off by
+    more than any drive or file is."""
     known = np.array([value for value in factors if value is not None])
-    if not len(known):
+    if not len(known) or len(known) < _MANY * len(factors):
         return None
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12))) > np.log(_UNIT)
     return tuple(map(float, known)) if off.mean() > 0.5 else None

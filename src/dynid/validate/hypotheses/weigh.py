@@ -20,6 +20,7 @@ from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own_score, score, try_out
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
+_SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
 _GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
 _MOST = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 _LEAST = 1000  # rows after decimation
@@ -31,6 +32,8 @@ _TRIED = 4  # of the motion hypotheses that are refined
 _MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 _WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain, and
 _LATE = 0.02  # of it that a delay has to: what a filter leaves of friction at reversals looks like a small one
+_SCALES = ("drive-gain", "torque-sign")
+_MINUS_ONE = 0.2  # from minus one: a gain nearer than that is a sign
 _TURNED = 5.0  # degrees that gravity has to be off
 
 
@@ -39,12 +42,14 @@ class Clues:
     """What is known before hypotheses are weighed. inflation: of deviations by correlation in time. nominal (dof
     entries): scale of each torque by the nominal model. followed (dof entries): share of each joint's own residual that
     something in it follows: a hypothesis about all joints has to explain more. gaps: joints (from 0) whose residual
-    looks as a gap in the gear makes it."""
+    looks as a gap in the gear makes it. second: whether a cause was found before, so that another one has to explain
+    more."""
 
     inflation: float
     nominal: Sequence[float | None]
     followed: Sequence[float]
     gaps: Sequence[int]
+    second: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +95,9 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
         judged.append((score(trial, noise, one.torque), one))
-        if judged[-1][0] <= MATERIAL * min(before, terms) and _matters(null, trial, one, noise):
+        if judged[-1][0] <= (_SECOND if clues.second else MATERIAL) * min(before, terms) and _matters(null, trial, one, noise):
             material.add(id(one))
-        elif one.cause != "drive-gain":
+        elif one.cause not in _SCALES:
             break  # what explains less of the screen's rows will not matter either
     judged.sort(key=lambda pair: pair[0])
     joints = problem.regression.joints
@@ -100,17 +105,19 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                     for value, one in judged)
     least, best = judged[0] if judged else (np.inf, Hypothesis(""))
     # Scales have thresholds of their own, which are met.
-    if id(best) in material or (best.cause == "drive-gain" and least < min(before, terms)):
+    if id(best) in material or (best.cause in _SCALES and least < min(before, terms)):
         return Balance(best, _rivals(judged, before), weighed, gravity)
     return Balance(_gap(problem, logs, noise, null, clues), (), weighed, gravity)
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
-    """The torques of some joints have another scale."""
+    """The torques of some joints have another scale; minus one is a sign."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
-    return Hypothesis("drive-gain", scales.joints, scaled_torques(torque), torque, scales.gains, len(scales.joints),
-                      {"std": scales.std, "improvement": scales.removed, "rivals": tuple(map(float, scales.rivals))})
+    sign = all(abs(gain + 1.0) < _MINUS_ONE for gain in scales.gains)
+    return Hypothesis("torque-sign" if sign else "drive-gain", scales.joints, scaled_torques(torque), torque,
+                      scales.gains, len(scales.joints), {"std": scales.std, "improvement": scales.removed,
+                                                         "rivals": tuple(map(float, scales.rivals))})
 
 
 def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array) -> bool:

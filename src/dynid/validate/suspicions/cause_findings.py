@@ -37,6 +37,14 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
 
 
+def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    which, has = ("torques", "have") if len(names) > 1 else ("torque", "has")
+    return suspect("torque-sign", "torque sign", joints_listed(names),
+                   f"the {which} of {joints_listed(names)} {has} the wrong sign: the other joints' torques say so",
+                   joints=names, evidence={"gain": found.values[0] if len(names) == 1 else each(found.values)})
+
+
 def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     factor = found.values[0]
     return suspect("time-scale", "time stamps", "all logs",
@@ -92,10 +100,11 @@ def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 
 
 FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
-    "drive-gain": _gain, "time-scale": _time, "gear-ratio": _gear, "positions-swapped": positions_swapped,
-    "position-sign": _position_sign, "gravity-direction": _mounting, "residual-follows-delay": _late,
+    "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
+    "positions-swapped": positions_swapped, "position-sign": _position_sign, "gravity-direction": _mounting, "residual-follows-delay": _late,
     "residual-follows-backlash": _gap}
-NAMES = {"drive-gain": "wrong drive gains", "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
-          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
-          "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
-          "residual-follows-backlash": "backlash"}
+NAMES = {"drive-gain": "wrong drive gains", "torque-sign": "a torque with the wrong sign",
+         "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
+         "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
+         "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
+         "residual-follows-backlash": "backlash"}

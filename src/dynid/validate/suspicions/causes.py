@@ -261,7 +261,7 @@ def _weighed(state: Explained) -> Explained:
     case = state.case
     if not case.problem.data:
         return state
-    found = weigh(case.problem, case.trial, _clues(case))
+    found = weigh(case.problem, case.trial, _clues(case, bool(state.findings)))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
     best, gravity = found.best, found.gravity
     if best is None and _upside_down(case):
@@ -277,14 +277,14 @@ def _weighed(state: Explained) -> Explained:
     return _with(state, finding, best)
 
 
-def _clues(case: Case) -> Clues:
+def _clues(case: Case, second: bool) -> Clues:
     """What residual tests and the nominal model say before hypotheses are weighed."""
     names, tests = case.problem.regression.joints, case.tests.joints
     followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
                 for test in tests]
     gaps = {names.index(fit.neighbour or test.joint) for test in tests
             if (fit := test.explained_by) is not None and fit.candidate in (BACKLASH, "reversal")}
-    return Clues(case.tests.rows.inflation, [gain.by_nominal for gain in case.gains], followed, sorted(gaps))
+    return Clues(case.tests.rows.inflation, [gain.by_nominal for gain in case.gains], followed, sorted(gaps), second)
 
 
 def _upside_down(case: Case) -> bool:
