@@ -90,12 +90,12 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     judged: list[tuple[float, Hypothesis]] = []
-    material: set[int] = set()
+    material, share = set[int](), _SECOND if clues.second else MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]),
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
         judged.append((score(trial, noise, one.torque), one))
-        if judged[-1][0] <= (_SECOND if clues.second else MATERIAL) * min(before, terms) and _matters(null, trial, one, noise):
+        if judged[-1][0] <= share * min(before, terms) and _matters(null, trial, one, noise):
             material.add(id(one))
         elif one.cause not in _SCALES:
             break  # what explains less of the screen's rows will not matter either

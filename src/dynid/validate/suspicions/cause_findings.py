@@ -101,8 +101,8 @@ def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 
 FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
     "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
-    "positions-swapped": positions_swapped, "position-sign": _position_sign, "gravity-direction": _mounting, "residual-follows-delay": _late,
-    "residual-follows-backlash": _gap}
+    "positions-swapped": positions_swapped, "position-sign": _position_sign, "gravity-direction": _mounting,
+    "residual-follows-delay": _late, "residual-follows-backlash": _gap}
 NAMES = {"drive-gain": "wrong drive gains", "torque-sign": "a torque with the wrong sign",
          "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",

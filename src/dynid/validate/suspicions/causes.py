@@ -284,7 +284,8 @@ def _clues(case: Case, second: bool) -> Clues:
                 for test in tests]
     gaps = {names.index(fit.neighbour or test.joint) for test in tests
             if (fit := test.explained_by) is not None and fit.candidate in (BACKLASH, "reversal")}
-    return Clues(case.tests.rows.inflation, [gain.by_nominal for gain in case.gains], followed, sorted(gaps), second)
+    return Clues(case.tests.rows.inflation, [gain.by_nominal for gain in case.gains], followed,
+                 [] if second else sorted(gaps), second)
 
 
 def _upside_down(case: Case) -> bool:
