@@ -18,11 +18,12 @@ Rng = np.random.Generator
 @dataclass(frozen=True, eq=False)
 class Put:
     """A fault as it was put in: the log to identify from, one to try the result on, and what names the fault: any of
-    the codes, and these joints (from 0) where the joints matter."""
+    the codes, and these joints (from 0) where the joints matter. bare: the robot's file has no inertias."""
 
     log: Recording
     other: Recording | None = None
     joints: tuple[int, ...] | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +84,18 @@ def gear(log: Recording, rng: Rng) -> Put:
     return Put(replace(log, q=log.q / factor, tau=log.tau * factor, dq=None), joints=(j,))
 
 
-def swapped_torques(log: Recording, rng: Rng) -> Put:
+def swapped_torques(log: Recording, rng: Rng) -> Put | None:
+    if log.dof < 2:
+        return None
     j = int(rng.integers(0, log.dof - 1))
     order = np.arange(log.dof)
     order[[j, j + 1]] = order[[j + 1, j]]
     return Put(replace(log, tau=np.ascontiguousarray(log.tau[:, order])), joints=(j, j + 1))
 
 
-def swapped_positions(log: Recording, rng: Rng) -> Put:
+def swapped_positions(log: Recording, rng: Rng) -> Put | None:
+    if log.dof < 2:
+        return None
     j = int(rng.integers(0, log.dof - 1))
     order = np.arange(log.dof)
     order[[j, j + 1]] = order[[j + 1, j]]
@@ -125,6 +130,11 @@ def coloured(log: Recording, rng: Rng) -> Put:
     news = rng.normal(size=log.tau.shape)
     noise = lfilter([np.sqrt(1.0 - 0.95 ** 2)], [1.0, -0.95], news, axis=0)
     return Put(replace(log, tau=log.tau + 0.005 * np.sqrt(np.mean(log.tau ** 2, axis=0)) * noise))
+
+
+def noisy(log: Recording, rng: Rng) -> Put:
+    """White noise of 4e-4 on all positions."""
+    return Put(replace(log, q=log.q + 4e-4 * rng.normal(size=log.q.shape), dq=None))
 
 
 # -- faults of the machine ----------------------------------------------------------------------------
@@ -263,6 +273,7 @@ FRICTION_SHAPES = ("residual-follows-low-speed", "residual-follows-speed-squared
 FAULTS = (
     Fault("healthy, white noise", (), on_log(lambda log, rng: Put(log))),
     Fault("healthy, coloured noise", (), on_log(coloured)),
+    Fault("healthy, noisy encoders", (), on_log(noisy)),
     Fault("healthy, second log", (), lambda m, rng: Put(m.record(), m.record(1, source="other"))),
     Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1)), real=True),
     Fault("signs of two joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 2)), real=True),
@@ -271,6 +282,8 @@ FAULTS = (
     Fault("scales of three joints", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 3)), real=True),
     Fault("torques in mN m", ("torque-unit",), on_log(lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)))),
           real=True),
+    Fault("torques in mN m, no inertias", ("torque-unit",), on_log(
+        lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)), bare=True)), real=True),
     Fault("torques in raw counts", ("torque-unit",), on_log(counts)),
     Fault("positions in degrees", ("degrees-for-radians",), on_log(
         lambda log, rng: Put(replace(log, q=np.rad2deg(log.q), dq=None)))),

@@ -99,11 +99,18 @@ def real_machine(name: str) -> RealMachine:
     if name == "panda":
         robot = Robot.from_urdf(data("panda", "panda_arm.urdf"))
         return RealMachine(model_of(robot), log("panda", robot))
+    if name == "kuka_lwr4":
+        robot = Robot.from_urdf(data("kuka_lwr4", "kuka_lwr4.urdf"))
+        return RealMachine(Model(robot, make_terms(robot, friction=FRICTION)),
+                           log("kuka_lwr4", robot, "measurements_1.npz"))
+    if name == "emps":
+        robot = Robot.builtin("emps")
+        return RealMachine(Model(robot, make_terms(robot, friction=FRICTION)), log("emps", robot, "DATA_EMPS.mat"))
     robot = Robot.builtin("staubli-tx40")
     return RealMachine(Model(robot, make_terms(robot, defaults=True)), log("tx40", robot))
 
 
-REAL = ("panda", "tx40")
+REAL = ("panda", "tx40", "kuka_lwr4", "emps")
 
 
 @cache
@@ -164,3 +171,9 @@ def machine(name: str, seed: int) -> Machine:
         theta[model.parameters.index(f"Fo{j + 1}")] = 0.02 * rng.normal() * rigid[j]
     torque = np.sqrt(np.mean(model.inverse_dynamics(theta, *motion) ** 2, axis=0))
     return Machine(name, model, theta, torque, seed)
+
+
+def bare(model: Model) -> Model:
+    """The same model of a robot whose file has no inertias."""
+    robot = model.robot
+    return Model(replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies)), model.terms)

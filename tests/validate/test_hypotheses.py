@@ -11,9 +11,13 @@ from dynid.errors import DynidError
 from dynid.estimate import Problem
 from dynid.model import Model, Scara
 from dynid.recording.stuck import hanging_positions
+from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
+from dynid.validate.hypotheses.motions import gear_ratio, hoped, refined
+from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.play import lag_of_link
+from dynid.validate.hypotheses.screen import ROWS, Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.trial import score, try_out
 
@@ -169,6 +173,43 @@ def test_an_encoder_that_hangs_and_one_that_rests(start):
     assert abs(t[found.start] - start) < 0.01 and abs(t[found.stop - 1] - start - 1.0) < 0.01
     rest = np.where(t < 1.0, 0.5 - 0.5 * np.cos(np.pi * t), np.where(t < 2.5, 1.0, 0.5 + 0.5 * np.cos(t - 2.5)))
     assert hanging_positions(t, np.round(rest / count)[:, None] * count) == ()
+
+
+def test_a_screen_leaves_what_least_squares_leaves(simulate):
+    log = simulate("arm3r", noise=0.01)
+    problem = log.problem()
+    noise = try_out(problem.regression).noise()
+    screen = Screen.of(problem, problem.data, noise)
+    [few] = screen.logs
+    y = (problem.model.regressor(few.q, few.dq, few.ddq)[:, :, problem.base.independent] / noise[None, :, None]
+         ).reshape(-1, len(problem.base))
+    tau = (few.tau / noise).ravel()
+    left = tau - y @ np.linalg.lstsq(y, tau, rcond=None)[0]
+    assert len(few) <= 1.5 * ROWS
+    # It damps weak directions a little.
+    assert screen.before == pytest.approx(float(left @ left) / len(tau), rel=1e-2)
+    turned = screen.share(gear_ratio(1, 1.25, 3, torque=True))
+    assert turned > 1.0 and screen.share(gear_ratio(1, 1.0, 3, torque=True)) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_the_number_of_a_hypothesis_is_found_between_those_tried():
+    found = refined(gear_ratio(0, 1.25, 2, torque=False), lambda one: (np.log(one.values[0]) - 0.1) ** 2, 2)
+    assert np.log(found.values[0]) == pytest.approx(0.1, abs=1e-6)
+    tried = [((np.log(x) - 0.1) ** 2 / 0.01, gear_ratio(0, x, 2, torque=False)) for x in (0.8, 1.25)]
+    assert hoped(tried) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_torques_too_large_for_any_machine_of_that_size(simulate):
+    log = simulate("kuka-lwr4")
+    bare = replace(log.model.robot, bodies=tuple(replace(body, inertia=None) for body in log.model.robot.bodies))
+    wrong = replace(log.with_torque(1e3 * log.samples.tau), model=Model(bare, log.model.terms))
+    assert ("torque-unit",) in causes(judged(wrong))
+    assert "torque-unit" not in {code for code, *_ in causes(judged(replace(log, model=wrong.model)))}
+
+
+def test_reach_of_an_arm():
+    robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)])
+    assert reach_of(robot) == pytest.approx(0.5 + 0.4 + 0.5)  # the last link as long as the longest
 
 
 def test_what_changed_on_another_log(simulate):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,12 @@ class CandidateFit:
     """Fit of one candidate to the residual of a joint, once all that the model can explain is taken out of both.
 
     candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
-    strength: F statistic with the residual's effective number of rows. left_out: the share on blocks of time left out
-    of its fit, blocks: share of the blocks that it explains better than nothing does. coefficient: where the candidate
-    is one column, residual per unit of it. neighbour: the other joint, where the candidate is its motion. rivals: other
-    candidates that explain about as much, so that the data cannot tell which it is.
+    strength: F statistic with the residual's effective number of rows, zero where left_out is not above it. left_out:
+    the share on blocks of time left out of its fit, blocks: share of the blocks that it explains better than nothing
+    does. coefficient: where the candidate is one column, residual per unit of it. neighbour: the other joint, where the
+    candidate is its motion. of_own: as left_out, of what the joint's own equations leave, which is less than the
+    residual where joints contradict each other. rivals: other candidates that explain about as much, so that the data
+    cannot tell which it is.
     """
 
     candidate: str
@@ -97,6 +100,7 @@ class CandidateFit:
     neighbour: str | None = None
     left_out: float = 0.0
     blocks: float = 0.0
+    of_own: float = 0.0
     rivals: tuple[str, ...] = ()
 
     @property
@@ -166,6 +170,33 @@ class Rows:
         """(m,) number of the block of time each row belongs to."""
         return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
+    @cached_property
+    def spans(self) -> tuple[Array | None, ...]:
+        """Orthonormal columns (kept rows of the joint, k) that span each joint's own; None where rows are too few."""
+        return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
+
+    @cached_property
+    def inflation(self) -> float:
+        """How many times wider deviations are than for independent rows, by what each joint's own equations leave."""
+        found = []
+        for j, basis in enumerate(self.spans):
+            if basis is None:
+                continue
+            rest = self.measured[self.keep[:, j], j]
+            rest = rest - basis @ (basis.T @ rest)
+            c = autocovariance(rest, np.ones(len(rest), dtype=bool))
+            if c[0] > 0:
+                found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
+        return float(np.median(found)) if found else 1.0
+
+
+def _span(columns: Array) -> Array | None:
+    """Orthonormal columns that span those given (m, k); None where there are too few rows or only zeros."""
+    size = np.linalg.norm(columns, axis=0)
+    if len(columns) < 3 * columns.shape[1] + 10 or not np.any(size > 0):
+        return None
+    return np.asarray(np.linalg.qr(columns[:, size > 0] / size[size > 0])[0])
+
 
 def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
     """At most about `most` rows, evenly spread over the rows that regression uses."""
@@ -233,13 +264,11 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
-    power = float(residual @ residual)
-    own = rows.columns[j][use]
-    if len(use) < 3 * own.shape[1] + 10 or power <= 0:
+    power, basis = float(residual @ residual), rows.spans[j]
+    if basis is None or power <= 0:
         return ()
-    size = np.linalg.norm(own, axis=0)
-    basis, _ = np.linalg.qr(own[:, size > 0] / size[size > 0])
     rest = residual - basis @ (basis.T @ residual)
+    own = max(float(rest @ rest), 1e-300)
     blocks, found = rows.blocks()[use], []
     for (name, neighbour), columns in _columns(rows, j, use, names, turning).items():
         wide = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
@@ -251,40 +280,44 @@ def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> t
         gained, better = _left_out(direction, rest, blocks)
         along = direction.T @ rest
         share = float(along @ along) / power
-        remainder = rest - direction @ along
-        c = autocovariance(remainder, np.ones(len(remainder), dtype=bool))
-        effective = len(use) * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(len(use))
-        strength = share / len(along) / max(float(remainder @ remainder) / power, 1e-12) * min(effective, len(use))
+        strength = _strength(share, len(along), rest - direction @ along, power) if gained > 0 else 0.0
         single = None
         if columns.shape[1] == 1:
             single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better))
+        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
+                                  gained / own))
     return _ranked(found)
+
+
+def _strength(share: float, columns: int, remainder: Array, power: float) -> float:
+    """F statistic of some columns that explain a share of a residual's power and leave a remainder (m,)."""
+    rows = len(remainder)
+    c = autocovariance(remainder, np.ones(rows, dtype=bool))
+    effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
+    return float(share / columns / max(float(remainder @ remainder) / power, 1e-12) * min(effective, rows))
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float]:
     """Sum of squares of `rest` that orthonormal columns explain on blocks left out of their fit, and the share of the
     blocks in which that is above zero."""
-    count = int(blocks[-1]) + 1
-    gram = np.array([direction[blocks == b].T @ direction[blocks == b] for b in range(count)])
-    along = np.array([direction[blocks == b].T @ rest[blocks == b] for b in range(count)])
-    whole, ridge = along.sum(axis=0), 1e-6 * np.eye(direction.shape[1])
-    gains = []
-    for b in range(count):
-        coefficients = np.linalg.solve(np.eye(len(whole)) - gram[b] + ridge, whole - along[b])
-        gains.append(float(2.0 * coefficients @ along[b] - coefficients @ gram[b] @ coefficients))
-    return float(np.sum(gains)), float(np.mean(np.array(gains) > 0.0))
+    starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    gram = np.add.reduceat(direction[:, :, None] * direction[:, None, :], starts)
+    along = np.add.reduceat(direction * rest[:, None], starts)
+    ridge = (1.0 + 1e-6) * np.eye(direction.shape[1])
+    coefficients = np.linalg.solve(ridge - gram, (along.sum(axis=0) - along)[:, :, None])[:, :, 0]
+    gains = np.sum(2.0 * coefficients * along, axis=1) - np.einsum("bi,bij,bj->b", coefficients, gram, coefficients)
+    return float(np.sum(gains)), float(np.mean(gains > 0.0))
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     """The likeliest first, with its rivals; the others by what they explain."""
     if not found:
         return ()
-    found = sorted(found, key=lambda f: -f.left_out)
-    order, least = [*CANDIDATES], 1.0 - found[0].left_out
-    alike = [f for f in found if f.left_out > 0.5 * found[0].left_out and least >= _ALIKE * (1.0 - f.left_out)]
-    best = min((f for f in alike if least >= _SAME * (1.0 - f.left_out)), default=found[0],
+    found = sorted(found, key=lambda f: -f.of_own)
+    order, least = [*CANDIDATES], 1.0 - found[0].of_own
+    alike = [f for f in found if f.of_own > 0.5 * found[0].of_own and least >= _ALIKE * (1.0 - f.of_own)]
+    best = min((f for f in alike if least >= _SAME * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
@@ -316,6 +349,8 @@ def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
     for k in range(len(names)):
         if k != j:
             shapes[BACKLASH, names[k]] = [rows.jerks[use, k]]
-            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k]]
+            # A motor that turns with both joints rubs by the sign of their sum, or of their difference.
+            both = [np.sign(dq + side * rows.dq[use, k]) for side in (1.0, -1.0)]
+            shapes[NEIGHBOUR, names[k]] = [rows.dq[use, k], rows.ddq[use, k], rows.signs[use, k], *both]
     return {key: np.stack(columns, axis=1) for key, columns in shapes.items()
             if columns and any(np.any(column) for column in columns)}

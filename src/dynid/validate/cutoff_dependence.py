@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.problem import find_method
@@ -28,6 +28,8 @@ class CutoffDependence:
     method: that was solved at each. cutoff: Hz, of the estimate; others (k,): Hz, half and twice that, as far as the
     log allows. values, std (base,): at the cut-off; std is infinite where not identified. at (k, base): at the others.
     torques (k,): percent, how much predicted torques change, of the measured ones; error: percent, of the fit.
+    refused (k,): others that blocks of time left out refused when the cut-off was chosen, or that are so near to the
+    motion's band that they were not tried; no doubt comes from them.
     """
 
     method: str
@@ -39,6 +41,7 @@ class CutoffDependence:
     at: Array
     torques: Array
     error: float
+    refused: Bools
 
     @property
     def deviations(self) -> Array:
@@ -56,7 +59,8 @@ class CutoffDependence:
                               "percent": self.percent[:, i]})
                  for i, name in enumerate(self.names) if np.isfinite(self.std[i])}
         return plain({"method": self.method, "cutoff": self.cutoff, "others": self.others,
-                      "torque_change": self.torques, "relative_error": self.error}) | {"parameters": moves}
+                      "torque_change": self.torques, "relative_error": self.error,
+                      "refused": self.refused}) | {"parameters": moves}
 
 
 def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[str, Any] | None = None,
@@ -82,8 +86,16 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     others, at = np.array([f for f, _ in found]), np.array([moved for _, moved in found])
     power = sum(factor.power for factor in here.factors)
     torques = [100.0 * np.sqrt(_change(here, moved - values) / power) if power > 0 else 0.0 for moved in at]
+    refused = np.array([choice is not None and _refused(choice, other) for other in others])
     return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
-                            here.relative_error(values))
+                            here.relative_error(values), refused)
+
+
+def _refused(choice: CutoffChoice, cutoff: float) -> bool:
+    """Whether a choice found a cut-off worse than the best, or did not try it since it takes motion away."""
+    tried = choice.tried
+    return bool(len(tried)) and (cutoff < 0.99 * float(tried.min()) or bool(np.any(np.isclose(tried, cutoff)
+                                                                                   & ~choice.alike)))
 
 
 def _values(problem: Problem, fold: Regression, method: str, options: Mapping[str, Any]) -> Array | None:

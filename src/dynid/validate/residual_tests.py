@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, fit_candidates, joined, take_rows
+from dynid.validate.candidates import CandidateFit, Rows, fit_candidates, joined, take_rows
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence
 
@@ -34,6 +34,7 @@ _ORDER = 10  # of the autoregression that says how much of a residual its own pa
 _UNLIKELY = 1e-3  # probability below which whiteness is refused
 _COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
 _FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
+_NEARLY_ALL = 0.8  # share of what the joint's own equations leave that names it as well
 _STRENGTH = 12.0  # and its F statistic
 _RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
 _CERTAIN = 1000.0
@@ -131,9 +132,10 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """Tests of all joints' residuals."""
+    """Tests of all joints' residuals. rows: that they were made with."""
 
     joints: tuple[JointTests, ...]
+    rows: Rows = field(repr=False)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -163,14 +165,20 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         if not enough:
             return JointTests(fit.name, unit, None, None, (), None)
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
-        strong = bool(follows) and (follows[0].left_out > _FOLLOWED and follows[0].strength > _STRENGTH
-                                    and follows[0].torque > _RELEVANT * (fit.torque_rms or 0.0)
-                                    * (0.5 if follows[0].strength > _CERTAIN else 1.0)
-                                    and follows[0].blocks >= _AGREED)
+        strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0)
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 
-    return ResidualTests(tuple(side_by_side(test, range(len(names)))))
+    return ResidualTests(tuple(side_by_side(test, range(len(names)))), rows)
+
+
+def _strong(fit: CandidateFit, torque: float) -> bool:
+    """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
+    of its torque (RMS), to be named."""
+    certain = fit.strength > _CERTAIN
+    followed = fit.left_out > _FOLLOWED or (certain and fit.of_own > _NEARLY_ALL)
+    return (followed and fit.strength > _STRENGTH and fit.torque > _RELEVANT * torque * (0.5 if certain else 1.0)
+            and fit.blocks >= _AGREED)
 
 
 def filter_memory(samples: Samples) -> int:

@@ -1,59 +1,66 @@
-"""Does a robust method predict what it has not seen better than weighted least squares?"""
+"""Does a robust fit predict what it has not seen better than least squares?"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from dynid.arrays import Array, Bools
-from dynid.errors import DynidError
-from dynid.estimate import Problem, identify
-from dynid.recording import Samples
-from dynid.validate.reconstruct import reconstruct
-from dynid.validate.thinned import thinned
+from dynid.arrays import Array
+from dynid.estimate.robust import tukey
+from dynid.validate.candidates import Rows
 
 _STRETCHES = 10  # of time, even ones predicted from odd ones and the other way round
 _BETTER = 0.01  # share by which the typical residual has to shrink
 _MOST = 0.7  # share of the stretches in which it has to
+_STEPS = 12  # of reweighting
+_FAR = 4.0  # robust deviations of an outlier
+_SLOW = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
+_NORMAL = 0.6745  # median absolute deviation of a normal distribution of deviation one
 
 
-def robust_predicts_better(problem: Problem, method: str = "irls") -> Bools:
-    """For each joint (dof,) bool: whether `method` predicts stretches of time left out better than `wls` does.
+def robust_predicts_better(rows: Rows, j: int) -> bool:
+    """Whether joint j's own equations, fitted with weights that forget outliers, predict stretches of time left out
+    better than by least squares.
 
     By the median of the absolute residual, which outliers do not move: what counts is how well ordinary rows are met.
+    Rows far outside that are slow ones are no outliers: a filter rounds the jump of dry friction at reversals, and a
+    fit that forgets them forgets friction.
     """
-    dof, logs = problem.model.dof, thinned(problem.data)
-    ratios: list[Array] = []
+    use = rows.keep[:, j]
+    speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
+    far = size > _FAR * np.median(size) / _NORMAL if len(size) else np.zeros(0, dtype=bool)
+    if not far.any() or np.median(speed[far]) < _SLOW * np.percentile(speed, 95):
+        return False
+    columns, tau = rows.columns[j][use], rows.measured[use, j]
+    stretch = np.arange(len(tau)) * _STRETCHES // max(len(tau), 1)
+    ratios: list[float] = []
     for part in (0, 1):
-        fitted = tuple(_half(log, part) for log in logs)
-        held = tuple(_half(log, 1 - part) for log in logs)
-        try:
-            half = Problem.of(problem.model, fitted, base=problem.base, blocks=4, nominal=problem.nominal,
-                              threads=problem.threads)
-            plain, robust = (reconstruct(identify(half, method=name), held) for name in ("wls", method))
-        except DynidError:
-            return np.zeros(dof, dtype=bool)
-        for before, after in zip(plain.series, robust.series, strict=True):
-            for rows in np.array_split(np.arange(len(before.t)), _STRETCHES):
-                keep = before.keep[rows]
-                if keep.any():
-                    ratios.append(_typical(after.residual[rows], keep) / _typical(before.residual[rows], keep))
-    if not ratios:
-        return np.zeros(dof, dtype=bool)
-    found = np.array(ratios)
-    known = np.isfinite(found)
-    better = np.sum(known & (found < 1.0), axis=0) >= _MOST * np.maximum(known.sum(axis=0), 1)
-    return better & (np.nanmedian(np.where(known, found, np.nan), axis=0) < 1.0 - _BETTER)
+        own = stretch % 2 == part
+        if own.sum() < 2 * columns.shape[1] + 10:
+            return False
+        plain, robust = _fitted(columns[own], tau[own])
+        for held in np.unique(stretch[~own]):
+            rest = [float(np.median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
+            if rest[0] > 0:
+                ratios.append(rest[1] / rest[0])
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= _MOST \
+        and float(np.median(ratios)) < 1.0 - _BETTER
 
 
-def _typical(residual: Array, keep: Bools) -> Array:
-    """Median absolute residual of each joint (dof,), nan where there are hardly rows."""
-    return np.array([np.median(np.abs(residual[keep[:, j], j])) if keep[:, j].sum() > 10 else np.nan
-                     for j in range(residual.shape[1])])
+def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
+    """Values by least squares, and by weights that fall with the residual: absolute values first, where outliers hardly
+    count, then the biweight, where they do not."""
+    size = np.linalg.norm(columns, axis=0)
+    wide = columns / np.where(size > 0, size, 1.0)
 
+    def solve(weight: Array) -> Array:
+        root = np.sqrt(weight)
+        return np.asarray(np.linalg.lstsq(wide * root[:, None], tau * root, rcond=1e-6)[0], dtype=float)
 
-def _half(log: Samples, part: int) -> Samples:
-    """The log with every second of its stretches kept."""
-    stretch = np.arange(len(log)) * _STRETCHES // max(len(log), 1)
-    return replace(log, keep=log.keep & (stretch % 2 == part)[:, None])
+    plain = value = solve(np.ones(len(tau)))
+    loss = tukey()
+    for step in range(_STEPS):
+        rest = tau - wide @ value
+        scale = max(float(np.median(np.abs(rest))) / _NORMAL, 1e-12 * float(np.abs(tau).max()) + 1e-300)
+        value = solve(1.0 / np.maximum(np.abs(rest), 0.1 * scale) if step < _STEPS // 2 else loss.weight(rest / scale))
+    scale_back = np.where(size > 0, size, 1.0)
+    return plain / scale_back, value / scale_back

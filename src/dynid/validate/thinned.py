@@ -20,6 +20,13 @@ def thinned(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     return tuple(_thinned(log) for log in logs)
 
 
+def every(log: Samples, step: int) -> Samples:
+    """One in `step` rows of a log without decimation, as one segment: for what does not look at neighbours in time."""
+    rows = np.arange(0, len(log), step)
+    return replace(log, t=log.t[rows], q=log.q[rows], dq=log.dq[rows], ddq=log.ddq[rows], tau=log.tau[rows],
+                   keep=log.keep[rows], raw_tau=None, segments=np.array([[0, len(rows)]]), rate=log.rate / step)
+
+
 def _thinned(log: Samples) -> Samples:
     if log.decimation is None:
         return log
@@ -30,4 +37,5 @@ def _thinned(log: Samples) -> Samples:
     ends = np.cumsum(counts)
     segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
     return replace(log, t=log.t[rows], q=log.q[rows], dq=log.dq[rows], ddq=log.ddq[rows], tau=tau, keep=log.keep[rows],
-                   segments=segments[np.array(counts) > 0], rate=log.rate / log.decimation.total, decimation=None)
+                   raw_tau=None, segments=segments[np.array(counts) > 0], rate=log.rate / log.decimation.total,
+                   decimation=None)

@@ -18,9 +18,10 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, TorqueEquations, base_parameters
 from dynid.regression.equations import unmeasured_joints
-from dynid.validate.hypotheses.trial import Trial, try_out
+from dynid.validate.hypotheses.screen import solved
+from dynid.validate.hypotheses.trial import FLOOR
 from dynid.validate.words import plain
 
 _STEP = 0.03  # rad, of the slopes by differences
@@ -55,11 +56,62 @@ def with_gravity(model: Model, gravity: Array) -> Model:
     return replace(model, robot=model.robot.with_gravity(gravity.tolist()))
 
 
-def trial_with(problem: Problem, logs: tuple[Samples, ...], gravity: Array, noise: Array | None,
-               base: BaseParameters) -> Trial:
-    """The logs fitted with another gravity; base: parameters that serve for every direction."""
-    model = with_gravity(_robotic(problem), gravity)
-    return try_out(fold(TorqueEquations.of(model, logs, base), blocks=1, threads=problem.threads), noise)
+@dataclass(frozen=True, eq=False)
+class _Misfits:
+    """What is left under every gravity at once. tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, so the normal equations
+    of all four say it: normal (4, base + 1, 4, base + 1), those of all joints in units of their noise (dof,)."""
+
+    normal: Array
+    noise: Array
+    rows: int
+
+    @staticmethod
+    def of(model: Model, logs: tuple[Samples, ...], base: BaseParameters, given: Array, noise: Array | None
+           ) -> _Misfits:
+        """given (3,): gravity under which joints are fitted alone for their noise, where that is not known."""
+        corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # no column vanishes under any of them
+        each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
+        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
+        columns, b = each[0].layout.columns, len(base)
+        own = [np.zeros((4, len(c) + 1, 4, len(c) + 1)) for c in columns]
+        rows = np.zeros(len(own))
+        for piece in each[0].pieces():
+            parts = [equations.rows(piece) for equations in each]
+            entries = np.tensordot(apart, [part.entries for part in parts], axes=1)
+            for j in range(len(own)):
+                use = parts[0].keep[:, j]
+                own[j] += _normal(entries[:, parts[0].layout.joint(j)][:, :, use])
+                rows[j] += use.sum()
+        if noise is None:
+            found = [_under(one, given) for one in own]
+            power = np.array([float(one[-1, -1]) for one in found])
+            left = np.array([solved(one)[1] for one in found]) + FLOOR ** 2 * power
+            noise = np.where(left > 0, np.sqrt(left / np.maximum(rows, 1.0)), 1.0)
+        whole = np.zeros((4, b + 1, 4, b + 1))
+        for j, one in enumerate(own):
+            at, four = np.append(columns[j], b), np.arange(4)
+            whole[np.ix_(four, at, four, at)] += one / noise[j] ** 2
+        return _Misfits(whole, noise, int(rows.sum()))
+
+    def left(self, gravity: Array) -> float:
+        """Mean square that the best parameters leave under some gravity (3,), in units of the noise."""
+        return solved(_under(self.normal, gravity))[1] / max(self.rows, 1)
+
+
+def _normal(entries: Array) -> Array:
+    """Products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows); gravity is in few columns."""
+    flat = entries.reshape(-1, entries.shape[2])
+    size = np.einsum("im,im->i", flat, flat).reshape(entries.shape[:2])
+    seen = np.flatnonzero((size > 1e-18 * (size.max(axis=0) + 1e-300)).ravel())
+    out = np.zeros((len(flat), len(flat)))
+    out[np.ix_(seen, seen)] = flat[seen] @ flat[seen].T
+    return out.reshape(entries.shape[:2] * 2)
+
+
+def _under(normal: Array, gravity: Array) -> Array:
+    """Normal equations (k, k) under one gravity (3,)."""
+    parts = np.concatenate([[1.0], gravity])
+    return np.einsum("a,aibj,b->ij", parts, normal, parts, optimize=True)
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None) -> Gravity:
@@ -74,18 +126,16 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
     # In a slanting gravity every joint sees all that it can see in any; what a direction hides is left at zero.
     base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
-    first = trial_with(problem, data, size * start, noise, base)
-    noise = first.noise() if noise is None else noise
+    misfits = _Misfits.of(model, data, base, size * start, noise)
 
     def left(direction: Array) -> float:
-        trial = trial_with(problem, data, size * direction, noise, base)
-        return float(np.sum(trial.inside / noise ** 2) / max(float(trial.rows.sum()), 1.0))
+        return misfits.left(size * direction)
 
     around = np.array([point for point in product((-1.0, 0.0, 1.0), repeat=3) if any(point)])
     around /= np.linalg.norm(around, axis=1)[:, None]
     axes = [start, -start, *(axis for axis in around if abs(axis @ start) < 0.999)]
     tried = sorted(((left(axis), k) for k, axis in enumerate(axes)))
-    direction, misfit, std = _refined(axes[tried[0][1]], tried[0][0], left, float(first.rows.sum()))
+    direction, misfit, std = _refined(axes[tried[0][1]], tried[0][0], left, float(misfits.rows))
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}

@@ -24,7 +24,8 @@ class Hypothesis:
     cause: its name, the code of the finding that names it. joints: those it blames, from 0. change: model and samples
     as they would be without the fault. torque (dof,): what the torques were multiplied by to set them right, so that
     misfits are compared in the torques as logged. values: the numbers of the hypothesis, one a joint. parameters: how
-    many of them were fitted.
+    many of them were fitted. between_rows: whether the change looks at neighbours in time, so that thinned logs do not
+    allow it.
     """
 
     cause: str
@@ -34,6 +35,7 @@ class Hypothesis:
     values: tuple[float, ...] = ()
     parameters: int = 0
     details: Evidence = field(default_factory=dict)
+    between_rows: bool = False
 
 
 @dataclass(frozen=True)

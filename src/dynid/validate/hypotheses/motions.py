@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +15,9 @@ from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
 GEARS = (0.8, 1.25)
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
-GAP = 0.01  # rad, of a gear, where the search for it begins
+GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
 _NUMBERS = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}  # causes with a number
+_FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
 
 
 def stretched(factor: float) -> Change:
@@ -76,7 +77,7 @@ def delay(late: float) -> Hypothesis:
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
 
-    return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1)
+    return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True)
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
@@ -94,7 +95,7 @@ def backlash(j: int, gap: float) -> Hypothesis:
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(_without_gap(log, j, gap) for log in logs)
 
-    return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1)
+    return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1, between_rows=True)
 
 
 def _without_gap(log: Samples, j: int, gap: float) -> Samples:
@@ -105,27 +106,44 @@ def _without_gap(log: Samples, j: int, gap: float) -> Samples:
     return replace(log, q=q, dq=dq, ddq=ddq)
 
 
-def motion_hypotheses(dof: int, doubted: Sequence[int], rough: Sequence[int]) -> Iterator[Hypothesis]:
-    """All that are tried without fitting a number. doubted: joints whose motion may be wrong. rough: joints whose own
-    equations do not explain their torque, as those of joints in wrong columns do not."""
+def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) -> Iterator[Hypothesis]:
+    """All that are tried without fitting a number. doubted: joints whose motion may be wrong. mixed: joints whose own
+    equations leave much of their torque, as those of joints with a gap or in wrong columns do."""
     yield from (time_scale(factor) for factor in RATES)
-    yield from (delay(late) for late in DELAYS)
+    yield from (delay(seconds) for seconds in DELAYS)
+    yield from (backlash(j, gap) for j in mixed for gap in GAPS)
     for j in doubted:
         yield position_sign(j, dof)
-        yield backlash(j, GAP)
         for factor in GEARS:
             yield gear_ratio(j, factor, dof, torque=True)
             yield gear_ratio(j, factor, dof, torque=False)
-    yield from (swapped_positions(j, k, dof) for j in rough for k in rough if j < k)
+    yield from (swapped_positions(j, k, dof) for j in mixed for k in mixed if j < k)
+
+
+def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
+    """The least share of the misfit that hypotheses of one kind may leave: that of the best tried, or of a parabola
+    through those on both sides of the data as they are, which leave 1."""
+    least = min(value for value, _ in tried)
+    if tried[0][1].cause not in _NUMBERS:
+        return least
+    factor = tried[0][1].cause in _FACTORS
+    at = {float(np.log(one.values[0])) if factor else one.values[0]: value for value, one in tried}
+    below, above = max((x for x in at if x < 0), default=None), min((x for x in at if x > 0), default=None)
+    if below is None or above is None:
+        return least
+    slopes = (1.0 - at[below]) / -below, (at[above] - 1.0) / above
+    curve = 2.0 * (slopes[1] - slopes[0]) / (above - below)
+    slope = slopes[0] - 0.5 * curve * below
+    return min(least, 1.0 - 0.5 * slope ** 2 / curve) if curve > 0 else least
 
 
 def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """The same hypothesis with the number that leaves least: golden section about where it began, on the number's
-    logarithm where it is a factor."""
+    """The same hypothesis with the number that leaves least: golden section about where it began and a parabola at its
+    end, on the number's logarithm where it is a factor."""
     if start.cause not in _NUMBERS:
         return start
     first = start.values[0]
-    factor = start.cause in ("time-scale", "gear-ratio")
+    factor = start.cause in _FACTORS
 
     def at(x: float) -> Hypothesis:
         number = float(np.exp(x)) if factor else x
@@ -138,14 +156,22 @@ def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) 
     low, high = (np.log(first) - 0.5, np.log(first) + 0.5) if factor else (0.0, 4.0 * first)
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
     a, b = high - golden * (high - low), low + golden * (high - low)
-    fa, fb = misfit(at(a)), misfit(at(b))
-    for _ in range(9):
-        if fa < fb:
-            high, b, fb = b, a, fa
-            a = high - golden * (high - low)
-            fa = misfit(at(a))
+    tried = {x: misfit(at(x)) for x in (a, b)}
+    for _ in range(5):
+        if tried[a] < tried[b]:
+            high, b, a = b, a, b - golden * (b - low)
+            tried[a] = misfit(at(a))
         else:
-            low, a, fa = a, b, fb
-            b = low + golden * (high - low)
-            fb = misfit(at(b))
-    return at(0.5 * (low + high))
+            low, a, b = a, b, a + golden * (high - a)
+            tried[b] = misfit(at(b))
+    return at(_lowest(tried))
+
+
+def _lowest(tried: Mapping[float, float]) -> float:
+    """Where a parabola through the least of some values and its neighbours has its minimum."""
+    order = sorted(tried)
+    k = min(max(order.index(min(tried, key=lambda x: tried[x])), 1), len(order) - 2)
+    x = np.array(order[k - 1:k + 2])
+    fit = np.polyfit(x - x[1], [tried[value] for value in x], 2)
+    return float(x[1] + np.clip(-0.5 * fit[1] / fit[0], x[0] - x[1], x[2] - x[1])) if fit[0] > 0 else \
+        min(order, key=lambda value: tried[value])

@@ -10,9 +10,10 @@ from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
 from dynid.model import complete
 
-_ROWS = 1500  # of each log that the nominal model is held against
+_ROWS = 600  # of each log that the nominal model is held against
 _BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
+_MANY = 0.5  # share of the joints that the nominal model has to explain
 _FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
@@ -43,7 +44,7 @@ class _LoadFit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sheet:
+class Sheet:
     """Rows of all joints: torque tau, nominal bodies' torque and free columns (what no body's), each joint after the
     other with its own noise as unit; block: of time, joint: of each row."""
 
@@ -55,14 +56,13 @@ class _Sheet:
     joint: Array
 
 
-def torque_factors(problem: Problem) -> list[float | None]:
+def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
     """For each joint the factor between its torque and the nominal bodies' (dof entries), with friction, rotor and
     offset free; None where the nominal model says nothing of it."""
-    sheet = _sheet(problem)
     if sheet is None:
-        return [None] * problem.model.dof
+        return [None] * dof
     found: list[float | None] = []
-    for j in range(problem.model.dof):
+    for j in range(dof):
         own = sheet.joint == j
         columns = np.column_stack([sheet.nominal[own], sheet.free[own]])
         columns = columns[:, np.any(columns, axis=0)]
@@ -81,9 +81,10 @@ def torque_factors(problem: Problem) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """The factors of the joints that the nominal model knows, where most are off by more than any drive or file is."""
+    """The factors of the joints that the nominal model knows, where these are half of all and most of them are off by
+    more than any drive or file is."""
     known = np.array([value for value in factors if value is not None])
-    if not len(known):
+    if not len(known) or len(known) < _MANY * len(factors):
         return None
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12))) > np.log(_UNIT)
     return tuple(map(float, known)) if off.mean() > 0.5 else None
@@ -95,7 +96,7 @@ def load_on_log(problem: Problem) -> Load | None:
     The nominal bodies stay, friction and rotors are free. What is left is fitted by ten numbers of the last body, and
     for comparison of every other one: a file that is rough everywhere is not explained by its last body alone.
     """
-    sheet = _sheet(problem)
+    sheet = sheet_of(problem)
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
         return None
@@ -106,11 +107,13 @@ def load_on_log(problem: Problem) -> Load | None:
     before = _left_out(sheet.free, rest, sheet.block)
     if before <= 0:
         return None
-    left = {body: _left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
-            for body, columns in sheet.bodies.items()}
-    explained = 1.0 - left[last] / before
-    others = [value for body, value in left.items() if body != last]
-    if explained < _BY_LOAD or left[last] > _OTHER * min(others):
+    left = _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block)
+    explained = 1.0 - left / before
+    if explained < _BY_LOAD:
+        return None
+    others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
+              for body, columns in sheet.bodies.items() if body != last]
+    if left > _OTHER * min(others):
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
@@ -124,7 +127,8 @@ def _share(part: Array, whole: Array) -> float:
     return float(np.std(part) / np.std(whole)) if len(whole) and np.std(whole) > 0 else 0.0
 
 
-def _sheet(problem: Problem) -> _Sheet | None:
+def sheet_of(problem: Problem) -> Sheet | None:
+    """The sheet of the longest log, at most _ROWS rows of it; None where the model has no nominal bodies."""
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     body = np.array([p.body is not None and value is not None for p, value in
@@ -154,7 +158,7 @@ def _sheet(problem: Problem) -> _Sheet | None:
         for name, places in owners.items():
             columns[name].append(y[keep, j][:, places] / noise[j])
     whole = np.concatenate(free)
-    return _Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
+    return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
                   {name: np.concatenate(parts) for name, parts in columns.items()}, np.concatenate(which),
                   np.concatenate(joints))
 

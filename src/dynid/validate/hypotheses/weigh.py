@@ -12,28 +12,44 @@ from dynid.estimate import Problem
 from dynid.model import Model, complete
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
-from dynid.regression.correlation import autocovariance
-from dynid.validate.candidates import Rows
-from dynid.validate.hypotheses.gains import wrong_scales
+from dynid.validate.hypotheses.gains import Scales, wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
-from dynid.validate.hypotheses.motions import GAP, backlash, motion_hypotheses, refined
-from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, own_score, score, try_out
-from dynid.validate.thinned import thinned
+from dynid.validate.hypotheses.motions import GAPS, backlash, hoped, motion_hypotheses, refined
+from dynid.validate.hypotheses.screen import Screen
+from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own_score, score, try_out
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
+_SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
 _GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
 _MOST = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 _LEAST = 1000  # rows after decimation
+_HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesis leaves at most to be searched and judged
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
 _CLOSE = 0.9  # share of what the best explains from which another explains as well
 _TRIED = 4  # of the motion hypotheses that are refined
 _MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
-_WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain
-# Causes that act between the rows of thinned logs.
-_BETWEEN_ROWS = {"residual-follows-delay", "residual-follows-backlash"}
+_WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain, and
+_LATE = 0.02  # of it that a delay has to: what a filter leaves of friction at reversals looks like a small one
+_SCALES = ("drive-gain", "torque-sign")
+_MINUS_ONE = 0.2  # from minus one: a gain nearer than that is a sign
 _TURNED = 5.0  # degrees that gravity has to be off
+
+
+@dataclass(frozen=True, eq=False)
+class Clues:
+    """What is known before hypotheses are weighed. inflation: of deviations by correlation in time. nominal (dof
+    entries): scale of each torque by the nominal model. followed (dof entries): share of each joint's own residual that
+    something in it follows: a hypothesis about all joints has to explain more. gaps: joints (from 0) whose residual
+    looks as a gap in the gear makes it. second: whether a cause was found before, so that another one has to explain
+    more."""
+
+    inflation: float
+    nominal: Sequence[float | None]
+    followed: Sequence[float]
+    gaps: Sequence[int]
+    second: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,69 +63,61 @@ class Balance:
     gravity: Gravity | None = None
 
 
-def inflation_of(rows: Rows) -> float:
-    """How many times wider deviations are than for independent rows, by what each joint's own equations leave."""
-    found = []
-    for j, columns in enumerate(rows.columns):
-        use = rows.keep[:, j]
-        size = np.linalg.norm(columns[use], axis=0)
-        if use.sum() < 3 * columns.shape[1] + 10 or not np.any(size > 0):
-            continue
-        basis, _ = np.linalg.qr(columns[use][:, size > 0] / size[size > 0])
-        rest = rows.measured[use, j]
-        rest = rest - basis @ (basis.T @ rest)
-        c = autocovariance(rest, np.ones(len(rest), dtype=bool))
-        if c[0] > 0:
-            found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
-    return float(np.median(found)) if found else 1.0
-
-
-def weigh(problem: Problem, inflation: float, nominal: Sequence[float | None],
-          followed: Sequence[float] | None = None, gaps: Sequence[int] = ()) -> Balance:
+def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     """The hypothesis about all joints' torques, motion or mounting that explains the data best.
 
-    inflation: of deviations by correlation in time. nominal (dof entries): scale of each torque by the nominal model.
-    followed (dof entries): share of each joint's own residual that something in it follows: a hypothesis about all
-    joints has to explain more. gaps: joints (from 0) whose residual looks as a gap in the gear makes it.
+    null: the fit to the data as they are. A screen on a few rows says what may explain enough; only that is folded and
+    judged on blocks of time left out.
     """
-    logs, dof = excerpt(problem.data), problem.model.dof
-    null = try_out(problem.regression if logs is problem.data else fold(
-        TorqueEquations.of(problem.model, logs, problem.base), blocks=BLOCKS, threads=problem.threads))
-    noise = null.noise()
-    before = score(null, noise)
-    hypotheses: list[tuple[float, Hypothesis]] = []
-    scales = wrong_scales(problem.regression, noise, inflation, nominal)
-    if scales is not None:
-        torque = np.ones(dof)
-        torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
-        guess = Hypothesis("drive-gain", scales.joints, scaled_torques(torque), torque, scales.gains,
-                           len(scales.joints), {"std": scales.std, "improvement": scales.removed,
-                                                "rivals": tuple(map(float, scales.rivals))})
-        hypotheses.append((misfit_of(problem, logs, guess, noise), guess))
-    own = own_score(null, noise)
+    noise, dof = null.noise(), problem.model.dof
+    before, own = score(null, noise), own_score(null, noise)
+    likely: list[tuple[float, Hypothesis]] = []
+    scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
-    gravity = None
+    logs, gravity, mixed = excerpt(problem.data), None, np.flatnonzero(rough > _MIXED).tolist()
     if before > _ASKED * own or np.any(rough > _ROUGH):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
-        doubted = range(dof) if before > _ASKED * own else np.flatnonzero(rough > _ROUGH).tolist()
-        hypotheses += _motions(problem, logs, noise, doubted, np.flatnonzero(rough > _MIXED).tolist())
-        gravity = _gravity(problem, logs, noise)
-        if gravity is not None:
-            hypotheses.append((gravity_misfit(problem, logs, gravity, noise), mounted(gravity)))
-    hypotheses.sort(key=lambda pair: pair[0])
-    joints = problem.regression.joints
-    simple = np.zeros(dof) if followed is None else np.asarray(followed, dtype=float)
+        screen, loose = Screen.of(problem, logs, noise), np.flatnonzero(rough > _ROUGH).tolist()
+        likely = _motions(screen, range(dof) if before > _ASKED * own else loose, mixed)
+        gravity = _gravity(problem, screen)
+        likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
+    if scales is None and not likely and not clues.gaps:
+        return Balance(None, (), (), gravity)
+    if logs is not problem.data:
+        null = try_out(fold_logs(problem.model, logs, problem.base, problem.threads))
+        noise = null.noise()
+        before = score(null, noise)
+    simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
+    judged: list[tuple[float, Hypothesis]] = []
+    material, share = set[int](), _SECOND if clues.second else MATERIAL
+    for one in (*([] if scales is None else [_scaled(scales, dof)]),
+                *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
+        trial = changed_trial(problem, logs, one, noise)
+        judged.append((score(trial, noise, one.torque), one))
+        if judged[-1][0] <= share * min(before, terms) and _matters(null, trial, one, noise):
+            material.add(id(one))
+        elif one.cause not in _SCALES:
+            break  # what explains less of the screen's rows will not matter either
+    judged.sort(key=lambda pair: pair[0])
+    joints = problem.regression.joints
     weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, value, before)
-                    for value, one in hypotheses)
-    least, best = hypotheses[0] if hypotheses else (np.inf, Hypothesis(""))
-    if scales is not None and best.cause == "drive-gain" and least < min(before, terms):
-        return Balance(best, _rivals(hypotheses, before), weighed, gravity)  # its own thresholds are met
-    if least > MATERIAL * min(before, terms) or not _matters(null, changed_trial(problem, logs, best, noise), best,
-                                                             noise):
-        gap = _gap(problem, logs, noise, null, gaps)
-        return Balance(gap, (), weighed, gravity)
-    return Balance(best, _rivals(hypotheses, before), weighed, gravity)
+                    for value, one in judged)
+    least, best = judged[0] if judged else (np.inf, Hypothesis(""))
+    # Scales have thresholds of their own, which are met.
+    if id(best) in material or (best.cause in _SCALES and least < min(before, terms)):
+        return Balance(best, _rivals(judged, before), weighed, gravity)
+    return Balance(_gap(problem, logs, noise, null, clues), (), weighed, gravity)
+
+
+def _scaled(scales: Scales, dof: int) -> Hypothesis:
+    """The torques of some joints have another scale; minus one is a sign."""
+    torque = np.ones(dof)
+    torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
+    sign = all(abs(gain + 1.0) < _MINUS_ONE for gain in scales.gains)
+    return Hypothesis("torque-sign" if sign else "drive-gain", scales.joints, scaled_torques(torque), torque,
+                      scales.gains, len(scales.joints), {"std": scales.std, "improvement": scales.removed,
+                                                         "rivals": tuple(map(float, scales.rivals))})
 
 
 def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array) -> bool:
@@ -117,22 +125,24 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array) ->
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
-    return inside < MATERIAL and float(np.max(gained)) > _WORTH ** 2
+    worth = _LATE if hypothesis.cause == "residual-follows-delay" else _WORTH
+    return inside < MATERIAL and float(np.max(gained)) > worth ** 2
 
 
-def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, joints: Sequence[int]
-         ) -> Hypothesis | None:
+def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
     """The gap in the gear of one of some joints that explains most of that joint's own misfit; None where none does
-    much."""
+    much, or no more than what the joint's residual follows."""
     found: list[tuple[float, Hypothesis]] = []
-    for j in joints:
+    for j in clues.gaps:
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
             return float(changed_trial(problem, logs, one, noise, blocks).left_out[j] / null.left_out[j])
 
-        best = refined(backlash(j, GAP), left, problem.model.dof)
-        found.append((left(best, blocks=BLOCKS), best))
-    least = min(found, key=lambda pair: pair[0], default=(1.0, Hypothesis("")))
-    return least[1] if least[0] < 1.0 - _GAP_SHARE else None
+        start = min((backlash(j, gap) for gap in GAPS), key=left)
+        best = refined(start, left, problem.model.dof)
+        value = left(best, blocks=BLOCKS)
+        if value < 1.0 - max(_GAP_SHARE, clues.followed[j]):
+            found.append((value, best))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
@@ -189,38 +199,29 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     return float(np.mean(np.log(share + FLOOR ** 2)))
 
 
-def _motions(problem: Problem, logs: tuple[Samples, ...], noise: Array, doubted: Sequence[int], rough: list[int]
-             ) -> list[tuple[float, Hypothesis]]:
-    """The hypotheses about the motion that explain something, the best of each cause and joint; their numbers are
-    found inside the fit, on thinned logs, which is faster, and only the best are judged on blocks left out."""
-    dof = problem.model.dof
-
-    few = thinned(logs)
-    same = Hypothesis("")
-    before = {id(one): score(changed_trial(problem, one, same, noise, blocks=1), noise) for one in (logs, few)}
-
-    def quick(one: Hypothesis) -> float:
-        """What a hypothesis leaves, as a share of what is left without it."""
-        used = logs if one.cause in _BETWEEN_ROWS else few
-        return score(changed_trial(problem, used, one, noise, blocks=1), noise, one.torque) / before[id(used)]
-
-    found: dict[tuple[str, tuple[int, ...]], tuple[float, Hypothesis]] = {}
-    for one in motion_hypotheses(dof, doubted, rough):
-        value, key = quick(one), (one.cause, one.joints)
-        if key not in found or value < found[key][0]:
-            found[key] = (value, one)
-    best = sorted((pair for pair in found.values() if pair[0] < 1.0), key=lambda pair: pair[0])[:_TRIED]
-    finer = [refined(one, quick, dof) for _, one in best]
-    return [(misfit_of(problem, logs, one, noise), one) for one in finer]
+def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
+    """The hypotheses about the motion that may explain enough, the best of each cause and joint, their numbers found
+    inside the fit, each with the share of the misfit that it leaves. doubted: joints whose motion may be wrong. mixed:
+    those whose own equations leave much of their torque, as a gap or another joint's columns do."""
+    dof = screen.model.dof
+    found: dict[tuple[str, tuple[int, ...], float], list[tuple[float, Hypothesis]]] = {}
+    for one in motion_hypotheses(dof, doubted, mixed):
+        kind = one.details.get("torque", 0.0)
+        assert isinstance(kind, float)
+        found.setdefault((one.cause, one.joints, kind), []).append((screen.share(one), one))
+    hopes = [(hoped(tried), min(tried, key=lambda pair: pair[0])[1]) for tried in found.values()]
+    best = sorted((pair for pair in hopes if pair[0] < _HOPED), key=lambda pair: pair[0])[:_TRIED]
+    finer = [refined(start, screen.share, dof) for _, start in best]
+    return [(share, one) for one in finer if (share := screen.share(one)) < _HOPED]
 
 
-def _gravity(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Gravity | None:
-    """The direction of gravity, where the model is a robot's and it is another than given."""
+def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
+    """The direction of gravity, where the model is a robot's, it is another than given and may explain enough."""
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
-    found = estimate_gravity(problem, thinned(logs), noise)
-    return found if found.angle > _TURNED else None
+    found = estimate_gravity(problem, screen.logs, screen.noise)
+    return found if found.angle > _TURNED and found.misfit < _HOPED * found.given else None
 
 
 def mounted(gravity: Gravity) -> Hypothesis:
@@ -230,8 +231,3 @@ def mounted(gravity: Gravity) -> Hypothesis:
         return with_gravity(model, gravity.vector), logs
 
     return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2)
-
-
-def gravity_misfit(problem: Problem, logs: tuple[Samples, ...], gravity: Gravity, noise: Array) -> float:
-    """Misfit on blocks left out under another gravity."""
-    return misfit_of(problem, logs, mounted(gravity), noise)

@@ -21,7 +21,7 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
 
 
 _MORE = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
-_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
+_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2", "cutoff-dependent"}
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Explained]:
@@ -41,7 +41,8 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     if said:  # what a fault leaves behind is no cause of its own
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
                and not (finding.code.startswith("residual-follows") and _little(cause.case, finding))]
-    return [*priced, *found, *cause.findings, *fit, *_look("transfer", case)], cause
+    transfer = [finding for finding in _look("transfer", case) if not (said and finding.code in _LEFT_BEHIND)]
+    return [*priced, *found, *cause.findings, *fit, *transfer], cause
 
 
 def _little(case: Case, finding: Finding) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.gains import Gain
+from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
@@ -54,6 +56,11 @@ class Case:
     def is_second_fit(self) -> bool:
         """Whether its numbers are not those of the result."""
         return self.estimate is not self.result
+
+    @cached_property
+    def trial(self) -> Trial:
+        """The fit to the data as they are, and to each joint alone."""
+        return try_out(self.problem.regression)
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:

@@ -6,7 +6,6 @@ of the fit are asked of that: only what stays is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,19 +15,22 @@ from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.model import Model
 from dynid.regression import TorqueEquations, fold
-from dynid.validate.candidates import BACKLASH, Rows, joined, take_rows
+from dynid.validate.candidates import BACKLASH
 from dynid.validate.gains import drive_gains
-from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
+from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign, swapped_positions
-from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
+from dynid.validate.hypotheses.nominal import load_on_log, sheet_of, torque_factors, wrong_unit
+from dynid.validate.hypotheses.plausible import times_solid_steel
+from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import score, try_out
-from dynid.validate.hypotheses.weigh import inflation_of, misfit_of, mounted, relative_left, weigh
+from dynid.validate.hypotheses.trial import score
+from dynid.validate.hypotheses.weigh import Clues, misfit_of, mounted, relative_left, weigh
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.thinned import thinned
 from dynid.validate.words import joint_label, joints_listed, listed, plain
 
@@ -83,12 +85,6 @@ def explained(case: Case) -> Explained:
     return state
 
 
-def rows_of(case: Case) -> Rows:
-    """Rows of the case's logs, thinned."""
-    both = zip(case.reconstruction.samples, case.reconstruction.series, strict=True)
-    return joined([take_rows(case.estimate, *pair) for pair in both])
-
-
 def without(case: Case, hypothesis: Hypothesis) -> Case:
     """The case as it would be without a fault, identified anew by weighted least squares.
 
@@ -125,7 +121,7 @@ def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, wei
 def _swapped(state: Explained) -> Explained:
     """Torques in other joints' columns."""
     case = state.case
-    order = swapped_torques(rows_of(case)) if case.problem.regression.dof > 1 else None
+    order = swapped_torques(case.tests.rows) if case.problem.regression.dof > 1 else None
     if order is None:
         return state
     moved = [int(j) for j in np.flatnonzero(order != np.arange(len(order)))]
@@ -144,7 +140,7 @@ def _swapped(state: Explained) -> Explained:
         positions = swapped_positions(moved[0], moved[1], len(order))
         few = thinned(case.problem.data)
         if relative_left(case.problem, few, positions) < relative_left(case.problem, few, torques):
-            return _with(state, _positions(case, positions, None), positions)
+            return _with(state, positions_swapped(case, positions, None), positions)
     return _with(state, finding, torques)
 
 
@@ -153,23 +149,26 @@ def _swapped_positions(state: Explained) -> Explained:
     problem, dof = state.case.problem, state.case.problem.model.dof
     if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
         return state
-    null = try_out(problem.regression)
+    null = state.case.trial
     rough = np.flatnonzero(null.alone > _MIXED ** 2 * null.power)
     pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
     if not pairs:
         return state
-    few = thinned(problem.data)
-    least, best = min(((relative_left(problem, few, one), one) for one in pairs), key=lambda pair: pair[0])
-    if least > relative_left(problem, few, Hypothesis("")) - _SWAPPED / dof:
+    screen, same = Screen.of(problem, problem.data, null.noise()), Hypothesis("")
+    hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
+    if hope > screen.relative_left(same) - 0.5 * _SWAPPED / dof:
         return state
-    return _with(state, _positions(state.case, best, None), best)
+    few = thinned(problem.data)
+    if relative_left(problem, few, best) > relative_left(problem, few, same) - _SWAPPED / dof:
+        return state
+    return _with(state, positions_swapped(state.case, best, None), best)
 
 
 def _signs(state: Explained) -> Explained:
     """Torques, or positions, of any set of joints that are counted the other way round."""
     case = state.case
     regression, dof = case.problem.regression, case.problem.model.dof
-    inverted = inverted_joints(regression, inflation_of(rows_of(case)) if case.problem.data else 1.0)
+    inverted = inverted_joints(regression, case.tests.rows.inflation if case.problem.data else 1.0)
     if not inverted:
         return state
     names = [regression.joints[j] for j in inverted]
@@ -201,7 +200,7 @@ def _signs(state: Explained) -> Explained:
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
     """Whether joints contradict each other no more with the data as a hypothesis has them."""
-    null = try_out(case.problem.regression)
+    null = case.trial
     noise = null.noise()
     return misfit_of(case.problem, case.problem.data, hypothesis, noise) < 1.05 * score(null, noise)
 
@@ -211,7 +210,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(torques.joints) == dof:
         return False
-    noise = try_out(problem.regression).noise()
+    noise = case.trial.noise()
 
     def change(model: Any, logs: Any) -> Any:
         for j in torques.joints:
@@ -225,10 +224,11 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
 def _unit(state: Explained) -> Explained:
     """Torques in another unit than the nominal model's, or not converted at all."""
     case = state.case
-    factors = torque_factors(case.problem)
+    sheet = sheet_of(case.problem)
+    factors = torque_factors(sheet, case.problem.model.dof)
     off = wrong_unit(factors)
     if off is None:
-        return state
+        return _too_heavy(state) if all(value is None for value in factors) else state
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
@@ -240,9 +240,19 @@ def _unit(state: Explained) -> Explained:
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})
-    if alike:
-        return _with(state, finding, None)
     return _with(state, finding, None, done=True)
+
+
+def _too_heavy(state: Explained) -> Explained:
+    """Torques too large for any machine of the robot's size, where no nominal model says what they should be."""
+    times = times_solid_steel(state.case.problem, state.case.estimate)
+    if times is None or times < 1.0:
+        return state
+    return _with(state, suspect(
+        "torque-unit", "torque unit", "torques",
+        f"the unit of the torques is in doubt: what gravity shows of the links is {times:.2g} times what a bar of "
+        "solid steel of the robot's length would weigh; check for mN m, raw counts or currents",
+        evidence={"times_solid_steel": times}), None)
 
 
 def _weighed(state: Explained) -> Explained:
@@ -251,13 +261,7 @@ def _weighed(state: Explained) -> Explained:
     case = state.case
     if not case.problem.data:
         return state
-    followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
-                for test in case.tests.joints]
-    names = case.problem.regression.joints
-    gaps = {names.index(fit.neighbour or test.joint) for test in case.tests.joints
-            if (fit := test.explained_by) is not None and fit.candidate == BACKLASH}
-    found = weigh(case.problem, inflation_of(rows_of(case)), [gain.by_nominal for gain in case.gains], followed,
-                  sorted(gaps))
+    found = weigh(case.problem, case.trial, _clues(case, bool(state.findings)))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
     best, gravity = found.best, found.gravity
     if best is None and _upside_down(case):
@@ -265,12 +269,23 @@ def _weighed(state: Explained) -> Explained:
         best = mounted(gravity) if gravity.angle > 90.0 else None
     if best is None:
         return state
-    finding = _FINDINGS[best.cause](case, best, gravity)
+    finding = FINDINGS[best.cause](case, best, gravity)
     if found.rivals:
-        also = listed([_NAMES[one.cause] for one in found.rivals])
+        also = listed([NAMES[one.cause] for one in found.rivals])
         text = f"{finding.text.rstrip('.')}; the data cannot tell this from {also}."
         finding = replace(finding, text=text)
     return _with(state, finding, best)
+
+
+def _clues(case: Case, second: bool) -> Clues:
+    """What residual tests and the nominal model say before hypotheses are weighed."""
+    names, tests = case.problem.regression.joints, case.tests.joints
+    followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
+                for test in tests]
+    gaps = {names.index(fit.neighbour or test.joint) for test in tests
+            if (fit := test.explained_by) is not None and fit.candidate in (BACKLASH, "reversal")}
+    return Clues(case.tests.rows.inflation, [gain.by_nominal for gain in case.gains], followed,
+                 [] if second else sorted(gaps), second)
 
 
 def _upside_down(case: Case) -> bool:
@@ -295,93 +310,3 @@ def _load(state: Explained) -> Explained:
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
     return _with(state, finding, None)
-
-
-# -- findings ----------------------------------------------------------------------------------------
-
-def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    names = case.problem.regression.joints
-    joints = [names[j] for j in found.joints]
-    std, improvement = found.details["std"], found.details["improvement"]
-    deviations = std if isinstance(std, tuple) else (std,)
-    rivals = found.details["rivals"]
-    others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
-    alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
-    nominal = [case.gains[j].by_nominal for j in found.joints]
-    evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement))}
-    if len(joints) == 1:
-        evidence |= {"gain": found.values[0], "std": deviations[0]}
-        evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
-        known = "" if nominal[0] is None else f"; the nominal model says {nominal[0]:.2f}"
-        text = (f"the drive gain of {joint_label(joints[0])} looks wrong: its torque is {found.values[0]:.2f} +- "
-                f"{deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
-    else:
-        evidence |= {"gain": each(found.values), "std": each(deviations)}
-        text = (f"the drive gains of {joints_listed(joints)} look wrong: their torques are "
-                f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
-                f"imply{alternative}")
-    return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
-
-
-def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    factor = found.values[0]
-    return suspect("time-scale", "time stamps", "all logs",
-                   f"time stamps are wrong by a factor: gravity and accelerations agree when time runs {factor:.3g} "
-                   f"times as {'slowly' if factor > 1 else 'long'} as the log says; check time_unit and rate",
-                   evidence={"factor": factor})
-
-
-def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    name, factor = case.problem.regression.joints[found.joints[0]], found.values[0]
-    also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
-        ", and its torque as much too small" if found.details["torque"] else ""
-    return suspect("gear-ratio", "gear ratio", joint_label(name),
-                   f"the gear ratio of {joint_label(name)} looks wrong: its true motion is {factor:.3g} times the "
-                   f"logged one{also}", joints=[name], evidence={"factor": factor})
-
-
-def _positions(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    names = [case.problem.regression.joints[j] for j in found.joints]
-    return suspect("positions-swapped", "positions swapped", joints_listed(names),
-                   f"the positions of {joints_listed(names)} stand in each other's columns", joints=names)
-
-
-def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    names = [case.problem.regression.joints[j] for j in found.joints]
-    return suspect("position-sign", "position sign", joints_listed(names),
-                   f"the position of {joints_listed(names)} is counted the other way round", joints=names)
-
-
-def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    assert gravity is not None
-    x, y, z = gravity.vector
-    how = "the other way round" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from what the model says"
-    return suspect("gravity-direction", "gravity", "mounting",
-                   f"the robot is mounted otherwise: the torques want gravity along ({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 "
-                   f"in the base frame, {how}; give it as gravity, or gravity = \"estimate\"",
-                   evidence={"gravity": each(gravity.vector), "angle": gravity.angle, "std": each(gravity.std)})
-
-
-def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    late, names = found.values[0], case.problem.regression.joints
-    return suspect("residual-follows-delay", "delay", "all joints",
-                   f"the torques come {1e3 * abs(late):.3g} ms {'later' if late > 0 else 'earlier'} than the motion "
-                   "says", joints=names, evidence={"coefficient": (-late,) * len(names)})
-
-
-def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    name = case.problem.regression.joints[found.joints[0]]
-    return suspect("residual-follows-backlash", "backlash", joint_label(name),
-                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap "
-                   f"of {1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
-                   evidence={"gap": found.values[0]})
-
-
-_FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
-    "drive-gain": _gain, "time-scale": _time, "gear-ratio": _gear, "positions-swapped": _positions,
-    "position-sign": _position_sign, "gravity-direction": _mounting, "residual-follows-delay": _late,
-    "residual-follows-backlash": _gap}
-_NAMES = {"drive-gain": "wrong drive gains", "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
-          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
-          "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
-          "residual-follows-backlash": "backlash"}

@@ -16,13 +16,15 @@ _OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Parameters that move by more than their deviations say, or predictions that change about as much as they err."""
+    """Parameters that move by more than their deviations say, or predictions that change about as much as they err, at
+    a cut-off that may be as right."""
     found = case.cutoff
     if found is None:
         return
     deviations, percent = np.abs(found.deviations), np.abs(found.percent)
     moved = (deviations > _MOVES) & (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN)
-    changed = (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE)
+    moved &= ~found.refused[:, None]
+    changed = (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return

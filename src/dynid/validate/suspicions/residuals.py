@@ -72,10 +72,10 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
     """Residuals with many rows far outside, where a method that minds them less predicts other rows better."""
     found = {joint.joint: joint.normality.beyond for joint in case.tests.joints
              if joint.normality is not None and joint.normality.shape == "outliers" and _matters(case, joint.joint)}
-    if found:
-        better = (dict(zip(case.problem.regression.joints, robust_predicts_better(case.problem), strict=True))
-                  if case.problem.data else {})
-        found = {joint: share for joint, share in found.items() if better.get(joint, not better)}
+    if case.problem.data:
+        names = case.problem.regression.joints
+        found = {joint: share for joint, share in found.items()
+                 if robust_predicts_better(case.tests.rows, names.index(joint))}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")

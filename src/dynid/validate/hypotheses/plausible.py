@@ -1,0 +1,58 @@
+"""Torques that no machine of the robot's size can need: their unit is in doubt without any nominal model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Estimate, Problem
+from dynid.model import complete
+from dynid.robot import Robot
+
+_STEEL = 7850.0  # kg/m^3
+_THICK = 1.0 / 6.0  # of the length
+_ROWS = 200  # of the longest log
+
+
+def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
+    """How many times the first moment that gravity shows is that of a bar of solid steel as long as the robot reaches
+    and a sixth as thick; None where there is no robot, no reach or no gravity.
+
+    Industrial arms with their load stay below a tenth of it, short and heavy test stands below one.
+    """
+    robot = complete(problem.model).robot
+    if robot is None or not problem.data or not np.any(robot.gravity):
+        return None
+    reach = reach_of(robot)
+    if reach <= 0:
+        return None
+    part = max(problem.data, key=len)
+    q = part.q[np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)]
+    still, base = np.zeros_like(q), estimate.base
+    bodies = np.array([problem.model.parameters.items[i].body is not None for i in base.independent])
+    y = problem.model.regressor(q, still, still)[:, :, base.independent[bodies]]
+    turning = np.array([not joint.prismatic for joint in robot.joints])
+    torque = (y @ estimate.values[bodies])[:, turning]
+    if not torque.size:
+        return None
+    moment = float(np.max(np.ptp(torque, axis=0))) / 2.0 / float(np.linalg.norm(robot.gravity))
+    solid = _STEEL * np.pi * (_THICK * reach / 2.0) ** 2 * reach
+    return moment / (solid * 0.5 * reach)
+
+
+def reach_of(robot: Robot) -> float:
+    """Metres from the first joint to the end of the longest chain, its last body as long as the longest of the others;
+    sliding joints count with their range."""
+    far = np.zeros(robot.dof)
+    length = np.zeros(robot.dof)
+    for i, joint in enumerate(robot.joints):
+        own = float(np.linalg.norm(_offset(joint.before)) if joint.parent >= 0 else 0.0)
+        own += float(np.linalg.norm(_offset(joint.after)))
+        width = joint.upper - joint.lower
+        length[i] = own + (width if joint.prismatic and np.isfinite(width) else 0.0)
+        far[i] = length[i] + (far[joint.parent] if joint.parent >= 0 else 0.0)
+    return float(far.max() + length.max())
+
+
+def _offset(pose: Array) -> Array:
+    return np.asarray(pose[:3, 3])

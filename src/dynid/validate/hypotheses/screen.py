@@ -1,0 +1,115 @@
+"""Screen: what a changed model or changed logs would leave, from the normal equations of a few rows.
+
+A fold keeps all digits, which a screen does not need: it only says which hypotheses are worth folding for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.estimate import Problem
+from dynid.model import LinearModel
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.hypotheses.trial import FLOOR
+from dynid.validate.thinned import every, thinned
+
+ROWS = 300  # of all logs
+_WEAK = 1e-8  # share of the sum of all squares that is added to each column's, so that what hardly shows stays small
+
+
+def normal_equations(equations: TorqueEquations) -> Iterator[tuple[int, Ints, Array, int]]:
+    """Of each joint in each piece: the joint, its columns (k,), [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and rows."""
+    for piece in equations.pieces():
+        rows = equations.rows(piece)
+        for j, columns in enumerate(equations.layout.columns):
+            own = rows.joint(j)[:, rows.keep[:, j]]
+            yield j, columns, own @ own.T, own.shape[1]
+
+
+def solved(normal: Array) -> tuple[Array, float]:
+    """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
+    size = np.sqrt(np.diag(normal)[:-1])
+    scale = np.where(size > 0, size, 1.0)
+    inner = normal[:-1, :-1] / np.outer(scale, scale)
+    inner[np.diag_indices_from(inner)] += _WEAK * max(len(inner), 1)
+    along = normal[:-1, -1] / scale
+    value = np.linalg.solve(inner, along)
+    return value / scale, max(float(normal[-1, -1] - along @ value), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Screen:
+    """A few rows of logs, and the noise of each joint (dof,) that misfits are measured in. whole: the logs as they are,
+    step: one in so many of their thinned rows is used."""
+
+    model: LinearModel
+    base: BaseParameters
+    whole: tuple[Samples, ...]
+    step: int
+    noise: Array
+
+    @staticmethod
+    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Screen:
+        rows = sum(len(log) // (1 if log.decimation is None else log.decimation.total) for log in logs)
+        return Screen(problem.model, problem.base, logs, max(1, round(rows / ROWS)), noise)
+
+    @cached_property
+    def logs(self) -> tuple[Samples, ...]:
+        return self._few(self.whole)
+
+    def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
+        return tuple(every(log, self.step) for log in thinned(logs))
+
+    @cached_property
+    def before(self) -> float:
+        """What the data as they are leave."""
+        return self.left(Hypothesis(""))
+
+    def left(self, hypothesis: Hypothesis) -> float:
+        """Mean square that a fit to the data under a hypothesis leaves, in units of the noise."""
+        weights = 1.0 / (self.noise if hypothesis.torque is None else self.noise * np.abs(hypothesis.torque))
+        b, total = len(self.base), 0
+        whole = np.zeros((b + 1, b + 1))
+        for j, columns, normal, rows in normal_equations(self._changed(hypothesis)):
+            at = np.append(columns, b)
+            whole[np.ix_(at, at)] += weights[j] ** 2 * normal
+            total += rows
+        return solved(whole)[1] / max(total, 1)
+
+    def share(self, hypothesis: Hypothesis) -> float:
+        """What a hypothesis leaves, as a share of what is left without it."""
+        return self.left(hypothesis) / max(self.before, 1e-300)
+
+    def relative_left(self, hypothesis: Hypothesis) -> float:
+        """What a fit under a hypothesis leaves of each torque, in shares of the torque, as the mean of logarithms:
+        joints weighted by their own noise, which other columns change."""
+        dof, b = self.model.dof, len(self.base)
+        own = [np.zeros((len(columns) + 1,) * 2) for columns in self._changed(Hypothesis("")).layout.columns]
+        places: list[Ints] = [np.zeros(0, dtype=np.int64)] * dof
+        for j, columns, normal, _ in normal_equations(self._changed(hypothesis)):
+            own[j] += normal
+            places[j] = columns
+        power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
+        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + FLOOR ** 2 * power)
+        whole = np.zeros((b + 1, b + 1))
+        for j in range(dof):
+            at = np.append(places[j], b)
+            whole[np.ix_(at, at)] += own[j] / noise[j] ** 2
+        beta = solved(whole)[0]
+        left = [np.append(-beta[places[j]], 1.0) for j in range(dof)]
+        misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
+        return float(np.mean(np.log(misfit / power + FLOOR ** 2)))
+
+    def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
+        if hypothesis.between_rows:
+            model, logs = hypothesis.change(self.model, self.whole)
+            return TorqueEquations(model, self._few(logs), self.base)
+        model, logs = hypothesis.change(self.model, self.logs)
+        return TorqueEquations(model, logs, self.base)

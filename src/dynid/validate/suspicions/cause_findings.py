@@ -1,0 +1,110 @@
+"""Findings that name a cause: what each hypothesis says in words, with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.words import joint_label, joints_listed, listed
+
+
+def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = case.problem.regression.joints
+    joints = [names[j] for j in found.joints]
+    std, improvement = found.details["std"], found.details["improvement"]
+    deviations = std if isinstance(std, tuple) else (std,)
+    rivals = found.details["rivals"]
+    others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
+    alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
+    nominal = [case.gains[j].by_nominal for j in found.joints]
+    evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement))}
+    if len(joints) == 1:
+        evidence |= {"gain": found.values[0], "std": deviations[0]}
+        evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
+        known = "" if nominal[0] is None else f"; the nominal model says {nominal[0]:.2f}"
+        text = (f"the drive gain of {joint_label(joints[0])} looks wrong: its torque is {found.values[0]:.2f} +- "
+                f"{deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
+    else:
+        evidence |= {"gain": each(found.values), "std": each(deviations)}
+        text = (f"the drive gains of {joints_listed(joints)} look wrong: their torques are "
+                f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
+                f"imply{alternative}")
+    return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
+
+
+def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    which, has = ("torques", "have") if len(names) > 1 else ("torque", "has")
+    return suspect("torque-sign", "torque sign", joints_listed(names),
+                   f"the {which} of {joints_listed(names)} {has} the wrong sign: the other joints' torques say so",
+                   joints=names, evidence={"gain": found.values[0] if len(names) == 1 else each(found.values)})
+
+
+def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    factor = found.values[0]
+    return suspect("time-scale", "time stamps", "all logs",
+                   f"time stamps are wrong by a factor: gravity and accelerations agree when time runs {factor:.3g} "
+                   f"times as {'slowly' if factor > 1 else 'long'} as the log says; check time_unit and rate",
+                   evidence={"factor": factor})
+
+
+def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    name, factor = case.problem.regression.joints[found.joints[0]], found.values[0]
+    also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
+        ", and its torque as much too small" if found.details["torque"] else ""
+    return suspect("gear-ratio", "gear ratio", joint_label(name),
+                   f"the gear ratio of {joint_label(name)} looks wrong: its true motion is {factor:.3g} times the "
+                   f"logged one{also}", joints=[name], evidence={"factor": factor})
+
+
+def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    return suspect("positions-swapped", "positions swapped", joints_listed(names),
+                   f"the positions of {joints_listed(names)} stand in each other's columns", joints=names)
+
+
+def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    names = [case.problem.regression.joints[j] for j in found.joints]
+    return suspect("position-sign", "position sign", joints_listed(names),
+                   f"the position of {joints_listed(names)} is counted the other way round", joints=names)
+
+
+def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    assert gravity is not None
+    x, y, z = gravity.vector
+    how = "the other way round" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from what the model says"
+    return suspect("gravity-direction", "gravity", "mounting",
+                   f"the robot is mounted otherwise: the torques want gravity along ({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 "
+                   f"in the base frame, {how}; give it as gravity, or gravity = \"estimate\"",
+                   evidence={"gravity": each(gravity.vector), "angle": gravity.angle, "std": each(gravity.std)})
+
+
+def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    late, names = found.values[0], case.problem.regression.joints
+    return suspect("residual-follows-delay", "delay", "all joints",
+                   f"the torques come {1e3 * abs(late):.3g} ms {'later' if late > 0 else 'earlier'} than the motion "
+                   "says", joints=names, evidence={"coefficient": (-late,) * len(names)})
+
+
+def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    name = case.problem.regression.joints[found.joints[0]]
+    return suspect("residual-follows-backlash", "backlash", joint_label(name),
+                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap "
+                   f"of {1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
+                   evidence={"gap": found.values[0]})
+
+
+FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
+    "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
+    "positions-swapped": positions_swapped, "position-sign": _position_sign, "gravity-direction": _mounting,
+    "residual-follows-delay": _late, "residual-follows-backlash": _gap}
+NAMES = {"drive-gain": "wrong drive gains", "torque-sign": "a torque with the wrong sign",
+         "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
+         "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
+         "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
+         "residual-follows-backlash": "backlash"}
