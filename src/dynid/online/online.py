@@ -42,6 +42,55 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
 
 
+class _OneSample:
+    """Rows (layout.rows, 1) of one sample, always in the same arrays: what a call a sample would spend on new ones
+    takes longer than the rows themselves.
+
+    terms: each with its entries among `values`; the torques are the last of them. order: entry of each row.
+    """
+
+    def __init__(self, robot: Robot, terms: list[tuple[Instant, slice]], order: Ints, count: int) -> None:
+        self._robot, self._terms, self._order = robot, terms, order
+        self._motion, self._values = np.zeros((4, robot.dof)), np.zeros(count)
+        self._flat, self._torques = self._motion.reshape(-1), self._values[count - robot.dof:]
+        self._signals = tuple(self._motion)
+        self._shape, self.velocities = (robot.dof,), self._signals[1]
+        self.rows = np.zeros((len(order), 1))
+        self._column = self.rows[:, 0]
+
+    @staticmethod
+    def of(model: Model, layout: Layout, torque_rows: Ints) -> _OneSample | None:
+        """None where a term does not give one sample at once."""
+        terms: list[tuple[Instant, slice]] = []
+        order, count = np.zeros(layout.rows, dtype=np.int64), 0
+        for term, columns in model.parts:
+            if not isinstance(term, Instant):
+                return None
+            joints, parameters = term.instant_entries(model.robot)
+            rows = layout.place[joints, columns[parameters]]
+            order[rows[rows >= 0]] = count + np.flatnonzero(rows >= 0)
+            terms.append((term, slice(count, count + len(rows))))
+            count += len(rows)
+        order[torque_rows] = count + np.arange(model.dof)
+        return _OneSample(model.robot, terms, order, count + model.dof)
+
+    def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
+        """Whether `rows` are those of this sample; not where it is none, or where `Online._checked` has something to
+        say."""
+        for x in (q, dq, ddq, tau):
+            if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:
+                return False
+        motion, flat, values = self._signals, self._flat, self._values
+        motion[0][:], motion[1][:], motion[2][:], motion[3][:] = q, dq, ddq, tau
+        if not math.isfinite(flat.dot(flat)):
+            return False
+        for term, part in self._terms:
+            values[part] = term.instant(self._robot, motion[0], motion[1], motion[2])
+        self._torques[:] = motion[3]
+        values.take(self._order, out=self._column, mode="clip")  # the mode that writes in place
+        return True
+
+
 class Online:
     """The parameters of a model from a stream of samples: the fold that goes on.
 
@@ -133,11 +182,11 @@ class Online:
         estimate after each sample (samples, base). Samples that do not fit are refused as a whole, and the estimate
         stays as it was.
         """
-        one = self._of_one(q, dq, ddq, tau) if reference is None and not history else None
-        if one is not None:
-            counts = self._keep_one(np.asarray(dq))
+        one = self._one
+        if one is not None and reference is None and not history and one.take(q, dq, ddq, tau):
+            counts = self._keep_one(one.velocities)
             if counts is not None:
-                self._stream.add(one, counts)
+                self._stream.add(one.rows, counts)
             return None
         motion = self._checked(q, dq, ddq, tau)
         along = None if reference is None or self.method not in INSTRUMENTAL \
@@ -210,38 +259,12 @@ class Online:
         return bool(dry_columns(self.model, self.base).any())
 
     @cached_property
-    def _instants(self) -> tuple[Robot, list[tuple[Instant, Ints, Ints]]] | None:
-        """The robot, and every term with which of its entries are wanted and their rows in the layout; None where the
-        model is not made of terms that give one sample at once."""
+    def _one(self) -> _OneSample | None:
+        """How the rows of one sample are made by the shortest way; None where the model is not made of terms that give
+        one sample at once."""
         if not isinstance(self.model, Model) or self.base.known:
             return None
-        found: list[tuple[Instant, Ints, Ints]] = []
-        for term, columns in self.model.parts:
-            if not isinstance(term, Instant):
-                return None
-            joints, parameters = term.instant_entries(self.model.robot)
-            rows = self.layout.place[joints, columns[parameters]]
-            found.append((term, np.flatnonzero(rows >= 0).astype(np.int64), rows[rows >= 0]))
-        return self.model.robot, found
-
-    def _of_one(self, q: Any, dq: Any, ddq: Any, tau: Any) -> Array | None:
-        """Rows (layout.rows, 1) of one sample by the shortest way; None where that way cannot be gone, or where
-        `_checked` has something to say."""
-        shape = (self.model.dof,)
-        if self._instants is None:
-            return None
-        for x in (q, dq, ddq, tau):
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != _FLOAT or not x.flags.c_contiguous:
-                return None
-        if not math.isfinite(sum(tau.tolist()) + sum(dq.tolist()) + sum(ddq.tolist()) + sum(q.tolist())):
-            return None
-        found, (robot, instants) = np.empty((self.layout.rows, 1)), self._instants
-        column = found[:, 0]
-        column[self._torque_rows] = tau
-        for term, wanted, rows in instants:
-            values = term.instant(robot, q, dq, ddq)
-            column[rows] = values.take(wanted) if type(values) is np.ndarray else values
-        return found
+        return _OneSample.of(self.model, self.layout, self._torque_rows)
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""
