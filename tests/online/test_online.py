@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,19 @@ def test_blocks_joined_in_steps_hold_all_that_came() -> None:
         for one, two in zip(found.factors, whole.factors, strict=True):
             assert relative(one.r.T @ one.r, two.r.T @ two.r) < 1e-12 and one.power == pytest.approx(two.power)
     assert np.allclose(singly.estimate().std, at_once.estimate().std, rtol=1e-9)
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    data = truth(200)
+    online = Online(data.model, noise=0.3)
+    for sample in zip(*data.part(slice(0, 130)), strict=True):  # in the middle of the steps after a chunk
+        online.update(*sample)
+    other = copy.deepcopy(online)
+    for one in (online, other):
+        for sample in zip(*data.part(slice(130, None)), strict=True):
+            one.update(*sample)
+    assert np.array_equal(online.values, other.values)
+    assert np.allclose(online.estimate().std, other.estimate().std, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["rls", "cls", "s-rls"])

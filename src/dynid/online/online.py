@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
@@ -21,16 +21,14 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
-from dynid.model.term import Instant
 from dynid.online.changes import Change, changes
 from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
+from dynid.online.one_sample import OneSample
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout, known_torque
-from dynid.robot import Robot
 
-_FLOAT = np.dtype(float)
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -40,55 +38,6 @@ Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 def _pool() -> ThreadPoolExecutor:
     """The thread for what takes longer than a sample."""
     return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
-
-
-class _OneSample:
-    """Rows (layout.rows, 1) of one sample, always in the same arrays: what a call a sample would spend on new ones
-    takes longer than the rows themselves.
-
-    terms: each with its entries among `values`; the torques are the last of them. order: entry of each row.
-    """
-
-    def __init__(self, robot: Robot, terms: list[tuple[Instant, slice]], order: Ints, count: int) -> None:
-        self._robot, self._terms, self._order = robot, terms, order
-        self._motion, self._values = np.zeros((4, robot.dof)), np.zeros(count)
-        self._flat, self._torques = self._motion.reshape(-1), self._values[count - robot.dof:]
-        self._signals = tuple(self._motion)
-        self._shape, self.velocities = (robot.dof,), self._signals[1]
-        self.rows = np.zeros((len(order), 1))
-        self._column = self.rows[:, 0]
-
-    @staticmethod
-    def of(model: Model, layout: Layout, torque_rows: Ints) -> _OneSample | None:
-        """None where a term does not give one sample at once."""
-        terms: list[tuple[Instant, slice]] = []
-        order, count = np.zeros(layout.rows, dtype=np.int64), 0
-        for term, columns in model.parts:
-            if not isinstance(term, Instant):
-                return None
-            joints, parameters = term.instant_entries(model.robot)
-            rows = layout.place[joints, columns[parameters]]
-            order[rows[rows >= 0]] = count + np.flatnonzero(rows >= 0)
-            terms.append((term, slice(count, count + len(rows))))
-            count += len(rows)
-        order[torque_rows] = count + np.arange(model.dof)
-        return _OneSample(model.robot, terms, order, count + model.dof)
-
-    def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
-        """Whether `rows` are those of this sample; not where it is none, or where `Online._checked` has something to
-        say."""
-        for x in (q, dq, ddq, tau):
-            if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:
-                return False
-        motion, flat, values = self._signals, self._flat, self._values
-        motion[0][:], motion[1][:], motion[2][:], motion[3][:] = q, dq, ddq, tau
-        if not math.isfinite(flat.dot(flat)):
-            return False
-        for term, part in self._terms:
-            values[part] = term.instant(self._robot, motion[0], motion[1], motion[2])
-        self._torques[:] = motion[3]
-        values.take(self._order, out=self._column, mode="clip")  # the mode that writes in place
-        return True
 
 
 class Online:
@@ -259,12 +208,12 @@ class Online:
         return bool(dry_columns(self.model, self.base).any())
 
     @cached_property
-    def _one(self) -> _OneSample | None:
+    def _one(self) -> OneSample | None:
         """How the rows of one sample are made by the shortest way; None where the model is not made of terms that give
         one sample at once."""
         if not isinstance(self.model, Model) or self.base.known:
             return None
-        return _OneSample.of(self.model, self.layout, self._torque_rows)
+        return OneSample.of(self.model, self.layout, self._torque_rows)
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""

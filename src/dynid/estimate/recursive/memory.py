@@ -145,6 +145,11 @@ class Memory:
         for _ in self._steps:
             pass
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies: steps that have begun cannot be copied, so they are done."""
+        self.settle()
+        return {**self.__dict__, "_steps": iter(())}
+
     def _store(self, block: _Stored, share: float, counts: Array) -> Iterator[None]:
         """The full chunk among the blocks, of which the two neighbours that say least become one if they are many."""
         found: list[Factor] = []

@@ -62,7 +62,6 @@ class Recursion:
         self.scale = np.ones(dof) if noise is None else 1.0 / noise
         self.beta, self.norms = np.zeros(b), np.zeros(b)
         self.padded = np.zeros((self.width, stride(self.width)))
-        self.r = self.padded[:, :self.width]
         self.restarts: list[int] = []
         self.stretches: list[Stretch] = []  # those that have ended, the last few
         self.before = np.zeros(b)  # the estimate at the last restart
@@ -80,6 +79,11 @@ class Recursion:
     def done(self) -> int:
         """Samples so far."""
         return self.memory.done
+
+    @property
+    def r(self) -> Array:
+        """The live factor (width, width), to be read and written."""
+        return self.padded[:, :self.width]
 
     @property
     def instrumented(self) -> bool:
@@ -146,7 +150,7 @@ class Recursion:
     # -- what watchers do ------------------------------------------------------------------------
     def fade(self, factor: float) -> None:
         """All that is known counts `factor` times as much."""
-        self.r *= math.sqrt(factor)
+        self.padded *= math.sqrt(factor)
         self.norms *= factor
         self.memory.fade(factor)
 
