@@ -117,3 +117,22 @@ def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
 def test_wrong_calls_end_in_a_sentence(dynid, arguments: list[str], words: str) -> None:
     shown = dynid("watch", *ARM, *arguments)
     assert shown.code == 2 and words in shown.err and "Traceback" not in shown.err
+
+
+def test_a_prior_from_a_result_or_a_robot(dynid, log: Path, tmp_path: Path) -> None:
+    assert dynid("identify", "arm3r", log, "--friction", "viscous,coulomb,offset", "--method", "wls", "-o",
+                 tmp_path / "result").code == 0
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(log.read_text().splitlines()[:151]) + "\n")
+
+    def deviations(*words: object) -> dict[str, float]:
+        shown = dynid("watch", *ARM, "--from", short, "--speed", 0, *words, *KNOWN)
+        assert shown.code == 0, shown.err
+        found = json.loads(shown.out)["parameters"]
+        return {name: np.inf if one["std"] is None else one["std"] for name, one in found.items()}
+
+    alone, result = deviations(), deviations("--prior", tmp_path / "result")
+    assert all(result[name] < alone[name] for name in alone)
+    robot = deviations("--prior", "arm3r")
+    assert any(robot[name] < 0.9 * alone[name] for name in alone)
+    assert dynid("watch", *ARM, "--from", short, "--prior", "scara", *KNOWN).code != 0

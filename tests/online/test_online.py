@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online.streams import Truth, arm, coloured, motion, truth, weighted
+from robots import random_robot
 
 import dynid
 from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
+from dynid.model import Model, RigidBodies, Viscous
 from dynid.online import (
     Directional,
     Exponential,
@@ -20,7 +23,7 @@ from dynid.online import (
     StartUp,
     VectorForgetting,
 )
-from dynid.regression import base_parameters
+from dynid.regression import TorqueEquations, base_parameters, fold
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,48 @@ def test_a_stream_in_a_few_lines(data: Truth) -> None:
     assert all(one.status == "identified" for one in online.verdict())
     assert np.abs(online.residual(*data.signals)).max() < 6 * 0.3
     assert "Online by rls: 1500 samples" in repr(online)
+
+
+def test_more_joints_than_are_rotated_at_a_time() -> None:
+    model = Model(random_robot(np.random.default_rng(4), 10), (RigidBodies(), Viscous()))
+    base, rng = base_parameters(model), np.random.default_rng(5)
+    q, dq, ddq = motion(400, 10, seed=3)
+    tau = model.inverse_dynamics(rng.normal(size=len(model.parameters)), q, dq, ddq) + rng.normal(size=q.shape)
+    rows = model.regressor(q, dq, ddq)[:, :, base.independent]
+    wanted, *_ = np.linalg.lstsq(rows.reshape(-1, len(base)), tau.reshape(-1), rcond=None)
+    singly, at_once = (Online(model, forgetting=None, noise=1.0, base=base) for _ in range(2))
+    at_once.update(q, dq, ddq, tau)
+    for sample in zip(q, dq, ddq, tau, strict=True):
+        singly.update(*sample)
+    assert relative(at_once.values, wanted) < 1e-9 and relative(singly.values, wanted) < 1e-9
+
+
+def test_blocks_joined_in_steps_hold_all_that_came() -> None:
+    data = truth(3000)
+    singly, at_once = Online(data.model, noise=0.3), Online(data.model, noise=0.3)
+    at_once.update(*data.signals)
+    for sample in zip(*data.signals, strict=True):
+        singly.update(*sample)
+    for online in (singly, at_once):
+        found = online._stream.recursion.regression()
+        whole = fold(TorqueEquations.of(data.model, data.samples, data.base))
+        assert 16 < len(found.blocks) <= 33 and found.rows == whole.rows
+        for one, two in zip(found.factors, whole.factors, strict=True):
+            assert relative(one.r.T @ one.r, two.r.T @ two.r) < 1e-12 and one.power == pytest.approx(two.power)
+    assert np.allclose(singly.estimate().std, at_once.estimate().std, rtol=1e-9)
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    data = truth(200)
+    online = Online(data.model, noise=0.3)
+    for sample in zip(*data.part(slice(0, 130)), strict=True):  # in the middle of the steps after a chunk
+        online.update(*sample)
+    other = copy.deepcopy(online)
+    for one in (online, other):
+        for sample in zip(*data.part(slice(130, None)), strict=True):
+            one.update(*sample)
+    assert np.array_equal(online.values, other.values)
+    assert np.allclose(online.estimate().std, other.estimate().std, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["rls", "cls", "s-rls"])

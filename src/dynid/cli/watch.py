@@ -26,6 +26,9 @@ def command(
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
+    prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
+                                              help="What is known at the start: a result's folder, or a robot's file "
+                                                   "or built-in name, each of whose numbers is taken to 30 %.")] = None,
     mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read a log.",
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, from the first seconds.",
@@ -45,7 +48,7 @@ def command(
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
-    options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record)
+    options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior)
     if json or not sys.stdout.isatty():
         _, last = watch(settings, options, lambda look: None)
     else:

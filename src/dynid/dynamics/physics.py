@@ -144,10 +144,19 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
         q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
     except (TypeError, ValueError):
         return None
-    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE or robot.followers is not None:
+    if not q.shape == dq.shape == ddq.shape == (n,) or n >= TILE:
+        return None
+    return regressor_of_checked(robot, q, dq, ddq)
+
+
+def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
+    """The regressor of a single sample of contiguous numbers (joints,); None where one is not finite, where the robot
+    has more joints than a tile has lanes, and where joints that follow carry its own."""
+    n = len(robot.joints)
+    if robot.followers is not None and robot.followers.carrying:
         return None
     y = np.empty((n, 10 * n))
-    return y if kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
+    return y if n < TILE and kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
 
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,

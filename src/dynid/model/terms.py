@@ -12,6 +12,7 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.following import closed_columns, tree_motion
+from dynid.dynamics.physics import regressor_of_checked
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
 from dynid.model.elements import Bodies, Linear, on_joints
@@ -54,7 +55,8 @@ class RigidBodies:
         dynamics.regressor_columns(robot, q, dq, ddq, place, out)
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
-        return dynamics.regressor(robot, q, dq, ddq).reshape(-1)
+        found = regressor_of_checked(robot, q, dq, ddq)
+        return (dynamics.regressor(robot, q, dq, ddq) if found is None else found).reshape(-1)
 
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
         every = np.arange(10 * robot.dof ** 2)

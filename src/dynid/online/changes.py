@@ -1,10 +1,13 @@
-"""What changed: which parameters explain the data after a restart, held against the estimate before it.
+"""What changed: which parameters explain the data after a restart, held against the estimate before it, or a contact.
 
 A change is a load on the last body, friction of one joint or of all (temperature), or the gain of one joint's drive; or
-none of these, when what is left says that something else acts, such as a contact. With R_j the factors of the data
-since the change and beta the estimate before it, each candidate is a few columns A_j: the residuals R_j (., beta)
-are fitted by them, and the evidence is the misfit that goes away, in units of the noise at low frequencies, less half
-the logarithm of the number of independent rows for each unknown (Schwarz).
+it is a contact, torques that no parameters follow. With R_j the factors of the data since the change and beta the
+estimate before it, the residuals R_j (., beta) in units of the noise before it have a mean square rho_j of one as long
+as nothing changed. A change of parameters is a few columns A_j by which these residuals are fitted, and leaves the
+noise as it was; its evidence is half the misfit that goes away. A contact on a body leaves the parameters as they were
+and adds torques to the joints that carry it: the evidence of so many more torques is n_j (rho_j - 1 - log rho_j) / 2 of
+each. Both are in units of the noise at low frequencies, less half the logarithm of the number of independent rows for
+each unknown (Schwarz).
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ _RANK = 1e-8  # share of the largest singular value below which a candidate's di
 
 @dataclass(frozen=True)
 class Explanation:
-    """One candidate: kind ("load", "friction" or "drive-gain"), what of ("all" or a joint's name), the log of its
-    evidence against no change, and the share that it explains of the misfit that is new."""
+    """One candidate: kind ("load", "friction", "drive-gain" or "contact"), what of ("all", a joint's name, or the
+    outermost joint that a contact acts on), the log of its evidence against no change, and the share that it explains
+    of the misfit that is new."""
 
     kind: str
     of: str
@@ -34,7 +38,8 @@ class Explanation:
     explained: float
 
     def __str__(self) -> str:
-        names = {"load": "the load", "friction": "friction of", "drive-gain": "the drive gain of"}
+        names = {"load": "the load", "friction": "friction of", "drive-gain": "the drive gain of",
+                 "contact": "a contact, or torques that no parameters follow, up to"}
         return names[self.kind] if self.kind == "load" else f"{names[self.kind]} {self.of}"
 
 
@@ -50,10 +55,11 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The best explanation in words; "something else" where none explains it: nearly all of what did not last, or
-        most of what did."""
+        """The best explanation in words; a contact where parameters do not explain enough: nearly all of what did not
+        last, or most of what did."""
+        contact = [one for one in self.explanations if one.kind == "contact"]
         if not self.explanations or self.explanations[0].explained < (_NEARLY_ALL if self.ended else _MOST):
-            return "something else, such as a contact"
+            return str(contact[0]) if contact else "something else"
         return str(self.explanations[0])
 
 
@@ -64,23 +70,36 @@ def changes(recursion: Recursion) -> tuple[Change, ...]:
 
 
 def _change(stretch: Stretch, recursion: Recursion, ended: bool) -> Change:
-    base, weights = recursion.layout.base, recursion.scale
+    usual = recursion.watcher.usual if isinstance(recursion.watcher, InnovationTest) else np.ones(len(recursion.scale))
+    weights = recursion.scale / np.sqrt(np.where(usual > 0.0, usual, 1.0))
     parts = [weight * factor.r for weight, factor in zip(weights, stretch.regression.factors, strict=True)]
-    residual = np.concatenate([part[:, -1] - part[:, :-1] @ stretch.before[factor.columns]
-                               for part, factor in zip(parts, stretch.regression.factors, strict=True)])
-    free = _explained(np.vstack(_spread(np.eye(len(base)), parts, stretch.regression.factors)), residual)[0]
-    rows, slow = max(sum(stretch.regression.rows), 1), _slowness(recursion.innovations())
-    noise = max((float(residual @ residual) - free) / rows, 1e-300) * slow
-    usual = recursion.watcher.usual if isinstance(recursion.watcher, InnovationTest) else np.ones(len(parts))
+    own = [part[:, -1] - part[:, :-1] @ stretch.before[factor.columns]
+           for part, factor in zip(parts, stretch.regression.factors, strict=True)]
+    residual, rows = np.concatenate(own), np.array(stretch.regression.rows, dtype=float)
+    slow = _slowness(recursion.innovations())
+    unknown = 0.5 * float(np.log(max(rows.sum() / slow, 2.0)))
     # What the noise of before does not account for.
-    excess = max(float(residual @ residual) - float(usual @ np.array(stretch.regression.rows)), 1e-300)
+    excess = max(float(residual @ residual) - rows.sum(), 1e-300)
     found = []
-    for kind, of, design in _candidates(base, recursion.joints, parts, stretch):
+    for kind, of, design in _candidates(recursion.layout.base, recursion.joints, parts, stretch):
         gone, unknowns = _explained(design, residual)
-        evidence = 0.5 * gone / noise - 0.5 * unknowns * float(np.log(max(rows / slow, 2.0)))
-        found.append(Explanation(kind, of, evidence, min(gone / excess, 1.0)))
+        found.append(Explanation(kind, of, 0.5 * gone / slow - unknown * unknowns, min(gone / excess, 1.0)))
+    found += _contact(own, rows, slow, unknown, recursion.joints)
     found.sort(key=lambda one: -one.evidence)
     return Change(stretch.start, stretch.stop - stretch.start, tuple(found), ended)
+
+
+def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joints: Sequence[str]
+             ) -> list[Explanation]:
+    """Torques on the joints up to that which makes it most likely, as large as the residuals of each are; none where
+    no joint has more than before."""
+    rho = np.array([max(float(x @ x) / max(n, 1.0), 1e-12) for x, n in zip(own, rows, strict=True)])
+    gains = np.where(rho > 1.0, 0.5 * rows * (rho - 1.0 - np.log(rho)) / slow, 0.0) - unknown
+    total = np.cumsum(gains)
+    last, more = int(np.argmax(total)), np.maximum(rows * (rho - 1.0), 0.0)
+    if not more.any():
+        return []
+    return [Explanation("contact", joints[last], float(total[last]), float(more[:last + 1].sum() / more.sum()))]
 
 
 def _slowness(innovations: Array) -> float:

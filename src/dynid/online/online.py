@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
@@ -21,16 +21,14 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
-from dynid.model.term import Instant
 from dynid.online.changes import Change, changes
 from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
+from dynid.online.one_sample import OneSample
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout, known_torque
-from dynid.robot import Robot
 
-_FLOAT = np.dtype(float)
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -133,11 +131,11 @@ class Online:
         estimate after each sample (samples, base). Samples that do not fit are refused as a whole, and the estimate
         stays as it was.
         """
-        one = self._of_one(q, dq, ddq, tau) if reference is None and not history else None
-        if one is not None:
-            counts = self._keep_one(np.asarray(dq))
+        one = self._one
+        if one is not None and reference is None and not history and one.take(q, dq, ddq, tau):
+            counts = self._keep_one(one.velocities)
             if counts is not None:
-                self._stream.add(one, counts)
+                self._stream.add(one.rows, counts)
             return None
         motion = self._checked(q, dq, ddq, tau)
         along = None if reference is None or self.method not in INSTRUMENTAL \
@@ -210,38 +208,12 @@ class Online:
         return bool(dry_columns(self.model, self.base).any())
 
     @cached_property
-    def _instants(self) -> tuple[Robot, list[tuple[Instant, Ints, Ints]]] | None:
-        """The robot, and every term with which of its entries are wanted and their rows in the layout; None where the
-        model is not made of terms that give one sample at once."""
+    def _one(self) -> OneSample | None:
+        """How the rows of one sample are made by the shortest way; None where the model is not made of terms that give
+        one sample at once."""
         if not isinstance(self.model, Model) or self.base.known:
             return None
-        found: list[tuple[Instant, Ints, Ints]] = []
-        for term, columns in self.model.parts:
-            if not isinstance(term, Instant):
-                return None
-            joints, parameters = term.instant_entries(self.model.robot)
-            rows = self.layout.place[joints, columns[parameters]]
-            found.append((term, np.flatnonzero(rows >= 0).astype(np.int64), rows[rows >= 0]))
-        return self.model.robot, found
-
-    def _of_one(self, q: Any, dq: Any, ddq: Any, tau: Any) -> Array | None:
-        """Rows (layout.rows, 1) of one sample by the shortest way; None where that way cannot be gone, or where
-        `_checked` has something to say."""
-        shape = (self.model.dof,)
-        if self._instants is None:
-            return None
-        for x in (q, dq, ddq, tau):
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != _FLOAT or not x.flags.c_contiguous:
-                return None
-        if not math.isfinite(sum(tau.tolist()) + sum(dq.tolist()) + sum(ddq.tolist()) + sum(q.tolist())):
-            return None
-        found, (robot, instants) = np.empty((self.layout.rows, 1)), self._instants
-        column = found[:, 0]
-        column[self._torque_rows] = tau
-        for term, wanted, rows in instants:
-            values = term.instant(robot, q, dq, ddq)
-            column[rows] = values.take(wanted) if type(values) is np.ndarray else values
-        return found
+        return OneSample.of(self.model, self.layout, self._torque_rows)
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""

@@ -12,13 +12,16 @@ import numpy as np
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.model import LinearModel
 from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
 from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
+from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_model, make_robot
+from dynid.runs.results import load
 from dynid.runs.settings import RunSettings
 from dynid.runs.stream_page import write_stream_page
 
@@ -27,7 +30,8 @@ from dynid.runs.stream_page import write_stream_page
 class WatchOptions:
     """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
     speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
-    silent source has ended. record: folder to write to and go on from."""
+    silent source has ended. record: folder to write to and go on from. prior: folder of a result, or a robot's file or
+    built-in name, that says what is known at the start."""
 
     source: str
     method: str = "rls"
@@ -38,6 +42,7 @@ class WatchOptions:
     every: float = 0.5
     patience: float = 10.0
     record: Path | None = None
+    prior: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,7 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
     robot = make_robot(settings)
     model = make_model(settings, robot)
     record = None if options.record is None else Record(options.record)
-    online = (None if record is None else record.resume(model)) or _new(model, options)
+    online = (None if record is None else record.resume(model)) or _new(settings, model, options)
     due = time.monotonic() + options.every
     try:
         for t, q, tau in _blocks(settings, options, robot, online):
@@ -86,9 +91,20 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
     return robot, last
 
 
-def _new(model: LinearModel, options: WatchOptions) -> Online:
-    return Online(model, options.method, forgetting=options.forgetting,
+def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> Online:
+    base = base_parameters(model)
+    return Online(model, options.method, forgetting=options.forgetting, base=base,
+                  prior=None if options.prior is None else prior_of(options.prior, settings, base),
                   feeding=FeedOptions(options.cutoff, options.rate))
+
+
+def prior_of(source: str, settings: RunSettings, base: BaseParameters) -> PriorLike:
+    """What is known at the start: the estimate of a result's folder, or the numbers of a robot's file, each to a share
+    of its size."""
+    if Path(source).is_dir():
+        return load(source)[0]
+    other = settings.model_copy(update={"robot": source})
+    return prior_of_file(base, make_model(other, make_robot(other)).parameters)
 
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: Online) -> Iterator[Block]:

@@ -1,9 +1,9 @@
-"""Rows rotated into a triangular factor one by one: the fold of a stream, in square-root form.
+"""Samples rotated into a triangular factor: the fold of a stream, in square-root form.
 
-r (width, width) is the upper triangular factor of [Y tau], or of [Z Y tau] with instruments, its diagonal never
-negative. A row x is eliminated column by column with plane rotations; the product of their cosines is
-1 / sqrt(1 + x P x'), P = (R'R)^-1 before the row, and what is left of its torque is the normalised innovation. So the
-covariance form's k, d and P never appear, and P cannot lose its sign.
+r (width, stride) is, up to padding (`rotation`), the upper triangular factor of [Y tau], or of [Z Y tau] with
+instruments, its diagonal never negative. A row x is eliminated column by column with plane rotations; the product of
+their cosines is 1 / sqrt(1 + x P x'), P = (R'R)^-1 before the row, and what is left of its torque is the normalised
+innovation. So the covariance form's k, d and P never appear, and P cannot lose its sign.
 """
 
 from __future__ import annotations
@@ -14,49 +14,10 @@ from numba import njit
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.estimate.recursive.rotation import GROUP, add_rest, fold_rows, rotate, solve
 
 NONE, VARIABLE, VECTOR, DIRECTIONAL = 0, 1, 2, 3  # ways to forget inside the kernel
 START = 200.0  # rows of a joint before any of them counts less
-EXCITED = 1e-9  # share of a column that is independent of those before it, below which it counts as not excited
-
-
-@njit(**INNER_BORROWING)
-def rotate(r: Array, x: Array, first: int, width: int) -> float:
-    """Eliminates x (width,) from column `first` on, all but its last entry; the product of the cosines."""
-    product = 1.0
-    for i in range(first, width - 1):
-        v = x[i]
-        if v == 0.0:
-            continue
-        d = r[i, i]
-        h = math.sqrt(d * d + v * v)
-        inverse = 1.0 / h
-        c, s = d * inverse, v * inverse
-        r[i, i] = h
-        for k in range(i + 1, width):
-            p, q = r[i, k], x[k]
-            r[i, k] = c * p + s * q
-            x[k] = c * q - s * p
-        product *= c
-    return product
-
-
-# Sums of products in any order, so that they become SIMD.
-@njit(**{**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}})
-def solve(r: Array, norms: Array, beta: Array) -> None:
-    """beta (b,) with R beta = rho, R and rho the leading rows of r; zero where a column adds nothing to those before
-    it. norms (b,): squared norms of the columns."""
-    b = len(beta)
-    last = r.shape[1] - 1
-    for i in range(b - 1, -1, -1):
-        d = r[i, i]
-        if d * d <= EXCITED * EXCITED * norms[i]:
-            beta[i] = 0.0
-            continue
-        value = 0.0
-        for k in range(i + 1, b):
-            value += r[i, k] * beta[k]
-        beta[i] = (r[i, last] - value) / d
 
 
 @njit(**INNER_BORROWING)
@@ -83,7 +44,7 @@ def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> 
 @njit(**INNER_BORROWING)
 def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
     """R := R diag(vector) with the estimate left where it is: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
-    b, last, mean = len(beta), r.shape[1] - 1, 0.0
+    b, last, mean = len(beta), len(r) - 1, 0.0
     for i in range(b):
         rho = 0.0
         for k in range(i, b):
@@ -161,9 +122,9 @@ def gained(r: Array, x: Array, w: Array, first: int) -> float:
 
 
 @njit(**INNER_BORROWING)
-def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
+def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: float) -> float:
     """The root of Huber's weight of a row by its innovation, whose deviation is followed."""
-    width, b = len(x), len(beta)
+    b = len(beta)
     error = x[width - 1]
     for k in range(b):
         error -= x[width - 1 - b + k] * beta[k]
@@ -177,11 +138,41 @@ def huber(x: Array, beta: Array, spread: Array, j: int, robust: float) -> float:
     return root
 
 
+@njit(**INNER_BORROWING)
+def load(x: Array, entries: Array, t: int, columns: Ints, start: int, stop: int, scale: float) -> None:
+    """A joint's row of sample t, times scale, where it goes in the factor: x (stride,)."""
+    for k in range(len(x)):
+        x[k] = 0.0
+    given, places = entries[start:stop, t], columns[start:stop]
+    for k in range(len(places)):
+        x[places[k]] = scale * given[k]
+
+
+@njit(**INNER_BORROWING)
+def eliminate(r: Array, x: Array, owners: Ints, count: int, first: int, space: Array, which: Ints, ring: Array,
+              tally: Array) -> float:
+    """Rows x[:count] of joints `owners` into r; their squared normalised innovations summed, noted in ring (dof,) and
+    tally (3, dof)."""
+    width, power = len(r), 0.0
+    rotate(r, x, count, first, width, space, which)
+    for k in range(count):
+        rest, j = x[k, width - 1], owners[k]
+        add_rest(r, width, rest)
+        ring[j] = rest
+        tally[0, j] += rest * rest
+        tally[1, j] += 1.0
+        tally[2, j] -= math.log(max(space[0, k], 1e-300))
+        power += rest * rest
+    return power
+
+
 @njit(**BORROWING)
-def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Array, keep: Bools, columns: Ints,
-           starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array, adds: float, robust: float,
-           spread: Array, history: Array, ring: Array, place: int, tally: Array) -> None:
-    """Every kept row of samples start..stop into the factor r, joint by joint from the last one (Ardiani, eq. 3.13).
+def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array, which: Ints, entries: Array,
+           keep: Bools, columns: Ints, starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array,
+           adds: float, robust: float, spread: Array, history: Array, ring: Array, place: int, tally: Array,
+           factor: Array, squares: Array, counts: Array, shares: Array) -> None:
+    """Every kept row of samples start..stop into the factor r, joint by joint from the last one (Ardiani, eq. 3.13),
+    and into its joint's own factor of this stretch of time (`fold_rows`).
 
     entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): where
     each goes in r. keep (m, dof). scale (dof,): rows are multiplied by it. factors: of forgetting, one a sample (NONE:
@@ -190,76 +181,70 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, entries: Arr
     (2, dof): deviation of innovations and how many were seen, for rows beyond `robust` times it to count less, in
     `entries` too; 0 for never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised
     innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2.
+    x, u, space, which: working space.
     """
-    width, b, dof = r.shape[1], len(beta), len(starts) - 1
+    width, b, dof = len(r), len(beta), len(starts) - 1
+    owners = which[len(which) // 2:]
     every = len(history) > 0 or mode == VECTOR or robust > 0.0
+    single = adds > 0.0 or mode == DIRECTIONAL  # a row asks what those before it have left
     for t in range(start, stop):
         if mode == NONE and factors[t] != 1.0:
             fade(r, norms, factors[t])
         elif mode == VECTOR:
             fade_columns(r, norms, factors, beta)
-        row, power, count = (place + t - start) % len(ring), 0.0, 0
+        now, power, rows, count, first = ring[(place + t - start) % len(ring)], 0.0, 0, 0, width
         for j in range(dof - 1, -1, -1):
-            ring[row, j] = 0.0
-            if not keep[t, j]:
-                continue
-            for k in range(width):
-                x[k] = 0.0
-            for k in range(starts[j], starts[j + 1]):
-                x[columns[k]] = scale[j] * entries[k, t]
-            first = columns[starts[j]]
-            if adds > 0.0 and gained(r, x, u, first) < adds:
-                keep[t, j] = False
-                continue
-            if robust > 0.0:
-                root = huber(x, beta, spread, j, robust)
-                if root < 1.0:
-                    for k in range(starts[j], starts[j + 1]):
-                        entries[k, t] *= root
-                        x[columns[k]] *= root
-            for k in range(first, b):
-                norms[k] += x[k] * x[k]
-            if mode == DIRECTIONAL:
-                fade_direction(r, x, u, factors[t])
-            cosine = rotate(r, x, first, width)
-            rest = x[width - 1]
-            r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + rest * rest)
-            ring[row, j] = rest
-            tally[0, j] += rest * rest
-            tally[1, j] += 1.0
-            tally[2, j] -= math.log(max(cosine, 1e-300))
-            power += rest * rest
-            count += 1
-        if mode == VARIABLE and count > 0:
-            fade_by_innovation(r, norms, factors, power / count)
+            now[j] = 0.0
+            if keep[t, j]:
+                row = x[count]
+                load(row, entries, t, columns, starts[j], starts[j + 1], scale[j])
+                own = columns[starts[j]]
+                if adds > 0.0 and gained(r, row, u, own) < adds:
+                    keep[t, j] = False
+                    continue
+                if robust > 0.0:
+                    root = huber(row, width, beta, spread, j, robust)
+                    if root < 1.0:
+                        for k in range(starts[j], starts[j + 1]):
+                            entries[k, t] *= root
+                            row[columns[k]] *= root
+                for k in range(b):
+                    norms[k] += row[k] * row[k]
+                if mode == DIRECTIONAL:
+                    fade_direction(r, row, u, factors[t])
+                owners[count], first = j, min(first, own)
+                count, rows = count + 1, rows + 1
+            if count > 0 and (single or count == GROUP or j == 0):
+                power += eliminate(r, x, owners, count, first, space, which, now, tally)
+                count, first = 0, width
+        if mode == VARIABLE and rows > 0:
+            fade_by_innovation(r, norms, factors, power / rows)
         if every and width == b + 1:  # with instruments the estimate is no triangular solution
-            solve(r, norms, beta)
+            solve(r, norms, beta, b)
             for k in range(b if len(history) > 0 else 0):
                 history[t, k] = beta[k]
     if not every and width == b + 1:
-        solve(r, norms, beta)
+        solve(r, norms, beta, b)
+    fold_rows(factor, squares, counts, x, space, which, entries, keep, starts, start, stop, shares)
 
 
 @njit(**BORROWING)
-def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, entries: Array, keep: Bools, columns: Ints,
-               starts: Ints, scale: Array, owner: Ints) -> None:
+def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: Array, which: Ints, entries: Array,
+               keep: Bools, columns: Ints, starts: Ints, scale: Array, owner: Ints) -> None:
     """All samples of the last joint, then of the one before it, and so on, into the factor r; each joint's rows move
     only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
-    width, b = r.shape[1], len(beta)
+    width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):
         for t in range(len(keep)):
             if not keep[t, j]:
                 continue
-            for k in range(width):
-                x[k] = 0.0
-            for k in range(starts[j], starts[j + 1]):
-                x[columns[k]] = scale[j] * entries[k, t]
-            error = x[width - 1]
+            load(x[0], entries, t, columns, starts[j], starts[j + 1], scale[j])
+            error = x[0, width - 1]
             for k in range(b):
-                row[k] = x[k]
-                error -= x[k] * beta[k]
-            rotate(r, x, columns[starts[j]], width)
-            r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + x[width - 1] ** 2)
+                row[k] = x[0, k]
+                error -= row[k] * beta[k]
+            rotate(r, x, 1, columns[starts[j]], width, space, which)
+            add_rest(r, width, x[0, width - 1])
             # gain = (R'R)^-1 x': forward, then back.
             for i in range(b):
                 value = row[i] / r[i, i]

@@ -1,27 +1,34 @@
 """Memory: what a stream said, stretch by stretch, in triangular factors that fade.
 
-A stream is folded chunk by chunk into one factor a joint, as any data are. Some thirty blocks of time are kept apart,
-neighbours being joined, those that say least first; so memory does not grow, and the deviations of an estimate can be
-found by leaving blocks out (`dynid.estimate.covariance`), however long the stream and whatever was forgotten. What a
-block says is the share it has of all squares of a column, the mean over the columns: ten minutes at rest become one
-block, a few seconds of motion before them stay many.
+A stream is folded sample by sample into one factor a joint, and into new ones after every chunk of samples. Some thirty
+blocks of time are kept apart, neighbours being joined, those that say least first; so memory does not grow, and the
+deviations of an estimate can be found by leaving blocks out (`dynid.estimate.covariance`), however long the stream and
+whatever was forgotten. What a block says is the share it has of all squares of a column, the mean over the columns: ten
+minutes at rest become one block, a few seconds of motion before them stay many. What there is to do with a full chunk
+is done in small steps, one a sample, so that no sample takes much longer than another.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.estimate.recursive.rotation import GROUP, fold_rows, merge, stride, working_space
 from dynid.regression import BaseParameters, Block, Factor, Regression, Span
 from dynid.regression.equations import Layout
-from dynid.regression.factor import triangular
 
 MOST_BLOCKS = 32
 SMALLEST, LARGEST = 64, 512  # samples of a chunk; a short one early, so that there are blocks soon
+_ONE = np.zeros(0)  # shares of samples that all count alike
+
+
+def factor_width(layout: Layout) -> int:
+    """Columns of a factor of all joints' rows: those of the layout, every base parameter, and the torque."""
+    return 1 + max(int(own.max(initial=len(layout.base) - 1)) + 1 for own in layout.columns)
 
 
 class _Stored(NamedTuple):
@@ -37,45 +44,60 @@ class _Stored(NamedTuple):
 
 class Memory:
     """Blocks of a stream. layout: of the rows. chunk: samples folded at a time; grows with the data unless given. last:
-    factors of the last chunk. weight: how many samples of now all that is remembered is worth."""
+    factors of the last chunk. weight: how many samples of now all that is remembered is worth.
+
+    factor, squares, counts: those of the chunk at hand, as `fold_rows` makes them, in units of its first sample's time.
+    """
 
     def __init__(self, layout: Layout, chunk: int | None = None) -> None:
         self.layout, self.chunk = layout, chunk
         self.last: tuple[Factor, ...] = ()
-        self.entries = np.zeros((LARGEST, layout.rows))  # a sample is contiguous: it is written in one go
-        self.keep = np.zeros((LARGEST, len(layout.columns)), dtype=bool)
-        self.logs = np.zeros(LARGEST)  # of the fading when a row came
+        widest = max(len(own) + 1 for own in layout.columns)
+        self.factor = np.zeros((layout.rows, stride(widest)))
+        self.squares = np.zeros(layout.rows)
+        self.counts = np.zeros((2, len(layout.columns)))
         self.filled, self.size = 0, SMALLEST if chunk is None else chunk
-        self.log, self.weight = 0.0, 0.0  # sum of the logarithms of all factors so far
+        self.log, self.begun, self.weight = 0.0, 0.0, 0.0  # sum of the logarithms of all factors, now and at the chunk
         self.done = 0  # samples
         self.blocks: list[_Stored] = []
+        self._full = np.zeros_like(self.factor)  # of the last full chunk, zero once that is a block
+        self._steps: Iterator[None] = iter(())  # what is to be done with it
+        self._space, self._which = working_space(GROUP)
+        last = factor_width(layout) - 1
+        self.columns = np.concatenate([np.append(own, last) for own in layout.columns]).astype(np.int64)
+        self.starts = np.array([*layout.first, layout.rows], dtype=np.int64)
 
-    def add(self, entries: Array, keep: Bools, factors: Array | None) -> None:
-        """Samples (rows, m), what counts of them (m, dof), and by what each made all before it fade (m,)."""
-        at, m = 0, entries.shape[1]
-        if m == 1 and factors is None:  # the way of a stream that comes sample by sample
-            self.entries[self.filled], self.keep[self.filled] = entries[:, 0], keep[0]
-            self.logs[self.filled] = self.log
-            self.filled, self.done, self.weight = self.filled + 1, self.done + 1, self.weight + 1.0
-            if self.filled == self.size:
-                self.flush()
-            return
+    @property
+    def room(self) -> int:
+        """Samples until the chunk is full."""
+        return self.size - self.filled
+
+    def shares(self, factors: Array) -> Array:
+        """What the next samples are multiplied by in this chunk when each made all before it fade by factors (m,)."""
+        return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
+
+    def took(self, count: int, factors: Array | None) -> None:
+        """So many samples were folded into the chunk, by what each made all before it fade (count,)."""
+        if factors is None:
+            self.weight += count
+        else:
+            logs = np.cumsum(np.log(factors))
+            self.log += float(logs[-1])
+            self.weight = self.weight * math.exp(logs[-1]) + float(np.exp(logs[-1] - logs).sum())
+        self.filled, self.done = self.filled + count, self.done + count
+        if self.filled == self.size:
+            self.flush()
+
+    def add(self, entries: Array, keep: Bools) -> None:
+        """Samples (rows, m) and what counts of them (m, dof); nothing fades."""
+        at, m, x = 0, entries.shape[1], np.zeros((GROUP, self.factor.shape[1]))
         while at < m:
-            count = min(m - at, self.size - self.filled)
-            place = slice(self.filled, self.filled + count)
-            self.entries[place] = entries[:, at:at + count].T
-            self.keep[place] = keep[at:at + count]
-            if factors is None:
-                self.logs[place] = self.log
-                self.weight += count
-            else:
-                self.logs[place] = self.log + np.cumsum(np.log(factors[at:at + count]))
-                before, self.log = self.log, float(self.logs[place.stop - 1])
-                self.weight *= math.exp(self.log - before)
-                self.weight += float(np.exp(self.log - self.logs[place]).sum())
-            self.filled, self.done, at = place.stop, self.done + count, at + count
-            if self.filled == self.size:
-                self.flush()
+            count = min(m - at, self.room)
+            fold_rows(self.factor, self.squares, self.counts, x, self._space, self._which, entries, keep,
+                      self.starts, at, at + count, _ONE)
+            self.took(count, None)
+            at += count
+        self.settle()
 
     def fade(self, factor: float) -> None:
         """All that is known so far counts `factor` times as much."""
@@ -84,84 +106,123 @@ class Memory:
 
     def clear(self) -> None:
         """Nothing is remembered but how many samples there were."""
-        self.blocks, self.filled, self.log, self.weight = [], 0, 0.0, 0.0
+        self.settle()
+        self.blocks, self.log, self.weight = [], 0.0, 0.0
+        self.factor[:] = 0.0
+        self._begin()
         self.size = SMALLEST if self.chunk is None else self.chunk
+
+    def _begin(self) -> None:
+        """A new chunk in an empty factor."""
+        self.squares, self.counts = np.zeros_like(self.squares), np.zeros_like(self.counts)
+        self.filled, self.begun = 0, self.log
 
     def fade_by_age(self, log: float) -> None:
         """What is known counts exp(log) times as much for each sample that came after it, whatever was said before."""
-        self.log = 0.0
+        self.settle()
+        self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]
-        self.logs[:self.filled] = 0.0
         self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
 
     def flush(self) -> None:
-        """The rows at hand become a block."""
+        """The rows at hand are to become a block."""
         if self.filled:
-            self.last = self._chunk()
-            self.blocks.append(self._block(self.last))
-            self.filled = 0
-            if len(self.blocks) > MOST_BLOCKS:
-                self._join()
+            self.settle()
+            block = _Stored(self.log, self.done - self.filled, self.done, (), self._squares())
+            self.factor, self._full = self._full, self.factor
+            self._steps = self._store(block, math.exp(self.log - self.begun), self.counts)
+            self._begin()
             if self.chunk is None:
                 wanted = max(self.weight / (2 * MOST_BLOCKS), 1.0)
                 self.size = min(max(2 ** int(math.log2(wanted)), SMALLEST), LARGEST)
 
-    def _chunk(self) -> tuple[Factor, ...]:
-        """Factors of the rows at hand, faded to now."""
-        part, found = slice(0, self.filled), []
-        entries = self.entries[part]
-        if self.logs[0] != self.log:
-            entries = entries * np.exp(0.5 * (self.log - self.logs[part]))[:, None]
-        for j, columns in enumerate(self.layout.columns):
-            kept = self.keep[part, j]
-            rows = entries[:, self.layout.joint(j)] if kept.all() else entries[kept, self.layout.joint(j)]
-            found.append(Factor(columns, triangular(rows), len(rows), float(rows[:, -1] @ rows[:, -1])))
-        return tuple(found)
+    def step(self) -> None:
+        """A little of what is to be done with the last chunk."""
+        next(self._steps, None)
 
-    def _squares(self, factors: tuple[Factor, ...]) -> Array:
-        """Squared norm of every column (columns,), all joints together."""
-        found = np.zeros(max(int(own.max(initial=0)) for own in self.layout.columns) + 1)
-        for one in factors:
-            found[one.columns] += np.sum(one.r[:, :-1] ** 2, axis=0)
-        return found
+    def settle(self) -> None:
+        """All of what is to be done with the last chunk."""
+        for _ in self._steps:
+            pass
 
-    def _join(self) -> None:
-        """The two neighbours that say least together become one block."""
-        squares = np.array([math.exp(self.log - block.log) * block.squares for block in self.blocks])
-        total = squares.sum(axis=0)
-        says = np.mean(squares / np.where(total > 0.0, total, 1.0), axis=1)
-        k = int(np.argmin(says[:-1] + says[1:]))
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies: steps that have begun cannot be copied, so they are done."""
+        self.settle()
+        return {**self.__dict__, "_steps": iter(())}
+
+    def _store(self, block: _Stored, share: float, counts: Array) -> Iterator[None]:
+        """The full chunk among the blocks, of which the two neighbours that say least become one if they are many."""
+        found: list[Factor] = []
+        for j in range(len(self.layout.columns)):
+            found.append(self._factor(self._full, j, share, counts))
+            self._full[self.layout.joint(j)] = 0.0
+            yield
+        self.last = tuple(found)
+        self.blocks.append(block._replace(factors=self.last))
+        if len(self.blocks) <= MOST_BLOCKS:
+            return
+        squares = np.array([one.squares for one in self.blocks])
+        yield
+        k = self._least(squares)
         one, two = self.blocks[k:k + 2]
-        share = two.log - one.log
-        both = tuple(a + b for a, b in zip(_faded(one.factors, share, count=True), two.factors, strict=True))
-        self.blocks[k:k + 2] = [_Stored(two.log, one.start, two.stop, both,
-                                        math.exp(share) * one.squares + two.squares)]
+        log, joined = two.log - one.log, list[Factor]()
+        for a, b in zip(one.factors, two.factors, strict=True):
+            yield
+            joined.append(self._merged(_faded(a, log), b))
+        self.blocks[k:k + 2] = [_Stored(two.log, one.start, two.stop, tuple(joined),
+                                        math.exp(log) * one.squares + two.squares)]
 
-    def _block(self, factors: tuple[Factor, ...]) -> _Stored:
-        """The rows at hand, which have these factors."""
-        return _Stored(self.log, self.done - self.filled, self.done, factors, self._squares(factors))
+    def _factor(self, factor: Array, j: int, share: float, counts: Array) -> Factor:
+        """Joint j's part of a chunk's factor, which counts `share` times as much."""
+        columns = self.layout.columns[j]
+        part = factor[self.layout.joint(j), :len(columns) + 1]
+        return Factor(columns, math.sqrt(share) * part, int(counts[0, j]), share * float(counts[1, j]))
+
+    def _squares(self) -> Array:
+        """Squared norms of the columns in the rows at hand, faded to now."""
+        found = np.bincount(self.columns, weights=self.squares, minlength=self.columns[-1] + 1)[:-1]
+        return math.exp(self.log - self.begun) * np.asarray(found, dtype=float)
+
+    def _least(self, squares: Array) -> int:
+        """The block that says least together with the one after it."""
+        squares = np.exp([self.blocks[-1].log - block.log for block in self.blocks])[:, None] * squares
+        total = squares.sum(axis=0)
+        says = (squares / np.where(total > 0.0, total, 1.0)).sum(axis=1)
+        return int(np.argmin(says[:-1] + says[1:]))
+
+    def _merged(self, one: Factor, two: Factor) -> Factor:
+        """The sum of two factors of a joint."""
+        n = len(two.r)
+        both = np.zeros((2, n, stride(n)))
+        both[0, :, :n], both[1, :, :n] = two.r, one.r
+        merge(both[0], both[1], self._space, self._which)
+        return Factor(two.columns, both[0, :, :n].copy(), one.rows + two.rows, one.power + two.power)
 
     def regression(self, base: BaseParameters, joints: tuple[str, ...], sources: Sequence[str] = ("stream",)
                    ) -> Regression:
         """All that is remembered as a fold in blocks, faded to now; its rows are how many of now it is worth."""
+        self.settle()
         blocks = list(self.blocks)
         if self.filled:
-            blocks.append(self._block(self._chunk()))
+            share = math.exp(self.log - self.begun)
+            factors = tuple(self._factor(self.factor, j, share, self.counts) for j in range(len(self.layout.columns)))
+            blocks.append(_Stored(self.log, self.done - self.filled, self.done, factors, self._squares()))
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
         return Regression.of(base, [Block((Span(sources[0], float(one.start), float(one.stop)),),
-                                          _faded(one.factors, self.log - one.log, count=True)) for one in blocks],
+                                          tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks],
                              joints, tuple(sources))
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
         """Plain arrays from which `restore` makes the same."""
+        self.settle()
         found: dict[str, Any] = {
-            "memory_entries": self.entries[:self.filled], "memory_keep": self.keep[:self.filled],
-            "memory_logs": self.logs[:self.filled],
-            "memory_state": np.array([self.log, self.weight, self.done, self.size]),
+            "memory_factor": self.factor, "memory_squares": self.squares, "memory_counts": self.counts,
+            "memory_state": np.array([self.log, self.begun, self.weight, self.done, self.filled, self.size]),
             "memory_blocks": np.array([block[:3] for block in self.blocks]).reshape(-1, 3),
+            "memory_says": np.array([block.squares for block in self.blocks]),
             "memory_rows": np.array([[f.rows for f in block.factors] for block in self.blocks], dtype=np.int64),
             "memory_power": np.array([[f.power for f in block.factors] for block in self.blocks])}
         for j in range(len(self.layout.columns)):
@@ -170,20 +231,18 @@ class Memory:
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """The state that `arrays` gave."""
-        self.filled = len(arrays["memory_entries"])
-        self.entries[:self.filled] = arrays["memory_entries"]
-        self.keep[:self.filled], self.logs[:self.filled] = arrays["memory_keep"], arrays["memory_logs"]
-        self.log, self.weight = map(float, arrays["memory_state"][:2])
-        self.done, self.size = map(int, arrays["memory_state"][2:])
+        self.factor[:], self.squares[:] = arrays["memory_factor"], arrays["memory_squares"]
+        self.counts[:] = arrays["memory_counts"]
+        self.log, self.begun, self.weight = map(float, arrays["memory_state"][:3])
+        self.done, self.filled, self.size = map(int, arrays["memory_state"][3:])
         self.blocks = []
         for k, (log, start, stop) in enumerate(arrays["memory_blocks"]):
             factors = tuple(Factor(own, arrays[f"memory_r{j}"][k], int(arrays["memory_rows"][k, j]),
                                    float(arrays["memory_power"][k, j])) for j, own in enumerate(self.layout.columns))
-            self.blocks.append(_Stored(float(log), int(start), int(stop), factors, self._squares(factors)))
+            self.blocks.append(_Stored(float(log), int(start), int(stop), factors, np.array(arrays["memory_says"][k])))
 
 
-def _faded(factors: tuple[Factor, ...], log: float, count: bool = False) -> tuple[Factor, ...]:
-    """The same factors when they count exp(log) times as much; count: their rows too."""
+def _faded(factor: Factor, log: float) -> Factor:
+    """The same factor when it counts exp(log) times as much."""
     share = math.exp(log)
-    return tuple(Factor(f.columns, math.sqrt(share) * f.r, round(share * f.rows) if count else f.rows, share * f.power)
-                 for f in factors)
+    return Factor(factor.columns, math.sqrt(share) * factor.r, round(share * factor.rows), share * factor.power)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.recursive import kernels
 from dynid.estimate.recursive.forgetting import Forgetting
-from dynid.estimate.recursive.memory import Memory
+from dynid.estimate.recursive.memory import Memory, factor_width
+from dynid.estimate.recursive.rotation import GROUP, solve, stride, working_space
 from dynid.estimate.recursive.watchers import MemoryChoice, watcher_of
 from dynid.regression import Regression, Stacked
 from dynid.regression.equations import Layout
@@ -26,7 +27,7 @@ from dynid.regression.known import Prior
 
 RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
-_NO_HISTORY = np.zeros((0, 1))
+_NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
 _STRETCHES = 20  # between restarts that are kept
 
 
@@ -57,17 +58,17 @@ class Recursion:
         self.outside = outside
         self.learn, self.adds, self.robust = learn, float(adds), float(robust)
         b, dof = len(layout.base), len(layout.columns)
-        self.width = 1 + max(int(own.max(initial=b - 1)) + 1 for own in layout.columns)
+        self.width = factor_width(layout)
         self.scale = np.ones(dof) if noise is None else 1.0 / noise
-        self.beta, self.norms, self.r = np.zeros(b), np.zeros(b), np.zeros((self.width, self.width))
+        self.beta, self.norms = np.zeros(b), np.zeros(b)
+        self.padded = np.zeros((self.width, stride(self.width)))
         self.restarts: list[int] = []
         self.stretches: list[Stretch] = []  # those that have ended, the last few
         self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
         self.resting = False  # forgetting waits
-        self._x, self._u = np.zeros(self.width), np.zeros(b)
-        self._columns = np.concatenate([np.append(own, self.width - 1) for own in layout.columns]).astype(np.int64)
-        self._starts = np.array([*layout.first, layout.rows], dtype=np.int64)
+        self.rows, self._u = np.zeros((GROUP, stride(self.width))), np.zeros(b)
+        self.space, self.which = working_space(2 * GROUP)
         self._plan = forgetting.plan(layout.base, 0, 1)
         self.watcher = watcher_of(forgetting, dof, b)
         self.memory = Memory(layout, self.watcher.every if isinstance(self.watcher, MemoryChoice) else None)
@@ -80,14 +81,14 @@ class Recursion:
         return self.memory.done
 
     @property
+    def r(self) -> Array:
+        """The live factor (width, width), to be read and written."""
+        return self.padded[:, :self.width]
+
+    @property
     def instrumented(self) -> bool:
         """Whether rows carry instruments in front of their columns."""
         return self.width > len(self.beta) + 1
-
-    @property
-    def rows_in_factor(self) -> tuple[Ints, Ints]:
-        """Column of the live factor for each row of the layout, and where each joint's begin (dof + 1,)."""
-        return self._columns, self._starts
 
     # -- data ------------------------------------------------------------------------------------
     def add(self, entries: Array, keep: Bools, history: Array | None = None) -> None:
@@ -95,24 +96,28 @@ class Recursion:
         each."""
         at, m = 0, entries.shape[1]
         keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
+        memory = self.memory
         while at < m:
-            count = min(m - at, self._until_next_look())
+            count = 1 if m == 1 else min(m - at, self._until_next_look(), memory.room)
             mode, factors = self._factors(at, count, m)
-            kernels.update(self.r, self.norms, self.beta, self._x, self._u, entries, keep, self._columns, self._starts,
-                           self.scale, at, at + count, mode, factors, self.adds, self.robust, self.spread,
-                           _NO_HISTORY if history is None else history, self.ring, self.done % RING, self.tally)
+            fading, shares = None, _NOTHING
             if mode == kernels.NONE and factors[at] != 1.0:
-                part = slice(at, at + count)
-                self.memory.add(entries[:, part], keep[part], factors[part])
-            elif count == m:
-                self.memory.add(entries, keep, None)
-            else:
-                self.memory.add(entries[:, at:at + count], keep[at:at + count], None)
+                fading, shares = factors[at:at + count], np.zeros(m)
+                shares[at:at + count] = memory.shares(fading)
+            kernels.update(self.padded, self.norms, self.beta, self.rows, self._u, self.space, self.which, entries,
+                           keep, memory.columns, memory.starts, self.scale, at, at + count, mode, factors, self.adds,
+                           self.robust, self.spread, _NO_HISTORY if history is None else history, self.ring,
+                           self.done % RING, self.tally, memory.factor, memory.squares, memory.counts, shares)
+            memory.took(count, fading)
             at += count
-            if self.watcher is not None and self.done % self.watcher.every == 0:
+            if self.watcher is not None and memory.done % self.watcher.every == 0:
                 self.watcher.look(self)
+            elif m == 1:
+                memory.step()
             if self.learn and self._doubled():
                 self.learn_noise()
+        if m > 1:
+            memory.settle()
 
     def _until_next_look(self) -> int:
         """Samples until something is looked at between two calls of the kernel."""
@@ -145,7 +150,7 @@ class Recursion:
     # -- what watchers do ------------------------------------------------------------------------
     def fade(self, factor: float) -> None:
         """All that is known counts `factor` times as much."""
-        self.r *= math.sqrt(factor)
+        self.padded *= math.sqrt(factor)
         self.norms *= factor
         self.memory.fade(factor)
 
@@ -153,7 +158,7 @@ class Recursion:
         """Rows matrix (k, base) beta = values (k,), each with deviation one, beside the data; with instruments they
         are their own."""
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
-        self.r = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
+        self.r[:] = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
         self.solve()
 
@@ -166,14 +171,14 @@ class Recursion:
         b = len(self.beta)
         front = prior.matrix if self.instrumented else np.zeros((len(prior.matrix), 0))
         rows = np.column_stack([front, prior.matrix, prior.values])
-        self.r = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
+        self.r[:] = triangular(np.vstack([np.zeros((self.width, self.width)), rows]))
         self.norms = np.sum(prior.matrix ** 2, axis=0)[:b]
         self.solve()
 
     def take(self, r: Array) -> None:
         """Another factor in place of the live one."""
         b = len(self.beta)
-        self.r = np.ascontiguousarray(r)
+        self.r[:] = r
         self.norms = np.sum(self.r[:, :b] ** 2, axis=0)
         self.solve()
 
@@ -181,7 +186,7 @@ class Recursion:
         """The estimate from the live factor."""
         b = len(self.beta)
         if not self.instrumented:
-            kernels.solve(self.r, self.norms, self.beta)
+            solve(self.padded, self.norms, self.beta, b)
             return
         # R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34); least norm where they lack rank.
         y, tau = self.r[:b, b:2 * b], self.r[:b, -1]
@@ -269,7 +274,7 @@ class Recursion:
         if self.prior is not None or "now_matrix" in arrays:
             self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None
                                else self.prior.known)
-        self.r, self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
+        self.r[:], self.norms, self.beta = (np.array(arrays[name], dtype=float) for name in ("live", "norms", "beta"))
         self.scale, self.tally, self.spread = (np.array(arrays[name]) for name in ("scale", "tally", "spread"))
         self.ring[:len(arrays["ring"])], self.before = arrays["ring"], np.array(arrays["before"])
         self._plan = (self._plan[0], np.array(arrays["plan"], dtype=float))

@@ -23,10 +23,11 @@ def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> N
     b = len(beta)
     if np.any(np.diag(recursion.r)[:b] <= 0.0):
         raise ModelError("method 's-rls-b' needs a prior with a deviation for every base parameter")
-    columns, starts = recursion.rows_in_factor
-    kernels.update_own(recursion.r, beta, np.zeros(recursion.width), np.zeros(b), np.zeros(b), entries, keep, columns,
-                       starts, recursion.scale, owners(recursion.layout.base))
-    recursion.memory.add(entries, keep, None)
+    memory = recursion.memory
+    kernels.update_own(recursion.padded, beta, recursion.rows, np.zeros(b), np.zeros(b), recursion.space,
+                       recursion.which, entries, keep, memory.columns, memory.starts, recursion.scale,
+                       owners(recursion.layout.base))
+    memory.add(entries, keep)
 
 
 def line_by_line(regression: Regression) -> Array:

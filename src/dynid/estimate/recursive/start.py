@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
+from dynid.model.parameters import Parameters
 from dynid.regression import BaseParameters
 from dynid.regression.known import Prior, check_known
 
 # An earlier estimate; standard parameters by name, each with value and deviation; or values and deviations of the base
 # parameters, one number or one each.
+FILE_SHARE = 0.3  # of its numbers by which a robot's file is trusted to be off
 PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 
 
@@ -37,7 +39,7 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
     elif isinstance(prior, Estimate):
         if prior.base.expressions != base.expressions:
             raise ModelError("the prior is an estimate of another model: it has other base parameters")
-        found = _from_covariance(prior.values, prior.covariance, prior.identified)
+        found = from_covariance(prior.values, prior.covariance, prior.identified)
     else:
         found = _from_deviations(base, prior)
     if found.matrix.shape[1] != len(base):
@@ -47,8 +49,8 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
     return found
 
 
-def _from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
-    """Rows of an estimate; those it does not identify have none."""
+def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
+    """Rows of values (base,) with a covariance (base, base); those that are not identified have none."""
     places = np.flatnonzero(identified & (np.diag(covariance) > 0.0))
     part = covariance[np.ix_(places, places)]
     scale = np.sqrt(np.diag(part))
@@ -56,6 +58,27 @@ def _from_covariance(values: Array, covariance: Array, identified: Any) -> Prior
     rows = np.zeros((len(places), len(values)))
     rows[:, places] = (vectors / np.sqrt(np.maximum(sizes, 1e-12 * sizes.max(initial=0.0)))).T / scale
     return Prior(rows, rows @ values, {})
+
+
+def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = FILE_SHARE) -> Prior:
+    """What a robot's file says of base parameters: nothing of those that any number it lacks has a part in.
+
+    Each of its numbers is known to `share` of its size, independently: that of a mass or a joint's number is its value,
+    that of an inertia the body's largest moment, that of a first moment the body's largest.
+    """
+    if parameters.names != base.parameters.names:
+        raise ModelError("the robot of the prior has other parameters than the one that is watched")
+    sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
+    values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
+    for body in parameters.bodies.values():
+        for part in (body[:6], body[6:9]):
+            sizes[part] = sizes[part].max()
+    known = np.isfinite(sizes) & (sizes > 0.0)
+    matrix = np.where(known, base.matrix, 0.0)
+    covariance = (matrix * (share * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
+    if not known.any():
+        raise ModelError("the robot of the prior has no inertias, so it says nothing of the parameters")
+    return from_covariance(base.reduce(values), covariance, ~np.any(base.matrix[:, ~known] != 0.0, axis=1))
 
 
 def _from_deviations(base: BaseParameters, given: Any) -> Prior:

@@ -1,13 +1,13 @@
-"""The page of a stream: parameters over time with their bands, what was excited when, and what happened."""
+"""The page of a stream: what happened, parameters over time with their bands, and what was excited when."""
 
 from __future__ import annotations
 
 from dynid.report.pages.stream import excited, happened, over_time
-from dynid.report.pages.stream.data import StreamData
+from dynid.report.pages.stream.data import Shown, StreamData
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 
-SECTIONS: tuple[Section[StreamData], ...] = (over_time.SECTION, excited.SECTION, happened.SECTION)
+SECTIONS: tuple[Section[StreamData], ...] = (happened.SECTION, over_time.SECTION, excited.SECTION)
 
 
 def subtitle(data: StreamData) -> str:
@@ -18,4 +18,4 @@ def subtitle(data: StreamData) -> str:
 
 STREAM = Page("stream", subtitle, SECTIONS)
 
-__all__ = ["SECTIONS", "STREAM", "StreamData"]
+__all__ = ["SECTIONS", "STREAM", "Shown", "StreamData"]

@@ -32,7 +32,7 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
              "z": [significant(row) for row in decades.T], "zmin": 0.0, "zmax": _DECADES,
              "colorscale": [[0.0, "#0072b2"], [0.5, "#9ecae1"], [1.0, "#ffffff"]],
              "colorbar": {"title": {"text": "decades"}}}
-    layout = {"xaxis": axis("time, s"), "yaxis": {**axis(""), "autorange": "reversed"}, "showlegend": False}
+    layout = {"xaxis": axis("time, s"), "yaxis": {**axis(""), "autorange": "reversed", "dtick": 1}, "showlegend": False}
     return {"figure": Figure([trace], layout, "deviation of each parameter over time, in decades above its smallest",
                              max(240, 90 + 15 * len(names)))}
 

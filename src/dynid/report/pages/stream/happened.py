@@ -8,13 +8,14 @@ from typing import Any
 from dynid.report.pages.stream.data import StreamData
 from dynid.report.section import Section
 
-_SHOWN = 50
+_SHOWN, _EXPLANATIONS = 50, 3
 
 
 def gather(data: StreamData) -> Mapping[str, Any] | None:
     if not data.changes and not data.events:
         return None
-    return {"changes": data.changes, "events": data.events[-_SHOWN:], "more": max(0, len(data.events) - _SHOWN)}
+    return {"changes": data.changes, "most": _EXPLANATIONS, "events": data.events[-_SHOWN:],
+            "more": max(0, len(data.events) - _SHOWN)}
 
 
 SECTION = Section("happened", "What happened", gather)

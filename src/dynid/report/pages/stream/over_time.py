@@ -11,6 +11,7 @@ from dynid.arrays import Array
 from dynid.report.figure import BLUE, VERMILION, Figure, axis, line, mark, significant, text
 from dynid.report.pages.stream.data import StreamData
 from dynid.report.section import Section
+from dynid.report.words import typeset
 
 _SHOWN = 24  # parameters, those that are known best
 _LOOKS = 400  # points of a line
@@ -33,8 +34,8 @@ def parameter_figure(data: StreamData, k: int) -> Figure:
             "y": significant(np.concatenate([value + reach, (value - reach)[::-1]])), "fill": "toself",
             "fillcolor": "rgba(0,114,178,0.18)", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     traces: list[Mapping[str, Any]] = [band, line(significant(t), significant(value), text(data.names[k]), BLUE)]
-    layout = {"xaxis": axis("time, s"), "yaxis": axis(text(f"{data.names[k]}, {data.units[k]}"), range=_span(
-        value, reach)), "showlegend": False,
+    layout = {"xaxis": axis("time, s", range=significant(data.t[[0, -1]])), "yaxis": axis(
+        typeset(text(f"{data.names[k]}, {data.units[k]}")), range=_span(value, reach)), "showlegend": False,
         "shapes": [mark(at, VERMILION, "dot") for at in data.restarts]}
     return Figure(traces, layout, f"{data.names[k]} over time with a band of two deviations", 240)
 

@@ -1,0 +1,70 @@
+"""OneSample: the rows of a single sample by the shortest way, for a stream that comes one call a sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Ints
+from dynid.model import Model
+from dynid.model.term import Instant
+from dynid.regression.equations import Layout
+from dynid.robot import Robot
+
+_FLOAT = np.dtype(float)
+
+
+class OneSample:
+    """Rows (layout.rows, 1) of one sample, always in the same arrays: what a call a sample would spend on new ones
+    takes longer than the rows themselves.
+
+    terms: each with its entries among `values`; the torques are the last of them. order: entry of each row.
+    """
+
+    def __init__(self, robot: Robot, terms: list[tuple[Instant, slice]], order: Ints, count: int) -> None:
+        self._given = (robot, terms, order, count)
+        self._robot, self._terms, self._order = robot, terms, order
+        self._motion, self._values = np.zeros((4, robot.dof)), np.zeros(count)
+        self._flat, self._torques = self._motion.reshape(-1), self._values[count - robot.dof:]
+        self._signals = tuple(self._motion)
+        self._shape, self.velocities = (robot.dof,), self._signals[1]
+        self.rows = np.zeros((len(order), 1))
+        self._column = self.rows[:, 0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has arrays of its own that share their memory as these do."""
+        return OneSample, self._given
+
+    @staticmethod
+    def of(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
+        """None where a term does not give one sample at once."""
+        terms: list[tuple[Instant, slice]] = []
+        order, count = np.zeros(layout.rows, dtype=np.int64), 0
+        for term, columns in model.parts:
+            if not isinstance(term, Instant):
+                return None
+            joints, parameters = term.instant_entries(model.robot)
+            rows = layout.place[joints, columns[parameters]]
+            order[rows[rows >= 0]] = count + np.flatnonzero(rows >= 0)
+            terms.append((term, slice(count, count + len(rows))))
+            count += len(rows)
+        order[torque_rows] = count + np.arange(model.dof)
+        return OneSample(model.robot, terms, order, count + model.dof)
+
+    def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
+        """Whether `rows` are those of this sample; not where it is none, or where `Online._checked` has something to
+        say."""
+        for x in (q, dq, ddq, tau):
+            if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:
+                return False
+        motion, flat, values = self._signals, self._flat, self._values
+        motion[0][:], motion[1][:], motion[2][:], motion[3][:] = q, dq, ddq, tau
+        if not math.isfinite(flat.dot(flat)):
+            return False
+        for term, part in self._terms:
+            values[part] = term.instant(self._robot, motion[0], motion[1], motion[2])
+        self._torques[:] = motion[3]
+        values.take(self._order, out=self._column, mode="clip")  # the mode that writes in place
+        return True
