@@ -8,8 +8,9 @@ import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.dynamics.momentum import momentum_columns
 from dynid.model.parameters import Parameter
-from dynid.model.term import Entries, Term
+from dynid.model.term import Entries, Place, Term
 from dynid.model.terms import RigidBodies, body_parameters
 from dynid.robot import Robot
 
@@ -48,6 +49,26 @@ class FollowingBodies:
                 columns = np.tensordot(couples[carriers, joint], rows, 1)
                 for c in range(10):
                     yield int(joint), 10 * k + c, columns[c]
+
+    def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
+                 changing: bool) -> None:
+        following = robot.followers
+        if following is None:
+            return
+        tree, couples, (at, rate, _) = following.tree, following.coupling, _of_tree(robot, q, dq, dq)
+        for out in (momentum, force):
+            out[place[place >= 0]] = 0.0
+        for k, body in enumerate(following.bodies):
+            carriers = np.flatnonzero(tree.supports[:, body])
+            whole = np.full((tree.dof, 10 * tree.dof), -1, dtype=np.int64)
+            whole[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
+            both = np.empty((2, len(carriers), 10, len(q)))
+            momentum_columns(tree, at, rate, whole, both[0].reshape(-1, len(q)), both[1].reshape(-1, len(q)),
+                             changing=changing)
+            for joint in range(robot.dof):
+                own = place[joint, 10 * k:10 * k + 10]
+                for rows, out in zip(both, (momentum, force), strict=True):
+                    out[own[own >= 0]] = np.tensordot(couples[carriers, joint], rows, 1)[own >= 0]
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
         following = robot.followers

@@ -9,14 +9,15 @@ and since g and its first derivatives vanish at both ends, the approximation of 
 signal itself with the kernel's derivative: no signal is ever differentiated.
 
 Sampling a kernel is not enough: a sum is no integral. The least correction of the taps makes their moments exact up to
-degree N + 2 + k, for the k-th derivative, and lets the delay be a whole number of samples.
+degree N + 2 + k, for the k-th derivative, and lets the delay be a whole number of samples. Two more conditions each
+keep a frequency out altogether: a resonance, or the hum of the mains.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -25,30 +26,37 @@ from dynid.arrays import Array, Ints, like
 from dynid.errors import NotPossibleError
 
 MOST_DERIVATIVES = 2
+MOST_ORDER = 8
 
 
 @dataclass(frozen=True)
 class PolynomialKernel:
     """order N, window T (s), exponents alpha and beta, and delay (s) of the approximation; None for the delay takes the
-    nearest zero of the next polynomial, where the approximation is of one order better."""
+    nearest zero of the next polynomial, where the approximation is of one order better. suppress: frequencies (Hz) that
+    do not pass at all."""
 
     window: float
     order: int = 1
     alpha: float = 3.0
     beta: float = 3.0
     delay: float | None = None
+    suppress: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.window > 0 and math.isfinite(self.window)):
             raise NotPossibleError(f"the window of a polynomial kernel must be above zero seconds, got {self.window}")
-        if not 0 <= self.order <= 8:
-            raise NotPossibleError(f"the order of a polynomial kernel is 0 to 8, got {self.order}")
+        if not 0 <= self.order <= MOST_ORDER:
+            raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
         if not min(self.alpha, self.beta) > MOST_DERIVATIVES:
             raise NotPossibleError(f"the exponents of a polynomial kernel must be above {MOST_DERIVATIVES}, so that its "
                                    f"derivatives end at zero, got {self.alpha} and {self.beta}")
         if self.delay is not None and not 0 <= self.delay <= self.window:
             raise NotPossibleError(f"the delay of a polynomial kernel lies within its window of {self.window} s, got "
                                    f"{self.delay}")
+        for f in self.suppress:
+            if not f * self.window >= 1.0:
+                raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, of which it holds "
+                                       f"less than a period; give a window of at least {1.0 / f:.4g} s")
 
     @cached_property
     def _polynomials(self) -> tuple[Polynomial, ...]:
@@ -68,7 +76,12 @@ class PolynomialKernel:
 
     def on_samples(self, rate: float) -> PolynomialKernel:
         """The same with a delay of a whole number of samples."""
-        return PolynomialKernel(self.window, self.order, self.alpha, self.beta, round(self.delay_s * rate) / rate)
+        return replace(self, delay=min(round(self.delay_s * rate) / rate, self.window))
+
+    @property
+    def cutoff(self) -> float:
+        """Hz at which the gain first falls to one half."""
+        return _half_gain(self.order, self.alpha, self.beta, self.delay_s / self.window) / self.window
 
     @cached_property
     def _shape(self) -> Polynomial:
@@ -92,13 +105,6 @@ class PolynomialKernel:
         return np.asarray((-2.0 / self.window) ** derivative * 2.0 / self.window
                           * (1.0 - x) ** a * (1.0 + x) ** b * shape(x))
 
-    def moments(self, degree: int) -> Array:
-        """Integrals (degree + 1,) of the kernel times (s/T)^m."""
-        x, w = _gauss_jacobi(self.order + degree + 2, self.alpha, self.beta)
-        lag = 0.5 * (1.0 - x)
-        # ds = T/2 dx cancels the 2/T of the kernel.
-        return np.array([float(np.sum(w * self._shape(x) * lag ** m)) for m in range(degree + 1)])
-
     def taps(self, rate: float, derivative: int = 0) -> Array:
         """Weights (lags,) of the samples now, one before, .., that give the approximation at the delay.
 
@@ -107,23 +113,32 @@ class PolynomialKernel:
         """
         count = int(math.floor(self.window * rate + 1e-9))
         degree = self.order + 2 + derivative
-        if count < degree + 2:
-            raise NotPossibleError(f"a window of {self.window:g} s holds {count} samples at {rate:g} Hz, too few for a "
-                                   f"polynomial kernel of order {self.order}", "give a longer one")
+        if count < degree + 2 + 2 * len(self.suppress):
+            raise NotPossibleError(f"a window of {self.window:.4g} s holds {count} samples at {rate:g} Hz, too few for "
+                                   f"a polynomial kernel of order {self.order}; give a longer one")
         s = np.arange(count + 1) / rate
-        taps = self.values(s, derivative) / rate
-        exact = np.zeros(degree + 1)
-        own = self.moments(degree)
-        for m in range(derivative, degree + 1):
-            exact[m] = (-1.0 / self.window) ** derivative * math.factorial(m) / math.factorial(m - derivative) * own[
-                m - derivative]
-        inner = slice(1, -1)  # the ends stay zero
-        powers = np.vander(s[inner] / self.window, degree + 1, increasing=True).T
-        # In Legendre's polynomials instead of powers the equations would be better still; up to degree 12 these do.
+        taps, inner = self.values(s, derivative) / rate, slice(1, -1)  # the ends stay zero
+        x = 1.0 - 2.0 * s[inner] / self.window
+        conditions = np.polynomial.legendre.legvander(x, degree).T
+        if self.suppress:
+            turns = 2.0 * np.pi * np.outer(self.suppress, s[inner])
+            conditions = np.vstack([conditions, np.cos(turns), np.sin(turns)])
+        exact = np.concatenate([self._exact(degree, derivative), np.zeros(2 * len(self.suppress))])
         weight = np.sqrt(np.maximum(self.values(s[inner]) ** 2, 1e-12 * np.max(self.values(s[inner]) ** 2)))
-        more, *_ = np.linalg.lstsq(powers * weight, exact - powers @ taps[inner], rcond=None)
+        more, *_ = np.linalg.lstsq(conditions * weight, exact - conditions @ taps[inner], rcond=None)
         taps[inner] += weight * more
         return taps
+
+    def _exact(self, degree: int, derivative: int) -> Array:
+        """What the taps must give of Legendre's polynomials of x (degree + 1,): integrals of their derivatives by the
+        lag, with changed sign, times the kernel; x falls by 2/T a second of lag."""
+        x, w = _gauss_jacobi(self.order + degree + 2, self.alpha, self.beta)
+        legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
+        for m, unit in enumerate(np.eye(degree + 1)):
+            values = legendre.legval(x, legendre.legder(unit, derivative) if derivative else unit)
+            # d/dlag = -2/T d/dx, and by parts the sign changes once a derivative; ds = T/2 dx cancels the 2/T of g.
+            found[m] = (2.0 / self.window) ** derivative * float(np.sum(w * self._shape(x) * values))
+        return found
 
     def response(self, f: Array, rate: float, derivative: int = 0) -> Array:
         """Complex gain at frequencies f (Hz), relative to the delayed signal or its derivative."""
@@ -154,22 +169,21 @@ class PolynomialKernel:
         return max(late, reach - late)
 
 
-def suppressing(frequency: float, order: int = 1, exponent: float = 3.0) -> float:
-    """The shortest window (s) whose kernel of that order and exponents does not let a frequency (Hz) through.
-
-    With equal exponents and the delay in the middle the kernel is even, and its transform is real: it has zeros.
-    """
+@lru_cache(maxsize=256)
+def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
+    """Frequency in periods a window at which a kernel first has gain one half, of its delay as a share of the window."""
     from scipy.optimize import brentq
 
-    def gain(product: float) -> float:
-        kernel = PolynomialKernel(1.0, order, exponent, exponent, 0.5)
-        s = np.linspace(0.0, 1.0, 2001)
-        return float(np.trapezoid(kernel.values(s) * np.cos(2.0 * np.pi * product * (s - 0.5)), s))
+    kernel, s = PolynomialKernel(1.0, order, alpha, beta, delay), np.linspace(0.0, 1.0, 2001)
+    values = kernel.values(s)
 
-    grid = np.linspace(0.1, 20.0, 400)
-    gains = np.array([gain(x) for x in grid])
-    first = int(np.flatnonzero(np.diff(np.sign(gains)) != 0)[0])
-    return float(brentq(gain, grid[first], grid[first + 1])) / frequency
+    def gain(f: float) -> float:
+        return float(abs(np.trapezoid(values * np.exp(-2j * np.pi * f * s), s))) - 0.5
+
+    high = 0.1
+    while gain(high) > 0.0:
+        high += 0.1
+    return float(brentq(gain, high - 0.1, high))
 
 
 def _gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
