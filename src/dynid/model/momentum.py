@@ -118,8 +118,8 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, Loaded | Informed):
-        raise ModelError(f"{name} depends on torques and so on accelerations, and has no momentum; leave it out, or use "
-                         "equations = 'torque'")
+        raise ModelError(f"{name} depends on torques and so on accelerations, and has no momentum; leave it out, or "
+                         "use equations = 'torque'")
     if isinstance(term, Remembering) and _remembers_acceleration(model, term):
         raise ModelError(f"what {name} remembers depends on accelerations, so it has no momentum; leave it out, or use "
                          "equations = 'torque'")

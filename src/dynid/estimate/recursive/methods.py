@@ -81,7 +81,7 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
 
 
-@method("riv", "recursive instrumental variables from references", needs={"data", "exact"})
+@method("riv", "recursive instrumental variables from references", needs={"data", "exact", "torques"})
 def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
     """Sample after sample with the regressor along the references as instruments (Ardiani, eq. 3.1).
@@ -92,7 +92,7 @@ def riv(problem: Problem, *, references: References = "reference", forgetting: f
     return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
 
-@method("civ", "coupled recursive instrumental variables", needs={"data", "exact"})
+@method("civ", "coupled recursive instrumental variables", needs={"data", "exact", "torques"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `riv`, row after row from the last joint (Ardiani, eq. 4.7-4.9); the estimate is the same."""

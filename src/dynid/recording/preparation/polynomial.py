@@ -1,7 +1,7 @@
 """Polynomial kernels: smoothing and derivatives of a signal as one short filter (Lomakin and Deutscher, eq. 12-27).
 
-Over the last T seconds a signal is approximated by a polynomial of order N, best in the weight (1 - x)^alpha (1 + x)^beta
-of Jacobi, and the polynomial is read off at a delay. That is an integral of the signal with a fixed kernel,
+Over the last T seconds a signal is approximated by a polynomial of order N, best in Jacobi's weight (1 - x)^alpha
+(1 + x)^beta, and the polynomial is read off at a delay. That is an integral of the signal with a fixed kernel,
 
     x = 1 - 2 s / T,  g(s) = 2/T w(x) R(x),  R(x) = sum over i of P_i(x) P_i(x_d),
 
@@ -48,8 +48,8 @@ class PolynomialKernel:
         if not 0 <= self.order <= MOST_ORDER:
             raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
         if not min(self.alpha, self.beta) > MOST_DERIVATIVES:
-            raise NotPossibleError(f"the exponents of a polynomial kernel must be above {MOST_DERIVATIVES}, so that its "
-                                   f"derivatives end at zero, got {self.alpha} and {self.beta}")
+            raise NotPossibleError(f"the exponents of a polynomial kernel must be above {MOST_DERIVATIVES}, so that "
+                                   f"its derivatives end at zero, got {self.alpha} and {self.beta}")
         if self.delay is not None and not 0 <= self.delay <= self.window:
             raise NotPossibleError(f"the delay of a polynomial kernel lies within its window of {self.window} s, got "
                                    f"{self.delay}")
@@ -111,7 +111,7 @@ class PolynomialKernel:
         rate: Hz. Moments are exact up to degree N + 2 + k: the sum of taps times s^m is (-1)^k m!/(m - k)! times the
         kernel's moment of degree m - k.
         """
-        count = int(math.floor(self.window * rate + 1e-9))
+        count = math.floor(self.window * rate + 1e-9)
         degree = self.order + 2 + derivative
         if count < degree + 2 + 2 * len(self.suppress):
             raise NotPossibleError(f"a window of {self.window:.4g} s holds {count} samples at {rate:g} Hz, too few for "
@@ -171,7 +171,7 @@ class PolynomialKernel:
 
 @lru_cache(maxsize=256)
 def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
-    """Frequency in periods a window at which a kernel first has gain one half, of its delay as a share of the window."""
+    """Frequency, in periods a window, at which a kernel first has gain one half; delay: as a share of the window."""
     from scipy.optimize import brentq
 
     kernel, s = PolynomialKernel(1.0, order, alpha, beta, delay), np.linspace(0.0, 1.0, 2001)
