@@ -70,6 +70,16 @@ class Problem:
         signals = self.data[0].filtered if self.data else None
         return None if signals is None else signals.filter.kind
 
+    @cached_property
+    def torques(self) -> Problem:
+        """The same data as equations of torques, in as many blocks; this problem where it has no others."""
+        if self.filtered is None:
+            return self
+        data = tuple(replace(log, filtered=None) for log in self.data)
+        regression = fold(equations_of(self.model, data, self.base), blocks=len(self.regression.blocks),
+                          threads=self.threads)
+        return replace(self, regression=replace(regression, prior=self.regression.prior), data=data)
+
     @staticmethod
     def of(model: LinearModel, data: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
            known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
