@@ -92,23 +92,25 @@ def _fill(part: _Part, q: Array, dq: Array, place: Ints, momentum: Array, force:
     """P and r - share D of a term without kernels of its own, into the rows that place names."""
     still, rows = np.zeros_like(q), place[place >= 0]
     part.fill(q, dq, still, place, force, memory)
-    momentum[rows] = 0.0
     if not part.accelerating:
+        momentum[rows] = 0.0
         return
-    momentum[rows] = _momentum(part, q, dq, place, momentum.shape, memory)[rows]
+    dense = np.full_like(place, -1)
+    dense[place >= 0] = np.arange(len(rows))
+    momentum[rows] = _momentum(part, q, dq, dense, len(rows), memory)
     if not part.varying:
         return
     # Along the motion, with a step of the same length in posture however fast it is.
     step = _STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
     for k, weight in _WEIGHTS:
-        ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, place, momentum.shape, memory)[rows]
+        ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
                          for sign in (1.0, -1.0))
         force[rows] -= share * weight / step * (ahead - behind)
 
 
-def _momentum(part: _Part, q: Array, dq: Array, place: Ints, shape: tuple[int, ...], memory: Array | None) -> Array:
+def _momentum(part: _Part, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
     """P (rows, samples): what velocities in place of accelerations add at rest."""
-    still, with_, without = np.zeros_like(q), np.zeros(shape), np.zeros(shape)
+    still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)
     return with_ - without

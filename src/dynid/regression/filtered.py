@@ -32,10 +32,10 @@ from dynid.regression.equations import (
     unmeasured_joints,
 )
 from dynid.regression.memory import memory_of
-from dynid.regression.strided import strided_sums
+from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
-_AT_ONCE = 1024  # samples whose momentum and force are held at a time, and four windows at least
+_AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed
 _SLOWEST = 0.1  # of the mean deviation of a row's noise: rows in which hardly anything moves count no more than this
 
 
@@ -105,10 +105,8 @@ class FilteredEquations:
         inside = (rows - filter_.before >= piece.segment[0]) & (rows + filter_.late < piece.segment[1])
         entries = np.zeros((self.layout.rows + (len(self.joints) if self.base.known else 0), len(rows)))
         some = np.flatnonzero(inside)
-        size = max(1, max(_AT_ONCE, 4 * len(filter_.taps)) // filter_.step)
-        for k in range(0, len(some), size):
-            part = some[k:k + size]
-            entries[:, part[0]:part[-1] + 1] = self._entries(piece.log, rows[part])
+        if len(some):
+            self._add(piece.log, rows[some], entries[:, some[0]:some[-1] + 1])
         if not self.base.known:
             return Rows(self.layout, entries, keep)
         entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
@@ -116,15 +114,17 @@ class FilteredEquations:
             entries[self.layout.joint(j).stop - 1] -= known[j]
         return Rows(self.layout, entries, keep, known)
 
-    def _entries(self, log: int, rows: Ints) -> Array:
-        """Entries (layout.rows, rows) of neighbouring rows, and below them those of known parameters."""
+    def _add(self, log: int, rows: Ints, out: Array) -> None:
+        """Add the entries of neighbouring rows to out (layout.rows, rows), and below them those of known parameters."""
         filter_ = signals_of(self.logs[log]).filter
-        part = slice(int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1)
-        changing, steady = self._whole_robot(log, part) if self.whole else self._of_joints(log, part)
-        out = np.empty((len(steady), len(rows)))
-        # Taps have the newest sample first, signals the oldest.
-        strided_sums(changing, steady, filter_.rates[::-1].copy(), filter_.taps[::-1].copy(), filter_.step, out)
-        return out * self._weights(log, part, len(rows)) if self.whole else out
+        first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
+        rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest first, as signals are
+        for start in range(first, last, _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, last))
+            changing, steady = self._whole_robot(log, part) if self.whole else self._of_joints(log, part)
+            add_strided(changing, steady, rates, taps, filter_.step, start - first, out)
+        if self.whole:
+            out *= self._weights(log, slice(first, last), len(rows))
 
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
         """Momenta, and forces with torques and known ones below (entries, samples), of all joints at some samples."""
@@ -184,9 +184,9 @@ class FilteredEquations:
         signals, noise = signals_of(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
-        found = np.empty((1, count))
+        found = np.zeros((1, count))
         taps = filter_.taps[::-1] ** 2
-        strided_sums(np.zeros_like(squares), squares, np.zeros_like(taps), taps, filter_.step, found)
+        add_strided(squares, squares, np.zeros_like(taps), taps, filter_.step, 0, found)
         mean = float(np.mean(signals.dq ** 2, axis=0) @ noise ** 2) * float(taps.sum())
         return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _SLOWEST ** 2)))
 
