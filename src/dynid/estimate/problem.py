@@ -146,7 +146,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques"]  # beyond the fold
+Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
 
 
@@ -157,8 +157,8 @@ class Method:
 
     needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
     parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
-    that rows are torques, since it makes rows of its own. gives: "theta" all standard parameters, "shape" another
-    model.
+    that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint. gives: "theta"
+    all standard parameters, "shape" another model.
     """
 
     name: str
@@ -242,6 +242,9 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' makes rows of torques of its own and cannot use equations = "
                          f"'{problem.filtered}'; use equations = 'torque', or another method, such as 'wls'")
+    if "joints" in chosen.needs and problem.regression.dof != problem.model.dof:
+        raise ModelError(f"method '{method}' goes from joint to joint and cannot use equations = '{problem.filtered}', "
+                         "which has rows of the whole robot; use 'kernel' or 'torque', or another method, such as 'rls'")
     if "exact" in chosen.needs and problem.regression.prior is not None:
         raise ModelError(f"method '{method}' takes known parameters as exact only; give "
                          f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")

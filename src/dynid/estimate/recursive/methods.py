@@ -54,7 +54,8 @@ def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "z
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
-@method("s-rls-b", "sequential recursive least squares, each joint moving only its own parameters", needs={"data"})
+@method("s-rls-b", "sequential recursive least squares, each joint moving only its own parameters",
+        needs={"data", "joints"})
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
     are those of least squares. deviation: by default 10."""
@@ -62,7 +63,7 @@ def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = 
 
 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
-        needs={"data", "exact"})
+        needs={"data", "exact", "joints"})
 def by_lines(problem: Problem) -> Estimate:
     """Each joint's own parameters from its own rows, those found before taken as known (de Wit and Aubin 1990), for
     comparison. The deviations are those of least squares."""
