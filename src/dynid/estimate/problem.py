@@ -244,8 +244,8 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
                          f"'{problem.filtered}'; use equations = 'torque', or another method, such as 'wls'")
     if "joints" in chosen.needs and problem.regression.dof != problem.model.dof:
         raise ModelError(f"method '{method}' goes from joint to joint and cannot use equations = "
-                         f"'{problem.filtered}', which has rows of the whole robot; use 'kernel' or 'torque', or another "
-                         "method, such as 'rls'")
+                         f"'{problem.filtered}', which has rows of the whole robot; use 'kernel' or 'torque', or "
+                         "another method, such as 'rls'")
     if "exact" in chosen.needs and problem.regression.prior is not None:
         raise ModelError(f"method '{method}' takes known parameters as exact only; give "
                          f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class FeedOptions:
     cutoff: float | None = None
     rate: float | None = None
     gap: float | None = None
-    equations: Literal["torque", "kernel"] = "torque"
+    equations: str = "torque"
     kernel_window: float | None = None
     kernel_order: int = 1
     kernel_alpha: float = 3.0

@@ -27,7 +27,7 @@ from dynid.runs.stream_page import write_stream_page
 class WatchOptions:
     """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
     speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
-    silent source has ended. record: folder to write to and go on from."""
+    silent source has ended. record: folder to write to and go on from. equations: "torque" or "kernel"."""
 
     source: str
     method: str = "rls"
@@ -38,6 +38,7 @@ class WatchOptions:
     every: float = 0.5
     patience: float = 10.0
     record: Path | None = None
+    equations: str = "torque"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
 
 def _new(model: LinearModel, options: WatchOptions) -> Online:
     return Online(model, options.method, forgetting=options.forgetting,
-                  feeding=FeedOptions(options.cutoff, options.rate))
+                  feeding=FeedOptions(options.cutoff, options.rate, equations=options.equations))
 
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: Online) -> Iterator[Block]:
