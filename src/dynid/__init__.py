@@ -57,11 +57,13 @@ _MODULES = {
     "prepare": "dynid.recording.prepare",
     "read": "dynid.recording.read",
     "BaseParameters": "dynid.regression",
+    "FilteredEquations": "dynid.regression",
     "Known": "dynid.regression",
     "Regression": "dynid.regression",
     "TorqueEquations": "dynid.regression",
     "base_parameters": "dynid.regression",
     "closed_form_base": "dynid.regression",
+    "equations_of": "dynid.regression",
     "fold": "dynid.regression.fold",
     "Consistency": "dynid.consistency",
     "nearest": "dynid.consistency",
@@ -185,11 +187,13 @@ if TYPE_CHECKING:
     from dynid.recording.prepare import prepare as prepare
     from dynid.recording.read import read as read
     from dynid.regression import BaseParameters as BaseParameters
+    from dynid.regression import FilteredEquations as FilteredEquations
     from dynid.regression import Known as Known
     from dynid.regression import Regression as Regression
     from dynid.regression import TorqueEquations as TorqueEquations
     from dynid.regression import base_parameters as base_parameters
     from dynid.regression import closed_form_base as closed_form_base
+    from dynid.regression import equations_of as equations_of
     from dynid.regression.fold import fold as fold
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
