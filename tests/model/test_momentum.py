@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from model.test_model import EVERY_TERM
-from robots import random_robot, to_pinocchio
+from robots import gripper, random_robot, to_pinocchio
 
 from dynid.errors import ModelError
 from dynid.model import Delay, Model, Payload, RigidBodies, RotorInertia, Scara, joint_parameter
@@ -118,3 +118,9 @@ def test_terms_without_momentum_are_refused(term, named):
     model = Model(random_robot(np.random.default_rng(3), 3), (RigidBodies(), term))
     with pytest.raises(ModelError, match=f"'{named}'.*momentum"):
         MomentumForm.of(model)
+
+
+def test_bodies_on_mimic_joints():
+    model = Model(Robot.from_urdf(gripper()))
+    assert any(term.kind == "following" for term in model.terms)
+    assert_same(model, np.random.default_rng(2).normal(size=len(model.parameters)))

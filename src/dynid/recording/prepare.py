@@ -11,7 +11,7 @@ from dynid.arrays import Array, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
-from dynid.recording.preparation.filtered_signals import filtered_signals, per_joint, torque_limits
+from dynid.recording.preparation.filtered_signals import check_window, filtered_signals, per_joint, torque_limits
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
 from dynid.recording.preparation.plan import Plan, make_plan
 from dynid.recording.preparation.resample import Uniform, to_uniform
@@ -70,6 +70,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     source, joints, remarks = recording.source, recording.joints, gridded.remarks
     if not joints:
         recording = _named(recording)
+    check_window(chosen, grid.rate, source)
     chosen = chosen.with_kernel_cutoff()
     plan = make_plan(chosen, grid.rate, len(grid.q), spectrum, source)
     segments, short = _long_enough(grid, plan, source)

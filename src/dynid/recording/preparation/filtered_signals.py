@@ -49,6 +49,16 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
     return FilteredSignals(filter_, q, dq, grid.tau, whole)
 
 
+def check_window(chosen: Preparation, rate: float, source: str) -> None:
+    """Refuses a window that is given and holds too few samples at `rate` Hz, or a period of what it is to suppress."""
+    if chosen.filtered is None or chosen.kernel_window is None:
+        return
+    try:
+        RowFilter.of(chosen.filtered, chosen.kernel_window, chosen.kernel_options, rate, 1, 1)
+    except NotPossibleError as problem:
+        raise NotPossibleError(f"{source}: {problem}") from None
+
+
 def torque_limits(recording: Recording, chosen: Preparation) -> tuple[Array, Array]:
     """Lower and upper limits of the torques (joints,), as the options give them or as the log shows; infinite where
     there are none."""
