@@ -57,10 +57,12 @@ _MODULES = {
     "prepare": "dynid.recording.prepare",
     "read": "dynid.recording.read",
     "BaseParameters": "dynid.regression",
+    "FilteredEquations": "dynid.regression",
     "Known": "dynid.regression",
     "Regression": "dynid.regression",
     "TorqueEquations": "dynid.regression",
     "base_parameters": "dynid.regression",
+    "equations_of": "dynid.regression",
     "fold": "dynid.regression.fold",
     "Consistency": "dynid.consistency",
     "nearest": "dynid.consistency",
@@ -186,10 +188,12 @@ if TYPE_CHECKING:
     from dynid.recording.prepare import prepare as prepare
     from dynid.recording.read import read as read
     from dynid.regression import BaseParameters as BaseParameters
+    from dynid.regression import FilteredEquations as FilteredEquations
     from dynid.regression import Known as Known
     from dynid.regression import Regression as Regression
     from dynid.regression import TorqueEquations as TorqueEquations
     from dynid.regression import base_parameters as base_parameters
+    from dynid.regression import equations_of as equations_of
     from dynid.regression.fold import fold as fold
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report

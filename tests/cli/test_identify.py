@@ -180,7 +180,7 @@ def test_methods_are_listed(dynid):
     said = json.loads(dynid("methods", "--json").out)["methods"]
     assert {"ols", "wls", "irls", "tls", "ml", "ridge", "sls"} <= set(said)
     assert {name: one["title"] for name, one in said.items()} == {name: one.title for name, one in methods().items()}
-    assert said["sls"]["needs"] == ["data", "shape"] and said["pc-wls"]["gives"] == ["theta"]
+    assert said["sls"]["needs"] == ["data", "shape", "torques"] and said["pc-wls"]["gives"] == ["theta"]
     assert "span" in said["sls"]["options"] and "wls" in dynid("methods").out
 
 

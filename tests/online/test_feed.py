@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from online.streams import Truth, coloured, motion, truth
 
 from dynid.errors import ModelError
+from dynid.estimate import Problem, identify
 from dynid.online import FeedOptions, Online
 from dynid.online.causal import derivative_kernels, low_pass_kernel
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
 
 RATE = 200.0
 KNOWN = FeedOptions(cutoff=8.0, rate=RATE)
@@ -144,3 +148,54 @@ def test_a_short_stream_is_prepared_when_it_ends(raw: tuple[Truth, np.ndarray]) 
     feed(online, data, t, slice(0, 700))
     assert online.samples == 0 and np.isnan(online.delay)
     assert online.finish() == online.samples > 20
+
+
+def test_kernels_feed_without_accelerations_and_state_their_delay(raw: tuple[Truth, np.ndarray]) -> None:
+    data, t = raw
+    online = Online(data.model, feeding=FeedOptions(cutoff=8.0, rate=RATE, equations="kernel"))
+    feed(online, data, t)
+    window = 1.605 / 8.0  # s: N = 1 and alpha = beta = 3 have gain 1/2 at 1.605 / T
+    # A third of the window and half of the motion's, as far as whole samples allow: a third of what low-passes take.
+    assert online.delay == pytest.approx(window / 3 + 0.2 * window, abs=2 / RATE)
+    assert online.delay < 0.4 * 2 * 1.25 / 8.0
+    assert error(online, data) < 0.5 and online.events == () and online.restarts == ()
+    estimate = online.estimate()
+    assert np.mean(np.abs(estimate.values - data.beta) < 3 * estimate.std) > 0.9
+
+
+@pytest.mark.parametrize("cuts", [(1, 2, 700), (1234,), tuple(range(0, 2500, 90))])
+def test_rows_of_kernels_do_not_depend_on_how_a_stream_is_cut(raw: tuple[Truth, np.ndarray], cuts: tuple[int, ...]
+                                                              ) -> None:
+    data, t = raw
+    known = FeedOptions(rate=RATE, equations="kernel", kernel_window=0.2, suppress=(50.0,))
+    whole, parts = (Online(data.model, forgetting=None, feeding=known) for _ in range(2))
+    feed(whole, data, t, slice(0, 2500))
+    for start, stop in zip([0, *cuts], [*cuts, 2500], strict=True):
+        feed(parts, data, t, slice(start, stop))
+    assert whole.samples == parts.samples > 50
+    assert np.allclose(whole.values, parts.values, rtol=1e-6, atol=1e-8)
+
+
+def test_rows_of_kernels_are_those_of_a_log(raw: tuple[Truth, np.ndarray]) -> None:
+    """At exact stamps, feeding and preparing give the same estimate: the filters are the same ones."""
+    data, _ = raw
+    t = np.arange(len(data.q)) / RATE
+    online = Online(data.model, forgetting=None, noise=1.0, slow=0.0, base=data.base,
+                    feeding=FeedOptions(rate=RATE, equations="kernel", kernel_window=0.2))
+    online.feed(t, data.q, data.tau)
+    samples = prepare(Recording(t=t, q=data.q, tau=data.tau), equations="kernel", kernel_window=0.2, slow=0.0,
+                      rate=RATE, border=0.0)
+    batch = identify(Problem.of(data.model, samples, base=data.base), method="ols")
+    scale = np.abs(batch.values).max()
+    assert np.abs(online.values - batch.values).max() < 2e-3 * scale
+
+
+def test_a_stream_of_kernels_is_kept(raw: tuple[Truth, np.ndarray], tmp_path: Path) -> None:
+    data, t = raw
+    online = Online(data.model, feeding=FeedOptions(cutoff=8.0, rate=RATE, equations="kernel", kernel_order=0))
+    feed(online, data, t, slice(0, 3000))
+    online.save(tmp_path / "stream.npz")
+    again = Online.load(tmp_path / "stream.npz", data.model)
+    assert again.facts()["feeding"] == online.facts()["feeding"]
+    with pytest.raises(ModelError, match="'torque' or 'kernel'"):
+        FeedOptions(equations="power")

@@ -40,6 +40,8 @@ def command(
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
                                                  show_default=False)] = None,
+    equations: Annotated[str, typer.Option(help="What rows are made of: torque, or without accelerations kernel, power "
+                                                "or energy.", show_default="torque")] = "",
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
                                                     help="A standard parameter whose value is known, such as M3=1.2 or "
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
@@ -73,7 +75,8 @@ def command(
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
-        "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff}, "known": known_table(known or []),
+        "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
+        "known": known_table(known or []),
         "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None}},

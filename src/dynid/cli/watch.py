@@ -35,6 +35,8 @@ def command(
                                                  show_default=False)] = None,
     rate: Annotated[float | None, typer.Option(help="Of the samples, Hz; without it, from their stamps.",
                                                show_default=False)] = None,
+    equations: Annotated[str, typer.Option(help="torque, or kernel for rows without accelerations, which are less "
+                                                "late.")] = "torque",
     speed: Annotated[float, typer.Option(help="Of a log that is replayed; 0 for as fast as possible.")] = 1.0,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 0.5,
     patience: Annotated[float, typer.Option(help="Seconds after which a silent source has ended.")] = 10.0,
@@ -48,7 +50,8 @@ def command(
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
-    options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior)
+    options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
+                           equations)
     if json or not sys.stdout.isatty():
         _, last = watch(settings, options, lambda look: None)
     else:

@@ -123,7 +123,7 @@ def default_candidates(problem: Problem) -> tuple[str, ...]:
 def _closed_loop(problem: Problem) -> tuple[str, ...]:
     """`iv` where the law and what it followed are known and noise in the positions would take from inertias."""
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
-    if not known or any(log.reference is None for log in problem.recordings):
+    if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
     return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
 

@@ -59,7 +59,7 @@ _NEAREST = Note("simulated-consistent",
                 "where the unconstrained estimate could not be simulated, the nearest consistent robot was")
 
 
-@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact"})
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"})
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
@@ -79,7 +79,8 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
 
 
-@method("pc-iv", "instrumental variables among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
+@method("pc-iv", "instrumental variables among physically consistent robots",
+        needs={"data", "exact", "torques"}, gives={"theta"})
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,

@@ -82,9 +82,9 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
 def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
     """Relative error of a fit on block k, percent, in all and per joint; nan where there is no torque."""
     block = problem.regression.only(k)
-    if fit.model is problem.model and fit.base is problem.base:
+    if fit.model is problem.model and fit.base is problem.base and problem.filtered is None:
         power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)
-    else:  # a method may change the model's shape (separable least squares): then only the data can tell
+    else:  # of filtered rows, or of a model whose shape the method changed, only the data tell how torques are met
         data = _masked(problem, problem.regression.blocks[k], inside=True)
         sums = np.sum([torque_sums(one) for one in fit.residuals(data)], axis=0)
         power, misfit = sums[:, 0], sums[:, 2]

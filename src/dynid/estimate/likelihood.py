@@ -32,7 +32,7 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     time.
     """
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
-    ones, deviations = np.ones(problem.model.dof), np.sqrt(np.diag(spread))
+    ones, deviations = np.ones(problem.regression.dof), np.sqrt(np.diag(spread))
     found = noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)), regression=regression)
     covariance, rows = found.covariance(solution), regression.rows[0]
     facts = diagnostics(
@@ -69,7 +69,7 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
     """Covariance S (dof, dof) of the residuals in the rows where all joints are kept."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
-    if len(common) <= problem.model.dof:
+    if len(common) <= problem.regression.dof:
         raise NotPossibleError(f"only {len(common)} rows have the equations of all joints, and method 'ml' learns from "
                                "those alone; move all joints at once, or use 'wls'")
     spread = common.T @ common / len(common)

@@ -28,7 +28,7 @@ from dynid.estimate.problem import Problem
 from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import filtered_again
-from dynid.regression import TorqueEquations
+from dynid.regression import Equations, equations_of
 from dynid.regression.residuals import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
@@ -53,13 +53,15 @@ class MotionShift:
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
     not at hand or the way from them to the samples is not known."""
-    unseen = unseen_velocities(problem, solution.beta)
-    if unseen is None:
-        return None
-    wide = tuple(replace(samples, dq=samples.dq + more) for samples, more in zip(problem.data, unseen, strict=True))
+    wide = problem.data
+    if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out
+        unseen = unseen_velocities(problem, solution.beta)
+        if unseen is None:
+            return None
+        wide = tuple(replace(samples, dq=samples.dq + more) for samples, more in zip(problem.data, unseen, strict=True))
     noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
     variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
-    equations = [TorqueEquations.of(problem.model, logs, problem.base) for logs in variants]
+    equations = [equations_of(problem.model, logs, problem.base) for logs in variants]
     normal, noise, score, share = _sums(problem, equations, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
     return MotionShift(shift, normal @ shift / share)
@@ -81,6 +83,12 @@ def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
     """The samples with as much noise of positions again as they have, and with its negative."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
     noise = np.random.default_rng(seed).normal(size=samples.q.shape) * size
+    signals = samples.filtered
+    if signals is not None:
+        kernel, rate = signals.filter.motion, signals.filter.rate
+        q, dq = (kernel.applied(noise, rate, samples.segments, derivative) for derivative in (0, 1))
+        moved = [replace(signals, q=signals.q + sign * q, dq=signals.dq + sign * dq) for sign in (1.0, -1.0)]
+        return replace(samples, filtered=moved[0]), replace(samples, filtered=moved[1])
     q, dq, ddq = filtered_again(samples, noise)
     more, less = (replace(samples, q=samples.q + sign * q, dq=samples.dq + sign * dq, ddq=samples.ddq + sign * ddq)
                   for sign in (1.0, -1.0))
@@ -148,7 +156,7 @@ def _inverses(inertia: Array) -> Array:
     return np.asarray(found)
 
 
-def _sums(problem: Problem, equations: Sequence[TorqueEquations], beta: Array, weights: Array
+def _sums(problem: Problem, equations: Sequence[Equations], beta: Array, weights: Array
           ) -> tuple[Array, Array, Array, float]:
     """H and M (base, base) and X' W^2 (X - X_w) b (base,), and the share of the rows that they are from; equations: of
     the samples, with noise, with its negative, and with the whole motion."""

@@ -19,8 +19,9 @@ from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
-from dynid.regression import BaseParameters, Known, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.equations import unmeasured_joints
+from dynid.regression.filtered import kept
 from dynid.regression.fold import Progress
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
@@ -59,9 +60,25 @@ class Problem:
         return self.regression.base
 
     @cached_property
-    def equations(self) -> TorqueEquations:
+    def equations(self) -> Equations:
         """The data's rows, for methods that fold them anew."""
-        return TorqueEquations.of(self.model, self.data, self.base)
+        return equations_of(self.model, self.data, self.base)
+
+    @property
+    def filtered(self) -> str | None:
+        """The kind of rows without accelerations that were folded, None for torques."""
+        signals = self.data[0].filtered if self.data else None
+        return None if signals is None else signals.filter.kind
+
+    @cached_property
+    def torques(self) -> Problem:
+        """The same data as equations of torques, in as many blocks; this problem where it has no others."""
+        if self.filtered is None:
+            return self
+        data = tuple(replace(log, filtered=None) for log in self.data)
+        regression = fold(equations_of(self.model, data, self.base), blocks=len(self.regression.blocks),
+                          threads=self.threads)
+        return replace(self, regression=replace(regression, prior=self.regression.prior), data=data)
 
     @staticmethod
     def of(model: LinearModel, data: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
@@ -80,7 +97,7 @@ class Problem:
         facts = check_known(base, known or {})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        regression = fold(TorqueEquations.of(model, logs, base), blocks=blocks, threads=threads, progress=progress)
+        regression = fold(equations_of(model, logs, base), blocks=blocks, threads=threads, progress=progress)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
@@ -115,7 +132,11 @@ class Problem:
 
 
 def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
-    """Equations of each joint that a fold of these samples counts."""
+    """Equations of each joint, or of the whole robot, that a fold of these samples counts."""
+    if data[0].filtered is not None:
+        return tuple(int(n) for n in sum(kept(part, range(int(start), int(stop), part.filtered.filter.step)).sum(axis=0)
+                                         for part in data if part.filtered is not None
+                                         for start, stop in part.segments))
     total = np.zeros(data[0].dof, dtype=np.int64)
     for part in data:
         step = 1 if part.decimation is None else part.decimation.total
@@ -125,7 +146,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "blocks", "nominal", "shape", "exact"]  # beyond the fold
+Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
 
 
@@ -135,8 +156,9 @@ class Method:
     beyond base parameters and their covariance.
 
     needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
-    parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation. gives:
-    "theta" all standard parameters, "shape" another model.
+    parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
+    that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint. gives: "theta"
+    all standard parameters, "shape" another model.
     """
 
     name: str
@@ -217,6 +239,13 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
         raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
     if "data" in chosen.needs and not problem.data:
         raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
+    if "torques" in chosen.needs and problem.filtered is not None:
+        raise ModelError(f"method '{method}' makes rows of torques of its own and cannot use equations = "
+                         f"'{problem.filtered}'; use equations = 'torque', or another method, such as 'wls'")
+    if "joints" in chosen.needs and problem.regression.dof != problem.model.dof:
+        raise ModelError(f"method '{method}' goes from joint to joint and cannot use equations = "
+                         f"'{problem.filtered}', which has rows of the whole robot; use 'kernel' or 'torque', or "
+                         "another method, such as 'rls'")
     if "exact" in chosen.needs and problem.regression.prior is not None:
         raise ModelError(f"method '{method}' takes known parameters as exact only; give "
                          f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")

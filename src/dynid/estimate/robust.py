@@ -120,12 +120,12 @@ def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solu
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
     """Residuals of each joint in the rows that count."""
     series = residuals(problem.equations, beta, threads=problem.threads)
-    return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.model.dof)]
+    return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.regression.dof)]
 
 
 def _noise_scale(problem: Problem, beta: Array) -> Array:
     """Deviation of each joint's noise (dof,) from the median of its absolute residuals, which outliers hardly move."""
-    scale = np.zeros(problem.model.dof)
+    scale = np.zeros(problem.regression.dof)
     for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
         if len(own) > len(factor.columns):
             # As many residuals as there are parameters are next to zero by the fit itself.

@@ -41,7 +41,8 @@ _SIGNIFICANT = 2.0  # deviations from zero at which a friction is there, and has
 _DEPENDENT = 1e-8  # share of a column that is left beside the others, below which it is rounding
 
 
-@method("sls", "separable least squares, the shape of friction found too", needs={"data", "shape"}, gives={"shape"})
+@method("sls", "separable least squares, the shape of friction found too", needs={"data", "shape", "torques"},
+        gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
     """Weighted least squares in which the free shape parameters of the model are found as well.

@@ -11,6 +11,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
         them a model is simulated in a Python loop.
     fill, pull_back, torques, inertia: its entries, their derivatives, torques and inertia matrix at once, where a
         kernel does that faster than entry by entry (see `RigidBodies`).
+    momentum(robot, q, dq, place, momentum, force, changing): its momentum and force, where a kernel gives them
+        (`dynid.model.momentum`); without it they are found from its entries.
     instant(robot, q, dq, ddq) -> values (entries,) of its entries for one motion (dof,), in the order of
     instant_entries(robot) -> joints (entries,) and parameters (entries,): for controllers, which ask for one sample.
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).

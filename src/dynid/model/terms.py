@@ -12,6 +12,7 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.following import closed_columns, tree_motion
+from dynid.dynamics.momentum import momentum_columns
 from dynid.dynamics.physics import regressor_of_checked
 from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
@@ -53,6 +54,10 @@ class RigidBodies:
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, place, out)
+
+    def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
+                 changing: bool) -> None:
+        momentum_columns(robot, q, dq, place, momentum, force, changing=changing)
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         found = regressor_of_checked(robot, q, dq, ddq)
@@ -176,6 +181,19 @@ class Payload:
         for joint, rows in zip(carriers, np.einsum("kl,jks->jls", self._to_body(robot), out), strict=True):
             for k in range(10):
                 yield int(joint), k, rows[k]
+
+    def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
+                 changing: bool) -> None:
+        body, to_body = self._body(robot), self._to_body(robot)
+        carriers = np.flatnonzero(robot.supports[:, body])
+        whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
+        whole[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
+        both = np.empty((2, len(carriers), 10, len(q)))
+        momentum_columns(robot, q, dq, whole, both[0].reshape(-1, len(q)), both[1].reshape(-1, len(q)),
+                         changing=changing)
+        for found, out in zip(np.einsum("kl,ajks->ajls", to_body, both), (momentum, force), strict=True):
+            for rows, own in zip(found, place[carriers], strict=True):
+                out[own[own >= 0]] = rows[own >= 0]
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:

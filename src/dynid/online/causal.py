@@ -17,7 +17,7 @@ from dynid.arrays import Array, Bools
 
 _PERIODS = 1.25  # of the cut-off, half the length of a low-pass
 _ROWS = 2.5  # a second and Hz of the cut-off, that are kept
-_STOPS = 0.01  # share of the top speed below which a joint's row is left out
+STOPS = 0.01  # share of the top speed below which a joint's row is left out
 
 Entries = Callable[[Array, Array, Array, Array], Array]  # q, dq, ddq, tau (m, dof) -> rows (layout.rows, m)
 
@@ -37,6 +37,30 @@ def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
 
 
+class Grid:
+    """The uniform grid of one run, at `rate` Hz from its first stamp."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._raw: tuple[Array, Array, Array] | None = None  # stamp, q, tau of the last raw sample
+        self._start, self._count = 0.0, 0  # first stamp, and grid points so far
+
+    def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Array] | None:
+        """Raw samples (m,), (m, dof), (m, dof), and positions and torques (n, dof) at the grid points they reach; None
+        for none."""
+        if self._raw is None:
+            self._start = float(t[0])
+        else:
+            t, q, tau = (np.concatenate([old, new]) for old, new in zip(self._raw, (t, q, tau), strict=True))
+        self._raw = (t[-1:], q[-1:], tau[-1:])
+        last = int(np.floor((float(t[-1]) - self._start) * self.rate + 1e-9))
+        if last < self._count:
+            return None
+        at = self._start + np.arange(self._count, last + 1) / self.rate
+        self._count = last + 1
+        return _interpolated(at, t, q), _interpolated(at, t, tau)
+
+
 class CausalRows:
     """Rows of one run: raw samples in, rows of the regression out, `delay` seconds late.
 
@@ -50,8 +74,7 @@ class CausalRows:
         self.kernel, self.kernels = kernel, derivative_kernels(kernel, rate)
         self.step = max(1, int(rate / (_ROWS * cutoff)))
         self.delay = (len(self.kernels[0]) // 2 + len(kernel) // 2) / rate
-        self._raw: tuple[Array, Array, Array] | None = None  # stamp, q, tau of the last raw sample
-        self._start, self._count = 0.0, 0  # first stamp, and grid points so far
+        self._grid = Grid(rate)
         self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
         self._rows, self._speeds, self._row = np.zeros((0, 0)), np.zeros((0, len(top))), 0
         self._tops = np.zeros((0, len(top)))  # top speed so far at each of these rows, however they came in blocks
@@ -59,18 +82,10 @@ class CausalRows:
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
         """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
         them count (n, dof); None for none."""
-        if self._raw is None:
-            self._start = float(t[0])
-        else:
-            t, q, tau = (np.concatenate([old, new]) for old, new in zip(self._raw, (t, q, tau), strict=True))
-        self._raw = (t[-1:], q[-1:], tau[-1:])
-        last = int(np.floor((float(t[-1]) - self._start) * self.rate + 1e-9))
-        if last < self._count:
+        found = self._grid.push(t, q, tau)
+        if found is None:
             return None
-        at = self._start + np.arange(self._count, last + 1) / self.rate
-        self._count = last + 1
-        self._q = np.vstack([self._q, _interpolated(at, t, q)])
-        self._tau = np.vstack([self._tau, _interpolated(at, t, tau)])
+        self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
         return self._filtered()
 
     def _filtered(self) -> tuple[Array, Bools] | None:
@@ -78,7 +93,7 @@ class CausalRows:
         reach = len(self.kernels[0]) - 1
         if len(self._q) <= reach:
             return None
-        q, dq, ddq = (_convolved(self._q, kernel) for kernel in self.kernels)
+        q, dq, ddq = (convolved(self._q, kernel) for kernel in self.kernels)
         tau = self._tau[reach // 2:len(self._tau) - reach // 2]
         self._q, self._tau = self._q[-reach:], self._tau[-reach:]
         tops = np.maximum.accumulate(np.vstack([self.top, np.abs(dq)]))[1:]
@@ -97,7 +112,7 @@ class CausalRows:
             return None
         found = np.array([self.kernel @ self._rows[k:k + reach + 1] for k in starts])
         speeds = np.abs(self._speeds[starts + reach // 2])
-        keep = speeds >= (_STOPS * self._tops[starts + reach] if self.slow is None else self.slow)
+        keep = speeds >= (STOPS * self._tops[starts + reach] if self.slow is None else self.slow)
         gone = int(starts[-1]) + 1
         self._rows, self._speeds, self._tops = self._rows[gone:], self._speeds[gone:], self._tops[gone:]
         self._row += gone
@@ -108,6 +123,6 @@ def _interpolated(at: Array, t: Array, x: Array) -> Array:
     return np.column_stack([np.interp(at, t, column) for column in x.T])
 
 
-def _convolved(x: Array, kernel: Array) -> Array:
+def convolved(x: Array, kernel: Array) -> Array:
     """(rows - len(kernel) + 1, columns): kernel on every window of x (rows, columns), its first entry on the newest."""
     return np.asarray(sliding_window_view(x, len(kernel), axis=0) @ kernel[::-1])

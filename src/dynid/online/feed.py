@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.online.causal import CausalRows, Entries
+from dynid.online.kernel_rows import KernelRows, MomentumEntries
 from dynid.online.stamps import Stamps
 from dynid.recording.preparation.cutoff import position_spectrum
+from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
 
 _LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
 _MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples of which a rate is told at all
 _BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
 _AT_ONCE = 4096  # raw samples prepared at a time
+_LAGS = 8  # more samples than its order that the shortest kernel holds
 
 Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (m, dof)
 
@@ -26,14 +31,32 @@ Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (
 class FeedOptions:
     """How raw samples are prepared. cutoff: Hz, of the low-pass; rate: Hz, of the grid; None for those that the first
     ten seconds show. gap: s, the longest interval that is bridged; None for five periods or a tenth of the
-    cut-off's."""
+    cut-off's. equations: "torque", or "kernel" for rows without accelerations; of the kernel, kernel_window (s; None
+    for gain 1/2 at the cut-off) and the others as in `Preparation`."""
 
     cutoff: float | None = None
     rate: float | None = None
     gap: float | None = None
+    equations: str = "torque"
+    kernel_window: float | None = None
+    kernel_order: int = 1
+    kernel_alpha: float = 3.0
+    kernel_beta: float = 3.0
+    kernel_delay: float | None = None
+    product_order: int = 2
+    suppress: tuple[float, ...] = ()
+
+    @property
+    def kernel_options(self) -> KernelOptions:
+        """Those of the kernel, but for its window."""
+        return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay,
+                             tuple(self.suppress), self.product_order)
 
     def __post_init__(self) -> None:
-        for name in ("cutoff", "rate", "gap"):
+        if self.equations not in ("torque", "kernel"):
+            raise ModelError(f"a stream is fed as equations of 'torque' or 'kernel', got '{self.equations}'; those of "
+                             "the whole robot are for logs")
+        for name in ("cutoff", "rate", "gap", "kernel_window"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"{name} of a stream must be above zero, got {value}")
@@ -45,13 +68,17 @@ class FeedOptions:
 class Feed:
     """Raw samples in, rows to `take` out. rate, cutoff: Hz, 0 while they are not known."""
 
-    def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions,
-                 slow: float | None) -> None:
+    def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
+                 momentum: MomentumEntries | None = None) -> None:
+        self._momentum = momentum
+        if options.cutoff is None and options.kernel_window is not None:
+            cutoff = options.kernel_options.cutoff("kernel", options.kernel_window)
+            options = replace(options, cutoff=float(f"{cutoff:.6g}"))
         self.options, self._entries, self._take, self._slow = options, entries, take, slow
         self.stamps = Stamps(joints)
         self.rate, self.cutoff = options.rate or 0.0, options.cutoff or 0.0
         self.stamps.gap = options.gap or 0.0
-        self._rows: CausalRows | None = None
+        self._rows: CausalRows | KernelRows | None = None
         self._run, self._top = -1, np.zeros(len(joints))
         self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
 
@@ -94,7 +121,7 @@ class Feed:
         if not t:
             return 0
         if self._rows is None or run != self._run:
-            self._rows, self._run = CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top), run
+            self._rows, self._run = self._new_rows(), run
         found = self._rows.push(np.array(t), np.array(q), np.array(tau))
         if run == self.stamps.run:
             self.stamps.t, self.stamps.q, self.stamps.tau = [], [], []
@@ -102,6 +129,21 @@ class Feed:
             return 0
         self._take(*found)
         return found[0].shape[1]
+
+    def _new_rows(self) -> CausalRows | KernelRows:
+        """Rows of a new run, by the filter that is known now."""
+        if self._momentum is None:
+            return CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top)
+        options = self.options.kernel_options
+        window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
+                                                   (options.order + _LAGS) / self.rate)
+        row_filter = RowFilter.of("kernel", window, options, self.rate, sys.maxsize, 1)
+        return KernelRows(self._momentum, row_filter, self._slow, self._top)
+
+    def facts(self) -> dict[str, Any]:
+        """The options that go on from here, plain."""
+        now = replace(self.options, cutoff=self.cutoff or None, rate=self.rate or None, gap=self.stamps.gap or None)
+        return {**asdict(now), "suppress": list(now.suppress)}
 
     def _ready(self) -> bool:
         return bool(self.rate and self.cutoff and self.stamps.gap)

@@ -21,9 +21,11 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
+from dynid.model.momentum import MomentumForm
 from dynid.online.changes import Change, changes
 from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
+from dynid.online.kernel_rows import momentum_entries
 from dynid.online.one_sample import OneSample
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
@@ -81,8 +83,10 @@ class Online:
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
         self._torque_rows = np.array([self.layout.joint(j).stop - 1 for j in range(model.dof)])
-        self._feed = Feed(self._complete.joint_names, self._rows_of, self._take, FeedOptions() if feeding is None
-                          else feeding, self._slow_when_fed)
+        feeding = FeedOptions() if feeding is None else feeding
+        momentum = None if feeding.equations == "torque" else momentum_entries(
+            model, MomentumForm.of(model), lambda: (self.base, self.layout))
+        self._feed = Feed(self._complete.joint_names, self._rows_of, self._take, feeding, self._slow_when_fed, momentum)
 
     # -- what it is ------------------------------------------------------------------------------
     @property
@@ -347,8 +351,7 @@ class Online:
                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
                 "outside": recursion.outside is not None,
-                "feeding": {"cutoff": self._feed.cutoff or None, "rate": self._feed.rate or None,
-                            "gap": self._feed.stamps.gap or None}}
+                "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
         """The arrays that `save` writes."""

@@ -11,6 +11,7 @@ from dynid.arrays import Array, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
+from dynid.recording.preparation.filtered_signals import check_window, filtered_signals, per_joint, torque_limits
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
 from dynid.recording.preparation.plan import Plan, make_plan
 from dynid.recording.preparation.resample import Uniform, to_uniform
@@ -69,6 +70,8 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     source, joints, remarks = recording.source, recording.joints, gridded.remarks
     if not joints:
         recording = _named(recording)
+    check_window(chosen, grid.rate, source)
+    chosen = chosen.with_kernel_cutoff()
     plan = make_plan(chosen, grid.rate, len(grid.q), spectrum, source)
     segments, short = _long_enough(grid, plan, source)
     steps = [*recording.notes, *remarks, *grid.steps, *plan.steps, *short]
@@ -86,6 +89,8 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     if chosen.thin > 1:
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
+    filtered = filtered_signals(recording, grid, segments, moving, plan, chosen)
+    steps += [] if filtered is None else [filtered.filter.sentence()]
     decimation = None
     if plan.decimate > 1:
         decimation = Decimation(plan.decimate, chosen.stages, chosen.decimate_order, plan.share)
@@ -95,8 +100,9 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     resolved = chosen.with_changes(
         cutoff=None if plan.method == "none" else plan.cutoff, window=plan.window / grid.rate if plan.window else None,
         torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow,
-        decimate=plan.decimate, decimate_share=plan.share)
-    return replace(samples, decimation=decimation, steps=tuple(steps), settings=resolved.as_table(),
+        decimate=plan.decimate, decimate_share=plan.share,
+        kernel_window=chosen.kernel_window if filtered is None else filtered.filter.window)
+    return replace(samples, decimation=decimation, filtered=filtered, steps=tuple(steps), settings=resolved.as_table(),
                    spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
 
 
@@ -263,17 +269,13 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     keep = np.repeat(inside[:, None], dof, axis=1)
 
     if chosen.saturation != "none":
-        if chosen.saturation == "auto":
-            lower, upper = selection.found_limits(recording.tau, chosen.saturated_samples)
-        else:
-            upper = _per_joint(chosen.saturation, dof, "saturation", source)
-            lower = -upper
+        lower, upper = torque_limits(recording, chosen)
         # A clipped torque spoils its neighbours as far as the filter of the torques reaches.
         margin = max(plan.decimate**chosen.stages if plan.decimate > 1 else 0,
                      round(0.5 * plan.rate / plan.torque_cutoff) if plan.torque_cutoff else 0)
         steps += selection.drop_saturated(keep, grid.tau, lower, upper, chosen.saturated_samples, margin, segments,
                                           recording.joints)
-    given = _per_joint(chosen.slow, dof, "slow", source)  # nan where it is to be chosen
+    given = per_joint(chosen.slow, dof, "slow", source)  # nan where it is to be chosen
     slow = np.where(np.isnan(given), selection.slow_speeds(dq, keep, moving), given)
     steps += selection.drop_slow(keep, dq, slow, recording.joints)
 
@@ -297,12 +299,3 @@ def _thinned(samples: Samples, step: int) -> Samples:
     return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
                    tau=samples.tau[rows], raw_tau=raw, keep=samples.keep[rows], segments=segments,
                    rate=samples.rate / step)
-
-
-def _per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: str, source: str) -> Array:
-    """(dof,) the values of an option; nan where it has none."""
-    values = np.atleast_1d(np.asarray(value, dtype=float))
-    if len(values) not in (1, dof):
-        raise RecordingError(f"{source}: option '{option}' has {len(values)} values, expected one or one for each of "
-                             f"the {dof} joints")
-    return np.broadcast_to(values, (dof,)).copy()

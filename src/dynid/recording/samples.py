@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints, first_not_finite
 from dynid.errors import RecordingError
+from dynid.recording.preparation.row_filter import FilteredSignals
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Samples:
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
     raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
+    filtered: signals of filtered rows, at the same samples, where equations other than torques are asked for.
     """
 
     t: Array
@@ -68,6 +70,7 @@ class Samples:
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     raw_tau: Array | None = None
+    filtered: FilteredSignals | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape

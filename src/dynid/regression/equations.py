@@ -221,9 +221,12 @@ def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, 
     return np.einsum("jkm,k->mj", out.reshape(model.dof, len(places), len(q)), values)
 
 
-def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-    """All rows that regression uses, cut at the borders of segments and of equal stretches of time."""
-    step = 1 if samples.decimation is None else samples.decimation.total
+def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT,
+               step: int | None = None) -> list[Piece]:
+    """All rows that regression uses, cut at the borders of segments and of equal stretches of time. step: one row in
+    so many, by default as the samples are decimated."""
+    if step is None:
+        step = 1 if samples.decimation is None else samples.decimation.total
     size = max(1, unit // step)
     cuts = [len(samples) * k // stretches for k in range(stretches + 1)]
     found = []

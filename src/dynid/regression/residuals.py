@@ -60,7 +60,7 @@ def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: A
             measured[here, j], predicted[here, j] = own[-1] + known, beta[columns] @ own[:-1] + known
 
     side_by_side(one, range(len(work)), threads)
-    step = 1 if samples.decimation is None else samples.decimation.total
+    step = max((piece.rows.step for piece in work), default=1)
     return Residuals(t, measured, predicted, keep, samples.rate / step, samples.source)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
+from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
 from dynid.report import ReportData
 from dynid.runs.loading import Tell, load_problem
@@ -60,7 +61,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     if not estimates:
         raise NotPossibleError("no method gave an estimate: " + "; ".join(
             f"{name}: {reason}" for name, reason in failures.items()))
-    first = found[0]
+    first, estimates = found[0], [in_torques(estimate, loaded.problem) for estimate in estimates]
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell)
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)

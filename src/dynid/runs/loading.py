@@ -82,7 +82,7 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     friction = None
     if AUTO in settings.model.friction:
         tell("choosing the friction of each joint")
-        settings, friction = choose_friction(settings, robot, samples)
+        settings, friction = choose_friction(settings, robot, [replace(one, filtered=None) for one in samples])
         model = make_model(settings, robot)
     tell("folding")
     problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,

@@ -15,7 +15,7 @@ def with_estimated_gravity(settings: RunSettings, robot: Robot, problem: Problem
                            ) -> tuple[RunSettings, Robot, Problem, Gravity]:
     """A run that asks for it with the gravity that its logs show: settings that name it, the robot so mounted, the logs
     folded anew, and what was found."""
-    found = estimate_gravity(problem)
+    found = estimate_gravity(problem.torques)
     x, y, z = (float(value) for value in found.vector)
     settings = settings.model_copy(update={"gravity": (x, y, z)})
     robot = robot.with_gravity((x, y, z))

@@ -43,8 +43,9 @@ def facts(run: Run) -> dict[str, Any]:
         "known": estimate.known,
         "relative_error": _finite(fit.relative_error),
         "relative_error_per_joint": [_finite(x) if rows else None for x, rows in
-                                     zip(fit.relative_error_per_joint, run.problem.regression.rows, strict=True)],
+                                     zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
         "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
+        "equations": fit.get("equations", {"kind": "torque"}),
         "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
         "deviation_inflation": _finite(fit.deviation_inflation),
         "estimate_notes": [note.to_dict() for note in fit.notes],

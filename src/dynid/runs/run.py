@@ -10,6 +10,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.friction_choice import FrictionChoice
+from dynid.estimate.in_torques import in_torques
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
@@ -95,7 +96,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
-    problem = loaded.problem
+    problem, estimate = loaded.problem, in_torques(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
@@ -115,8 +116,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     body = physics(estimate, problem.data[0])
     tell("trying half and twice the cut-off")
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
-    said = verdict(problem, estimate, own, validations=tuple(others), cross=cross, physics=body, cutoff=dependence,
-                   found=[one.finding for one in (*loaded.resting, *resting)])
+    said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
+                   cutoff=dependence, found=[one.finding for one in (*loaded.resting, *resting)])
     logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]

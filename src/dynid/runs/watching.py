@@ -31,7 +31,7 @@ class WatchOptions:
     """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
     speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
     silent source has ended. record: folder to write to and go on from. prior: folder of a result, or a robot's file or
-    built-in name, that says what is known at the start."""
+    built-in name, that says what is known at the start. equations: "torque" or "kernel"."""
 
     source: str
     method: str = "rls"
@@ -43,6 +43,7 @@ class WatchOptions:
     patience: float = 10.0
     record: Path | None = None
     prior: str | None = None
+    equations: str = "torque"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> On
     base = base_parameters(model)
     return Online(model, options.method, forgetting=options.forgetting, base=base,
                   prior=None if options.prior is None else prior_of(options.prior, settings, base),
-                  feeding=FeedOptions(options.cutoff, options.rate))
+                  feeding=FeedOptions(options.cutoff, options.rate, equations=options.equations))
 
 
 def prior_of(source: str, settings: RunSettings, base: BaseParameters) -> PriorLike:

@@ -17,6 +17,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.in_torques import in_torques
 from dynid.estimate.left_out import block_errors, fit_without, leave_out_each
 from dynid.regression import Regression
 from dynid.validate.words import plain
@@ -88,11 +89,12 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
         method, options = estimate.method, estimate.provenance.get("options", {})
     if found is None or found.method != method:
         found = leave_out_each(problem, method, options)
-    own = np.array([fit.diagnostics.relative_error for fit in found.fits])
+    own = np.array([in_torques(fit, problem).diagnostics.relative_error for fit in found.fits])
     values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in found.fits])
     jackknife, stated, ratio = _spread(values, estimate)
     regression = problem.regression
-    return CrossValidation(method, found.fits[0].names, regression.joints, found.blocks,
+    joints = problem.torques.regression.joints
+    return CrossValidation(method, found.fits[0].names, joints, found.blocks,
                            tuple(str(regression.blocks[k]) for k in found.blocks), found.errors, found.errors_per_joint,
                            own, found.mean, found.spread, values, jackknife, stated, ratio,
                            _logs(problem, method, found.options))

@@ -127,7 +127,7 @@ def _tried(folds: CutoffFolds, octaves: Sequence[float]) -> tuple[Array, tuple[f
     """Cut-offs tried (k,), yardsticks, and losses (k, blocks): logarithm of the error, in the mean over yardsticks."""
     judges: list[tuple[float, Regression]] = []
     for cutoff in octaves:
-        fold = folds.at(cutoff)
+        fold = folds.torques(cutoff)
         if fold is not None and (not judges or len(fold.blocks) == len(judges[0][1].blocks)):
             judges.append((cutoff, fold))
         if len(judges) == _YARDSTICKS:

@@ -17,9 +17,10 @@ from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
-from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together
@@ -33,7 +34,8 @@ class CutoffFolds:
     """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
 
     moving: the recordings in which something moves; logs: what is folded of them; whole: whether that is all there is.
-    settings: of the preparation, but for the cut-off.
+    settings: of the preparation, but for the cut-off. Filtered equations have their window from the cut-off; `torques`
+    are those of the same logs as torques.
     """
 
     model: LinearModel
@@ -43,7 +45,7 @@ class CutoffFolds:
     logs: tuple[Gridded, ...]
     settings: Preparation
     whole: bool
-    made: dict[float, Regression | None] = field(default_factory=dict)
+    made: dict[tuple[float, EquationsKind], Regression | None] = field(default_factory=dict)
 
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
@@ -65,20 +67,27 @@ class CutoffFolds:
 
     def at(self, cutoff: float) -> Regression | None:
         """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
-        if cutoff not in self.made:
-            try:
-                self.made[cutoff] = self._fold(cutoff)
-            except NotPossibleError:
-                self.made[cutoff] = None
-        return self.made[cutoff]
+        return self._at(cutoff, self.settings.equations)
 
-    def _fold(self, cutoff: float) -> Regression:
+    def torques(self, cutoff: float) -> Regression | None:
+        """The fold of torques at a cut-off (Hz), whatever the equations are; None where there is none."""
+        return self._at(cutoff, "torque")
+
+    def _at(self, cutoff: float, equations: EquationsKind) -> Regression | None:
+        if (cutoff, equations) not in self.made:
+            try:
+                self.made[cutoff, equations] = self._fold(cutoff, equations)
+            except NotPossibleError:
+                self.made[cutoff, equations] = None
+        return self.made[cutoff, equations]
+
+    def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        chosen, parts = self.settings.with_changes(cutoff=cutoff), []
+        chosen, parts = self.settings.with_changes(cutoff=cutoff, equations=equations), []
         for log in self.logs:
             samples = prepare_gridded(log, chosen)
             chosen = Preparation.of(dict(samples.settings)).elsewhere()
-            parts.append(fold(TorqueEquations.of(self.model, samples, self.base),
+            parts.append(fold(equations_of(self.model, samples, self.base),
                               blocks=-(-_BLOCKS // len(self.logs))))
         return replace(reduce(add, parts), prior=self.prior)
 
@@ -101,6 +110,9 @@ def _following(settings: Preparation, rate: float) -> Preparation:
         free |= {"decimate": None, "torque_cutoff": None, "decimate_share": Preparation().decimate_share}
     elif factor == 1 and settings.torque_cutoff == "same" and settings.thin == 1:
         free |= {"decimate": None, "torque_cutoff": None}
+    if settings.filtered is not None and settings.kernel_window is not None and cutoff and abs(
+            settings.kernel_window * cutoff / settings.kernel_options.cutoff(settings.filtered, 1.0) - 1.0) < 1e-4:
+        free["kernel_window"] = None
     if settings.border is not None and settings.border >= 1.0 / max(cutoff, 1e-9):
         free["border"] = None
     return settings.with_changes(**free)

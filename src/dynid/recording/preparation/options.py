@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dynid.errors import RecordingError
+from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, MOST_ORDER
+from dynid.recording.preparation.row_filter import EquationsKind, FilteredKind, KernelOptions
 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
@@ -41,6 +43,12 @@ class Preparation(BaseModel):
     that it treats the steps of Coulomb friction alike in both, and thinned as far as that allows; not so when torques
     are given a filter of their own or rows are thinned. decimate_order: of its Butterworth in one direction.
     decimate_share: its cut-off is this share of the Nyquist frequency after one stage.
+    equations: what rows are made of: "torque" (the inverse model at every row), or without accelerations "kernel"
+    (momentum and force of each joint through a polynomial kernel), "power" and "energy" (of the whole robot, through a
+    kernel or over a window). kernel_window: s, T of the kernel or of the window, by default that with gain 1/2 at the
+    cut-off. kernel_order, kernel_alpha, kernel_beta: N and the exponents of its weight; kernel_delay: s, by default the
+    latest zero of the next polynomial. product_order: N*, of the kernel that gives velocities. suppress: Hz, one or
+    several, that the kernel keeps out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,11 +72,23 @@ class Preparation(BaseModel):
     stages: Annotated[int, Field(ge=1, le=6)] = 1
     decimate_order: Annotated[int, Field(ge=1, le=10)] = 4
     decimate_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
+    equations: EquationsKind = "torque"
+    kernel_window: Positive | None = None
+    kernel_order: Annotated[int, Field(ge=0, le=MOST_ORDER)] = 1
+    kernel_alpha: Annotated[float, Field(gt=MOST_DERIVATIVES, allow_inf_nan=False)] = 3.0
+    kernel_beta: Annotated[float, Field(gt=MOST_DERIVATIVES, allow_inf_nan=False)] = 3.0
+    kernel_delay: NotNegative | None = None
+    product_order: Annotated[int, Field(ge=0, le=MOST_ORDER)] = 2
+    suppress: Positive | tuple[Positive, ...] = ()
 
     @model_validator(mode="after")
     def _one_way_to_fewer_rows(self) -> Preparation:
         if self.thin > 1 and (self.decimate or 1) > 1:
             raise ValueError("give 'thin' or 'decimate', not both")
+        if self.thin > 1 and self.equations != "torque":
+            raise ValueError(f"rows for equations = '{self.equations}' are thinned by their kernel; leave out 'thin'")
+        if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:
+            raise ValueError("without a filter there is no cut-off to choose; give 'kernel_window'")
         return self
 
     @staticmethod
@@ -86,7 +106,25 @@ class Preparation(BaseModel):
     @property
     def chooses_cutoff(self) -> bool:
         """Whether there is a low-pass whose cut-off is not given."""
-        return self.method != "none" and self.cutoff is None and self.window is None
+        return self.method != "none" and self.cutoff is None and self.window is None and self.kernel_window is None
+
+    @property
+    def kernel_options(self) -> KernelOptions:
+        """Those of the kernel, but for its window."""
+        suppress = (self.suppress,) if isinstance(self.suppress, float) else self.suppress
+        return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay, suppress,
+                             self.product_order)
+
+    @property
+    def filtered(self) -> FilteredKind | None:
+        """The kind of filtered rows, None for torques."""
+        return None if self.equations == "torque" else self.equations
+
+    def with_kernel_cutoff(self) -> Preparation:
+        """The same with the cut-off of a kernel whose window is given, where no cut-off is."""
+        if self.filtered is None or self.kernel_window is None or self.cutoff is not None or self.window is not None:
+            return self
+        return self.with_changes(cutoff=float(f"{self.kernel_options.cutoff(self.filtered, self.kernel_window):.6g}"))
 
     def elsewhere(self) -> Preparation:
         """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its

@@ -1,0 +1,118 @@
+"""Momentum and what changes it: the regressor of rows without acceleration.
+
+With h the momentum of what joint j carries and S_j its axis, the torque is
+
+    tau_j = d/dt (S_j . h) - dS_j/dt . h + dV/dq_j,   dS_j/dt = V_j x S_j,
+
+V_j the motion of the joint's body. The momentum of a body is the force it needs to take up its velocity in a second
+from rest: velocities stand where the regressor has accelerations, and nothing turns. The second term, the change, is
+the derivative of the kinetic energy by q_j, the third holds the body against gravity.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dynid.arrays import Array, Ints
+from dynid.dynamics.bodies import axis_in_body
+from dynid.dynamics.compiled import INNER, OPTIONS
+from dynid.dynamics.kernels import base_rows, move
+from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE
+from dynid.dynamics.tree import tree_of
+from dynid.dynamics.vectors import add_cross, cross, dot, matrix, put, times, turned_back, vector
+from dynid.robot import Robot
+
+
+@njit(**INNER)
+def twist_tile(axis, joint_rate, up, out, m):
+    """Motion of a body as turn and velocity at the base origin (6 rows): its parent's and its joint's."""
+    for k in range(AXIS):
+        for t in range(m):
+            out[k * TILE + t] = up[k * TILE + t] + joint_rate[t] * axis[k * TILE + t]
+
+
+@njit(**INNER)
+def rate_tile(twist, axis, out, m):
+    """Rate of an axis that moves with a body (6 rows): W x S, and W x V + U x S with U the velocity at the origin."""
+    for t in range(m):
+        w, u = vector(twist, t, TILE), vector(twist, 3 * TILE + t, TILE)
+        s, v = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
+        put(out, t, TILE, cross(w, s))
+        put(out, 3 * TILE + t, TILE, add_cross(cross(w, v), u, s))
+
+
+@njit(**INNER)
+def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
+    """What each of the ten numbers of a body adds to a joint's momentum, mine (10 rows), and to its force without the
+    change of momentum, rest (10 rows).
+
+    As `regressor_tile` without turning, with the axis s, v and its rate p, r seen from the body, e, a its velocities
+    and b = R' lift the acceleration that holds it:
+      momentum: I: s e' (symmetric part), h: v x e + a x s, M: a.v
+      rest:     I: -p e',                 h: b x s - r x e - a x p, M: b.v - a.r
+    """
+    for t in range(m):
+        R, P = matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE)
+        s, v = axis_in_body(R, P, vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE))
+        p, r = axis_in_body(R, P, vector(rate, t, TILE), vector(rate, 3 * TILE + t, TILE))
+        e, a, b = vector(here, 15 * TILE + t, TILE), vector(here, 18 * TILE + t, TILE), turned_back(R, lift)
+        mine[t] = s[0] * e[0]
+        mine[TILE + t] = s[0] * e[1] + s[1] * e[0]
+        mine[2 * TILE + t] = s[0] * e[2] + s[2] * e[0]
+        mine[3 * TILE + t] = s[1] * e[1]
+        mine[4 * TILE + t] = s[1] * e[2] + s[2] * e[1]
+        mine[5 * TILE + t] = s[2] * e[2]
+        put(mine, 6 * TILE + t, TILE, add_cross(cross(v, e), a, s))
+        mine[9 * TILE + t] = dot(a, v)
+        rest[t] = -p[0] * e[0]
+        rest[TILE + t] = -p[0] * e[1] - p[1] * e[0]
+        rest[2 * TILE + t] = -p[0] * e[2] - p[2] * e[0]
+        rest[3 * TILE + t] = -p[1] * e[1]
+        rest[4 * TILE + t] = -p[1] * e[2] - p[2] * e[1]
+        rest[5 * TILE + t] = -p[2] * e[2]
+        put(rest, 6 * TILE + t, TILE, add_cross(add_cross(cross(b, s), e, r), p, a))
+        rest[9 * TILE + t] = dot(b, v) - dot(a, r)
+
+
+@njit(**OPTIONS)
+def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place, momentum, force, start, stop):
+    """momentum, force (rows, samples) for one unit of each number, at rows `place`; see `momentum_columns`."""
+    n = len(parent)
+    base, joint, lift = base_rows(np.zeros(3)), np.empty(JOINT * TILE), times(-1.0, vector(gravity, 0, 1))
+    bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
+    twists, rates, still = np.empty((n, AXIS * TILE)), np.zeros((n, AXIS * TILE)), np.zeros(AXIS * TILE)
+    row, mine, rest = np.empty(TILE), np.empty(TEN * TILE), np.empty(TEN * TILE)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        move(parent, pose, axis, base, q, q[:0], dq, lo, m, joint, bodies, axes)
+        if changing:
+            for i in range(n):
+                for t in range(m):
+                    row[t] = dq[lo + t, i]
+                twist_tile(axes[i], row, still if parent[i] < 0 else twists[parent[i]], twists[i], m)
+                rate_tile(twists[i], axes[i], rates[i], m)
+        for i in range(n):
+            j = i
+            while j >= 0:
+                momentum_ten_tile(axes[j], rates[j], bodies[i], lift, mine, rest, m)
+                for k in range(10):
+                    to = place[j, 10 * i + k]
+                    if to >= 0:
+                        for t in range(m):
+                            momentum[to, lo + t] = mine[k * TILE + t]
+                        for t in range(m):
+                            force[to, lo + t] = rest[k * TILE + t]
+                j = parent[j]
+
+
+def momentum_columns(robot: Robot, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, *,
+                     changing: bool = True) -> None:
+    """Momentum of every joint for one unit of each number, and the force that is left of its torque.
+
+    place (joints, 10 joints) int64: the row of momentum and force (rows, samples) each entry goes to, -1 for nowhere.
+    tau = d/dt momentum + force, column by column. changing: with the change of momentum that the motion of the axes
+    makes; without it force is what holds the robot against gravity.
+    """
+    tree = tree_of(robot)
+    momentum_columns_kernel(*tree, q, dq, changing, place, momentum, force, 0, len(q))

@@ -1,0 +1,24 @@
+"""Estimates from filtered rows, held against torques as every other estimate is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.problem import Problem
+
+_OF_ROWS = ("weights", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
+
+
+def in_torques(estimate: Estimate, problem: Problem) -> Estimate:
+    """The estimate from a problem's filtered rows with the numbers of its fit to the torques; those of the rows stay as
+    diagnostics["equations"]. From torques, or of another model than the problem's, it is as it is."""
+    if problem.filtered is None or estimate.base is not problem.base:
+        return estimate
+    own = estimate.diagnostics
+    facts = {name: value for name, value in own.items() if name not in _OF_ROWS}
+    fit = Diagnostics.of_fit(problem.torques.regression, estimate.values, rank=own.rank)
+    rows = {"kind": problem.filtered, "relative_error": own.relative_error, "rows": list(own.rows_per_joint)}
+    return replace(estimate, diagnostics=Diagnostics.of({**facts, **fit, "notes": own.notes, "equations": rows,
+                                                         "confounded": own.confounded}))

@@ -1,0 +1,190 @@
+"""MomentumForm: a model's torques as the rate of a momentum and a force, without any acceleration.
+
+A term whose torque is M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P along the motion
+at constant velocity,
+
+    tau = d/dt P + F,   F = r - D,        and where M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
+
+G = r - D/2 in the mean over joints: for bodies what holds them against gravity, for friction itself. Terms with kernels
+of their own give both (`momentum`); those whose M does not depend on the posture have D = 0; for all others D is a
+difference along the motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError
+from dynid.model.complete import complete
+from dynid.model.model import LinearModel, Model
+from dynid.model.term import Informed, Loaded, Motion, Remembering, Term, fill_entries, probing_motion
+from dynid.robot import Robot
+
+_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
+_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
+_ROUNDING = 1e-9  # relative, of torques that should agree
+_PROBES = 6
+
+Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
+Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, changing) of a term
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A term's share: its columns among the model's, channels of memory, how it is filled, and whether it has a
+    momentum at all, and one that depends on the posture."""
+
+    columns: Ints
+    channels: slice
+    fill: Fill
+    own: Own | None
+    accelerating: bool
+    varying: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MomentumForm:
+    """The momentum form of a model; made once, then filled batch after batch."""
+
+    model: LinearModel
+    parts: tuple[_Part, ...]
+
+    @staticmethod
+    def of(model: LinearModel, *, symmetric: bool = False) -> MomentumForm:
+        """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
+        which has no kinetic energy."""
+        if not isinstance(model, Model):
+            every = np.arange(len(model.parameters))
+            whole = _part(complete(model).fill, None, every, slice(0, 0), np.random.default_rng(0).normal(size=(_PROBES, model.dof)),
+                          "the model", symmetric)
+            return MomentumForm(model, (whole,))
+        parts, first = [], 0
+        for term, columns in model.parts:
+            count = term.channels(model.robot) if isinstance(term, Remembering) else 0
+            channels, first = slice(first, first + count), first + count
+            parts.append(_term_part(model, term, columns, channels, symmetric))
+        return MomentumForm(model, tuple(parts))
+
+    def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
+             changing: bool = True) -> None:
+        """Momentum and force of chosen entries, as `Model.fill` gives those of the regressor.
+
+        q, dq (samples, dof); place (dof, parameters): the row of momentum and force (rows, samples) of each entry, -1
+        for nowhere. changing: force F with tau = d/dt P + F; else G with tau . dq = d/dt (dq . P / 2) + G . dq.
+        """
+        for part in self.parts:
+            own = np.ascontiguousarray(place[:, part.columns])
+            if not (own >= 0).any():
+                continue
+            remembered = None if memory is None or part.channels.start == part.channels.stop else memory[
+                :, part.channels]
+            if part.own is not None:
+                part.own(q, dq, own, momentum, force, changing)
+            else:
+                _fill(part, q, dq, own, momentum, force, remembered, 1.0 if changing else 0.5)
+
+
+def _fill(part: _Part, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
+          share: float) -> None:
+    """P and r - share D of a term without kernels of its own, into the rows that place names."""
+    still, rows = np.zeros_like(q), place[place >= 0]
+    part.fill(q, dq, still, place, force, memory)
+    if not part.accelerating:
+        momentum[rows] = 0.0
+        return
+    dense = np.full_like(place, -1)
+    dense[place >= 0] = np.arange(len(rows))
+    momentum[rows] = _momentum(part, q, dq, dense, len(rows), memory)
+    if not part.varying:
+        return
+    # Along the motion, with a step of the same length in posture however fast it is.
+    step = _STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
+    for k, weight in _WEIGHTS:
+        ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
+                         for sign in (1.0, -1.0))
+        force[rows] -= share * weight / step * (ahead - behind)
+
+
+def _momentum(part: _Part, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
+    """P (rows, samples): what velocities in place of accelerations add at rest."""
+    still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
+    part.fill(q, still, dq, place, with_, memory)
+    part.fill(q, still, still, place, without, memory)
+    return with_ - without
+
+
+def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> _Part:
+    robot = model.robot
+    name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
+    if isinstance(term, Loaded | Informed):
+        raise ModelError(f"{name} depends on torques and so on accelerations, and has no momentum; leave it out, or "
+                         "use equations = 'torque'")
+    if isinstance(term, Remembering) and _remembers_acceleration(model, term):
+        raise ModelError(f"what {name} remembers depends on accelerations, so it has no momentum; leave it out, or use "
+                         "equations = 'torque'")
+    kernel = getattr(term, "momentum", None) if robot.followers is None else None  # they know trees alone
+    own: Own | None = None if kernel is None else _bound(kernel, robot)
+
+    def fill(q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None) -> None:
+        out[place[place >= 0]] = 0.0
+        fill_entries(term, robot, q, dq, ddq, place, out, memory)
+
+    return _part(fill, own, columns, channels, probing_motion(robot, _PROBES)[0], name, symmetric)
+
+
+def _bound(kernel: Own, robot: Robot) -> Own:
+    def own(q: Array, dq: Array, place: Ints, momentum: Array, force: Array, changing: bool) -> None:
+        kernel(robot, q, dq, place, momentum, force, changing)
+
+    return own
+
+
+def _remembers_acceleration(model: Model, term: Remembering) -> bool:
+    rng = np.random.default_rng(0)
+    t = np.arange(4 * _PROBES) / 100.0
+    q, dq, ddq = rng.normal(size=(3, len(t), model.dof))
+    first, second = (term.memory(model, Motion(t, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
+    return not np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING)
+
+
+def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool) -> _Part:
+    """A part, tried at postures q (probes, dof): whether it is M(q) ddq + r(q, dq), and whether M depends on q."""
+    if own is not None:
+        return _Part(columns, channels, fill, own, True, True)
+    memory = np.ones((_PROBES, channels.stop - channels.start)) if channels.stop > channels.start else None
+    dof = q.shape[1]
+    place = np.arange(dof * len(columns), dtype=np.int64).reshape(dof, len(columns))
+    dq, a, b = np.random.default_rng(0).normal(size=(3, _PROBES, dof))
+    still = np.zeros_like(q)
+
+    def entries(q: Array, dq: Array, ddq: Array) -> Array:
+        out = np.zeros((place.size, len(q)))
+        fill(q, dq, ddq, place, out, memory)
+        return out
+
+    rest, at_rest = entries(q, dq, still), entries(q, still, still)
+    by_a, by_b, by_both = (entries(q, dq, x) - rest for x in (a, b, a + b))
+    size = max(float(np.abs(by_both).max(initial=0.0)), 1e-300)
+
+    def differ(one: Array, other: Array) -> bool:
+        return float(np.abs(one - other).max(initial=0.0)) > _ROUNDING * size
+
+    if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
+        raise ModelError(f"the torque of {name} is no inertia times acceleration, so it has no momentum; leave it out, "
+                         "or use equations = 'torque'")
+    accelerating = bool(np.any(by_a))
+    if symmetric and accelerating and differ(_work(by_a, b, dof), _work(by_b, a, dof)):
+        raise ModelError(f"the inertia of {name} is not symmetric, so it has no energy; use equations = 'kernel' or "
+                         "'torque'")
+    elsewhere = np.roll(q, 1, axis=0)
+    varying = accelerating and differ(entries(elsewhere, still, a) - entries(elsewhere, still, still), by_a)
+    return _Part(columns, channels, fill, None, accelerating, varying)
+
+
+def _work(entries: Array, motion: Array, dof: int) -> Array:
+    """motion . M a of each column (columns, samples), from M a (dof columns, samples)."""
+    return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

@@ -1,0 +1,78 @@
+"""Signals of filtered rows from a recording on its grid, and the limits of its torques."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array, like
+from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording.preparation import selection
+from dynid.recording.preparation.filters import Segments
+from dynid.recording.preparation.options import Preparation
+from dynid.recording.preparation.plan import Plan
+from dynid.recording.preparation.resample import Uniform
+from dynid.recording.preparation.row_filter import FilteredSignals, RowFilter
+from dynid.recording.preparation.selection import Mask
+from dynid.recording.recording import Recording
+
+_ROWS_LEFT = 400  # at least, however long the window
+
+
+def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
+                     chosen: Preparation) -> FilteredSignals | None:
+    """Signals for the rows that the options ask for; None where these are torques.
+
+    moving (joints,): a joint that does not move has no velocity.
+    """
+    kind, options = chosen.filtered, chosen.kernel_options
+    if kind is None:
+        return None
+    if kind != "kernel" and recording.unmeasured:
+        raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
+                               f"that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
+                               "'torque'")
+    window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
+    filter_ = RowFilter.of(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
+    q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))
+    q, dq, _ = selection.held_still(q, dq, dq, moving)
+    inside = selection.inside_borders(segments, len(grid.q), filter_.motion.border(grid.rate)) & grid.measured
+    whole = like(grid.q, grid.q.shape, bool)
+    whole[:] = inside[:, None]
+    if chosen.saturation != "none":
+        whole &= ~selection.at_limit(grid.tau, *torque_limits(recording, chosen), chosen.saturated_samples)
+    lengths = segments[:, 1] - segments[:, 0]
+    fewest = len(filter_.taps) + 2 * filter_.motion.border(grid.rate)
+    if int(lengths.max(initial=0)) < fewest:
+        raise NotPossibleError(f"{recording.source}: the longest run without a gap has {int(lengths.max(initial=0))} "
+                               f"samples, a window of {window:.3g} s needs {fewest} with its borders; record longer, "
+                               "or give a shorter kernel_window")
+    return FilteredSignals(filter_, q, dq, grid.tau, whole)
+
+
+def check_window(chosen: Preparation, rate: float, source: str) -> None:
+    """Refuses a window that is given and holds too few samples at `rate` Hz, or a period of what it is to suppress."""
+    if chosen.filtered is None or chosen.kernel_window is None:
+        return
+    try:
+        RowFilter.of(chosen.filtered, chosen.kernel_window, chosen.kernel_options, rate, 1, 1)
+    except NotPossibleError as problem:
+        raise NotPossibleError(f"{source}: {problem}") from None
+
+
+def torque_limits(recording: Recording, chosen: Preparation) -> tuple[Array, Array]:
+    """Lower and upper limits of the torques (joints,), as the options give them or as the log shows; infinite where
+    there are none."""
+    if chosen.saturation == "auto":
+        return selection.found_limits(recording.tau, chosen.saturated_samples)
+    limits = np.full(recording.dof, np.inf) if chosen.saturation == "none" else per_joint(
+        chosen.saturation, recording.dof, "saturation", recording.source)
+    return -limits, limits
+
+
+def per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: str, source: str) -> Array:
+    """(dof,) the values of an option; nan where it has none."""
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    if len(values) not in (1, dof):
+        raise RecordingError(f"{source}: option '{option}' has {len(values)} values, expected one or one for each of "
+                             f"the {dof} joints")
+    return np.broadcast_to(values, (dof,)).copy()

@@ -1,0 +1,204 @@
+"""Polynomial kernels: smoothing and derivatives of a signal as one short filter (Lomakin and Deutscher, eq. 12-27).
+
+Over the last T seconds a signal is approximated by a polynomial of order N, best in Jacobi's weight (1 - x)^alpha
+(1 + x)^beta, and the polynomial is read off at a delay. That is an integral of the signal with a fixed kernel,
+
+    x = 1 - 2 s / T,  g(s) = 2/T w(x) R(x),  R(x) = sum over i of P_i(x) P_i(x_d),
+
+and since g and its first derivatives vanish at both ends, the approximation of a derivative is the integral of the
+signal itself with the kernel's derivative: no signal is ever differentiated.
+
+Sampling a kernel is not enough: a sum is no integral. The least correction of the taps makes their moments exact up to
+degree N + 2 + k, for the k-th derivative, and lets the delay be a whole number of samples. Two more conditions each
+keep a frequency out altogether: a resonance, or the hum of the mains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from dynid.arrays import Array, Ints, like
+from dynid.errors import NotPossibleError
+
+MOST_DERIVATIVES = 2
+MOST_ORDER = 8
+
+
+@dataclass(frozen=True)
+class PolynomialKernel:
+    """order N, window T (s), exponents alpha and beta, and delay (s) of the approximation; None for the delay takes the
+    nearest zero of the next polynomial, where the approximation is of one order better. suppress: frequencies (Hz) that
+    do not pass at all."""
+
+    window: float
+    order: int = 1
+    alpha: float = 3.0
+    beta: float = 3.0
+    delay: float | None = None
+    suppress: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.window > 0 and math.isfinite(self.window)):
+            raise NotPossibleError(f"the window of a polynomial kernel must be above zero seconds, got {self.window}")
+        if not 0 <= self.order <= MOST_ORDER:
+            raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
+        if not min(self.alpha, self.beta) > MOST_DERIVATIVES:
+            raise NotPossibleError(f"the exponents of a polynomial kernel must be above {MOST_DERIVATIVES}, so that "
+                                   f"its derivatives end at zero, got {self.alpha} and {self.beta}")
+        if self.delay is not None and not 0 <= self.delay <= self.window:
+            raise NotPossibleError(f"the delay of a polynomial kernel lies within its window of {self.window} s, got "
+                                   f"{self.delay}")
+        for f in self.suppress:
+            if not f * self.window >= 1.0:
+                raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, of which it holds "
+                                       f"less than a period; give a window of at least {1.0 / f:.4g} s")
+
+    @cached_property
+    def _polynomials(self) -> tuple[Polynomial, ...]:
+        """Orthonormal in the weight, of degree 0 to N + 1."""
+        x, w = _gauss_jacobi(self.order + 3, self.alpha, self.beta)
+        powers = np.vander(x, self.order + 2, increasing=True)
+        _, r = np.linalg.qr(np.sqrt(w)[:, None] * powers)
+        r *= np.sign(np.diag(r))[:, None]
+        return tuple(Polynomial(column) for column in np.linalg.inv(r).T)
+
+    @cached_property
+    def delay_s(self) -> float:
+        """The delay, s."""
+        if self.delay is not None:
+            return self.delay
+        return 0.5 * self.window * (1.0 - float(np.max(self._polynomials[-1].roots().real)))
+
+    def on_samples(self, rate: float) -> PolynomialKernel:
+        """The same with a delay of a whole number of samples."""
+        return replace(self, delay=min(round(self.delay_s * rate) / rate, self.window))
+
+    @property
+    def cutoff(self) -> float:
+        """Hz at which the gain first falls to one half."""
+        return _half_gain(self.order, self.alpha, self.beta, self.delay_s / self.window) / self.window
+
+    @cached_property
+    def _shape(self) -> Polynomial:
+        """R, by the delay."""
+        at = 1.0 - 2.0 * self.delay_s / self.window
+        total = Polynomial([0.0])
+        for one in self._polynomials[:-1]:
+            total = total + one(at) * one
+        return total
+
+    def values(self, s: Array, derivative: int = 0) -> Array:
+        """The kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
+
+        (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'], again and again.
+        """
+        a, b, shape = self.alpha, self.beta, self._shape
+        for _ in range(derivative):
+            shape = Polynomial([b - a, -(a + b)]) * shape + Polynomial([1.0, 0.0, -1.0]) * shape.deriv()
+            a, b = a - 1.0, b - 1.0
+        x = np.clip(1.0 - 2.0 * np.asarray(s, dtype=float) / self.window, -1.0, 1.0)
+        return np.asarray((-2.0 / self.window) ** derivative * 2.0 / self.window
+                          * (1.0 - x) ** a * (1.0 + x) ** b * shape(x))
+
+    def taps(self, rate: float, derivative: int = 0) -> Array:
+        """Weights (lags,) of the samples now, one before, .., that give the approximation at the delay.
+
+        rate: Hz. Moments are exact up to degree N + 2 + k: the sum of taps times s^m is (-1)^k m!/(m - k)! times the
+        kernel's moment of degree m - k.
+        """
+        count = math.floor(self.window * rate + 1e-9)
+        degree = self.order + 2 + derivative
+        if count < degree + 2 + 2 * len(self.suppress):
+            raise NotPossibleError(f"a window of {self.window:.4g} s holds {count} samples at {rate:g} Hz, too few for "
+                                   f"a polynomial kernel of order {self.order}; give a longer one")
+        s = np.arange(count + 1) / rate
+        taps, inner = self.values(s, derivative) / rate, slice(1, -1)  # the ends stay zero
+        x = 1.0 - 2.0 * s[inner] / self.window
+        conditions = np.polynomial.legendre.legvander(x, degree).T
+        if self.suppress:
+            turns = 2.0 * np.pi * np.outer(self.suppress, s[inner])
+            conditions = np.vstack([conditions, np.cos(turns), np.sin(turns)])
+        exact = np.concatenate([self._exact(degree, derivative), np.zeros(2 * len(self.suppress))])
+        weight = np.sqrt(np.maximum(self.values(s[inner]) ** 2, 1e-12 * np.max(self.values(s[inner]) ** 2)))
+        more, *_ = np.linalg.lstsq(conditions * weight, exact - conditions @ taps[inner], rcond=None)
+        taps[inner] += weight * more
+        return taps
+
+    def _exact(self, degree: int, derivative: int) -> Array:
+        """What the taps must give of Legendre's polynomials of x (degree + 1,): integrals of their derivatives by the
+        lag, with changed sign, times the kernel; x falls by 2/T a second of lag."""
+        x, w = _gauss_jacobi(self.order + degree + 2, self.alpha, self.beta)
+        legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
+        for m, unit in enumerate(np.eye(degree + 1)):
+            values = legendre.legval(x, legendre.legder(unit, derivative) if derivative else unit)
+            # d/dlag = -2/T d/dx, and by parts the sign changes once a derivative; ds = T/2 dx cancels the 2/T of g.
+            found[m] = (2.0 / self.window) ** derivative * float(np.sum(w * self._shape(x) * values))
+        return found
+
+    def response(self, f: Array, rate: float, derivative: int = 0) -> Array:
+        """Complex gain at frequencies f (Hz), relative to the delayed signal or its derivative."""
+        taps = self.taps(rate, derivative)
+        phase = np.exp(-2j * np.pi * np.outer(np.asarray(f, dtype=float), np.arange(len(taps)) / rate - self.delay_s))
+        whole = (2j * np.pi * np.asarray(f, dtype=float)) ** derivative
+        return np.asarray((phase @ taps) / np.where(whole == 0, 1.0, whole))
+
+    def applied(self, x: Array, rate: float, segments: Ints, derivative: int = 0) -> Array:
+        """Approximation (samples, columns) of x or its derivative, at the same times as x: moved back by the delay,
+        which must be a whole number of samples. Zero within a window of a segment's border."""
+        from scipy.signal import oaconvolve
+
+        taps, late = self.taps(rate, derivative), round(self.delay_s * rate)
+        out = like(x)
+        reach = len(taps) - 1
+        for start, stop in segments:
+            if stop - start <= reach:
+                continue
+            for j in range(x.shape[1]):
+                found = oaconvolve(np.ascontiguousarray(x[start:stop, j]), taps, mode="valid")
+                out[start + reach - late:stop - late, j] = found
+        return out
+
+    def border(self, rate: float) -> int:
+        """Rows at either end of a segment that have no approximation."""
+        reach, late = len(self.taps(rate)) - 1, round(self.delay_s * rate)
+        return max(late, reach - late)
+
+
+@lru_cache(maxsize=256)
+def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
+    """Frequency, in periods a window, at which a kernel first has gain one half; delay: as a share of the window."""
+    from scipy.optimize import brentq
+
+    kernel, s = PolynomialKernel(1.0, order, alpha, beta, delay), np.linspace(0.0, 1.0, 2001)
+    values = kernel.values(s)
+
+    def gain(f: float) -> float:
+        return float(abs(np.trapezoid(values * np.exp(-2j * np.pi * f * s), s))) - 0.5
+
+    high = 0.1
+    while gain(high) > 0.0:
+        high += 0.1
+    return float(brentq(gain, high - 0.1, high))
+
+
+def _gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
+    """Nodes and weights (count,) of Gauss's rule for the weight (1 - x)^alpha (1 + x)^beta, by its Jacobi matrix
+    (Golub and Welsch)."""
+    k = np.arange(count, dtype=float)
+    total = 2.0 * k + alpha + beta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        diagonal = np.where(total * (total + 2.0) == 0.0, 0.0, (beta ** 2 - alpha ** 2) / (total * (total + 2.0)))
+    diagonal[0] = (beta - alpha) / (alpha + beta + 2.0)
+    k, total = k[1:], total[1:]
+    beside = 4.0 * k * (k + alpha) * (k + beta) * (k + alpha + beta) / (total ** 2 * (total + 1.0) * (total - 1.0))
+    if count > 1:
+        beside[0] = 4.0 * (1.0 + alpha) * (1.0 + beta) / ((2.0 + alpha + beta) ** 2 * (3.0 + alpha + beta))
+    x, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(np.sqrt(beside), 1) + np.diag(np.sqrt(beside), -1))
+    whole = (2.0 ** (alpha + beta + 1.0) * math.gamma(alpha + 1.0) * math.gamma(beta + 1.0)
+             / math.gamma(alpha + beta + 2.0))
+    return x, whole * vectors[0] ** 2

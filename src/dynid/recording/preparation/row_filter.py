@@ -1,0 +1,172 @@
+"""RowFilter: what rows without accelerations are filtered by, every number decided.
+
+The rate of a momentum or energy, and the force or power beside it, go through a filter and its derivative:
+
+    kernel   sum g' P + sum g F = sum g tau              a row a joint (Lomakin and Deutscher, eq. 28-37)
+    power    sum g' T + sum g G.dq = sum g tau.dq        a row a robot (Gautier 1997)
+    energy   T(b) - T(a) + int G.dq = int tau.dq         a row a robot (Gautier and Khalil 1988): g is one on a window
+
+P and T are momentum and kinetic energy, F and G as in `dynid.model.momentum`. Velocities come from a kernel of their
+own, whose order is that of products (N* of the document): what is nonlinear in the motion sees it as polynomials of
+that order. It lets three times the frequencies through, so that it takes nothing away that the rows still have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError
+from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel
+
+FilteredKind = Literal["kernel", "energy", "power"]
+EquationsKind = Literal["torque", "kernel", "energy", "power"]
+
+_BOX_HALF_GAIN = 0.603355  # periods a window at which sin(pi x) / (pi x) is one half
+_WIDER = 3.0  # how many times the rows' frequencies the motion's kernel lets through
+_SHARE = 0.8  # of the Nyquist frequency of the rows that the cut-off is
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Order N, exponents, delay (s; None for a zero of the next polynomial) and suppressed frequencies (Hz) of the
+    kernel, and the order of products N*."""
+
+    order: int = 1
+    alpha: float = 3.0
+    beta: float = 3.0
+    delay: float | None = None
+    suppress: tuple[float, ...] = ()
+    product_order: int = 2
+
+    def kernel(self, window: float) -> PolynomialKernel:
+        """The kernel over a window (s)."""
+        return PolynomialKernel(window, self.order, self.alpha, self.beta, self.delay, self.suppress)
+
+    def cutoff(self, kind: FilteredKind, window: float) -> float:
+        """Hz at which the gain of rows over a window (s) falls to one half; the product of both is the same for all
+        windows."""
+        return (_BOX_HALF_GAIN if kind == "energy" else self._plain.cutoff) / window
+
+    def window(self, kind: FilteredKind, cutoff: float) -> float:
+        """s of the window whose gain is one half at the cut-off (Hz)."""
+        return self.cutoff(kind, 1.0) / cutoff
+
+    @cached_property
+    def _plain(self) -> PolynomialKernel:
+        return PolynomialKernel(1.0, self.order, self.alpha, self.beta)
+
+
+@dataclass(frozen=True, eq=False)
+class RowFilter:
+    """The filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
+    the kernel of positions and velocities. step: one row in so many samples."""
+
+    kind: FilteredKind
+    window: float
+    rate: float
+    step: int
+    motion: PolynomialKernel
+    kernel: PolynomialKernel | None
+
+    @staticmethod
+    def of(kind: FilteredKind, window: float, options: KernelOptions, rate: float, rows: int, fewest: int) -> RowFilter:
+        """The filter of a log of so many rows at `rate` Hz, of which at least `fewest` are to be left."""
+        cutoff = options.cutoff(kind, window)
+        kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
+        if kernel is None and options.suppress:
+            raise NotPossibleError("a window of energies has no kernel that suppresses a frequency; use equations = "
+                                   "'power', or leave out 'suppress'")
+        if round(window * rate) < 2:
+            raise NotPossibleError(f"a window of {window:.4g} s holds less than two samples at {rate:g} Hz; give a "
+                                   "longer one")
+        order = options.product_order
+        wide = PolynomialKernel(1.0, order, options.alpha, options.beta, 0.5)
+        length = max(wide.cutoff / (_WIDER * cutoff), (order + MOST_DERIVATIVES + 5) / rate)
+        half = max(round(0.5 * length * rate), 1)  # samples: the delay stands exactly in the middle
+        motion = PolynomialKernel(2 * half / rate, order, options.alpha, options.beta, half / rate)
+        step = max(1, min(int(_SHARE * rate / (2.0 * cutoff)), rows // fewest))
+        found = RowFilter(kind, window, rate, step, motion, kernel)
+        _ = found.taps, motion.taps(rate, 1)  # a window that is too short is refused here
+        return found
+
+    @cached_property
+    def taps(self) -> Array:
+        """g (lags,), the newest sample first, times the period."""
+        if self.kernel is not None:
+            return self.kernel.taps(self.rate)
+        weights = np.full(round(self.window * self.rate) + 1, 1.0 / self.rate)
+        weights[[0, -1]] *= 0.5
+        return weights
+
+    @cached_property
+    def rates(self) -> Array:
+        """g' (lags,), the newest sample first, times the period."""
+        if self.kernel is not None:
+            return self.kernel.taps(self.rate, 1)
+        ends = np.zeros(len(self.taps))
+        ends[0], ends[-1] = 1.0, -1.0
+        return ends
+
+    @cached_property
+    def late(self) -> int:
+        """Samples after a row's own time that its newest one has."""
+        return len(self.taps) // 2 if self.kernel is None else round(self.kernel.delay_s * self.rate)
+
+    @property
+    def before(self) -> int:
+        """Samples before a row's own time that its oldest one has."""
+        return len(self.taps) - 1 - self.late
+
+    @property
+    def delay(self) -> float:
+        """s after which a row is known in a stream: the delays of both kernels."""
+        return self.late / self.rate + self.motion.delay_s
+
+    @property
+    def cutoff(self) -> float:
+        """Hz at which the gain falls to one half."""
+        return _BOX_HALF_GAIN / self.window if self.kernel is None else self.kernel.cutoff
+
+    def gain(self, f: Array) -> Array:
+        """Gain (bins,) of the rows at frequencies f (Hz); that of a window is relative to its length."""
+        phase = np.exp(-2j * np.pi * np.outer(f, np.arange(len(self.taps)) / self.rate))
+        return np.asarray(np.abs(phase @ self.taps) / abs(self.taps.sum()))
+
+    def motion_gain(self, f: Array) -> Array:
+        """Gain (bins,) of positions and velocities before they enter the rows, at frequencies f (Hz)."""
+        return np.asarray(np.abs(self.motion.response(f, self.rate)))
+
+    def sentence(self) -> str:
+        """What was filtered and how."""
+        what = {"kernel": "momentum, force and torque of each joint", "power": "energy and power of the whole robot",
+                "energy": "energy and work of the whole robot"}[self.kind]
+        if self.kernel is None:
+            how = f"are taken over windows of {self.window:.4g} s"
+        else:
+            k = self.kernel
+            how = (f"go through a polynomial kernel of order {k.order} over {self.window:.4g} s (alpha = {k.alpha:g}, "
+                   f"beta = {k.beta:g}, delay {1e3 * k.delay_s:.3g} ms"
+                   + "".join(f", {f:g} Hz suppressed" for f in k.suppress) + ")")
+        return (f"{what} {how}, gain 1/2 at {self.cutoff:.3g} Hz, a row every {self.step} samples; positions and "
+                f"velocities come from a kernel of order {self.motion.order} over {self.motion.window:.4g} s, gain 1/2 "
+                f"at {self.motion.cutoff:.3g} Hz; no acceleration is used")
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredSignals:
+    """A log's signals for filtered rows, at the rows of its samples.
+
+    q, dq (samples, joints): through the motion's kernel; tau (samples, joints): as measured. whole (samples, joints):
+    where all of these are there and the torque is not at its limit.
+    """
+
+    filter: RowFilter
+    q: Array
+    dq: Array
+    tau: Array
+    whole: Bools

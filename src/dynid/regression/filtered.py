@@ -1,0 +1,229 @@
+"""FilteredEquations: rows without accelerations, of each joint's momentum or of the whole robot's power or energy.
+
+See `dynid.recording.preparation.row_filter` for what the rows are. Those of a robot are divided by the deviation that
+white noise of the torques gives them, sum over j of s_j^2 dq_j^2 through the squared filter: without that, rows in
+which the robot is fast would count as much as their noise is larger. s_j is what is left of a torque beside the
+motion's kernel, in the mean over the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
+from dynid.model import LinearModel, complete
+from dynid.model.momentum import MomentumForm
+from dynid.recording import Samples
+from dynid.recording.preparation.row_filter import FilteredSignals
+from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.equations import (
+    UNIT,
+    Equations,
+    Layout,
+    Piece,
+    Rows,
+    TorqueEquations,
+    log_pieces,
+    unmeasured_joints,
+)
+from dynid.regression.memory import memory_of
+from dynid.regression.strided import add_strided
+
+WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
+_AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed
+_SLOWEST = 0.1  # of the mean deviation of a row's noise: rows in which hardly anything moves count no more than this
+
+
+def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
+                 base: BaseParameters | None = None) -> Equations:
+    """The equations that the samples were prepared for: of torques, or filtered."""
+    logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
+    kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
+    if len(kinds) > 1:
+        raise ModelError(f"these logs were prepared for different equations; prepare {logs[0].source} and the others "
+                         "alike")
+    if kinds <= {None}:
+        return TorqueEquations.of(model, logs, base)
+    plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
+                               if base is None else base)
+    whole = kinds != {"kernel"}
+    return FilteredEquations(plain, MomentumForm.of(model, symmetric=whole), whole)
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredEquations:
+    """Filtered rows of some logs. plain: the same data as torques. whole: of the robot rather than of each joint."""
+
+    plain: TorqueEquations
+    form: MomentumForm
+    whole: bool
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.plain.base
+
+    @property
+    def logs(self) -> tuple[Samples, ...]:
+        return self.plain.logs
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return (WHOLE_ROBOT,) if self.whole else self.plain.joints
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.plain.layout.with_columns([np.arange(len(self.base))]) if self.whole else self.plain.layout
+
+    @cached_property
+    def _along(self) -> tuple[Samples, ...]:
+        """The logs along the kernel's motion, without accelerations: for terms that remember."""
+        found = []
+        for log in self.logs:
+            signals = signals_of(log)
+            found.append(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape),
+                                 filtered=None))
+        return tuple(found)
+
+    @cached_property
+    def _noise(self) -> tuple[Array, ...]:
+        """Deviation (joints,) of each log's torques beside the motion's kernel, s_j."""
+        return tuple(torque_noise(log) for log in self.logs)
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        return [piece for k, log in enumerate(self.logs)
+                for piece in log_pieces(log, k, stretches, unit, signals_of(log).filter.step)]
+
+    def rows(self, piece: Piece) -> Rows:
+        samples = self.logs[piece.log]
+        filter_, rows = signals_of(samples).filter, np.array(piece.rows, dtype=np.int64)
+        keep = kept(samples, piece.rows)
+        inside = (rows - filter_.before >= piece.segment[0]) & (rows + filter_.late < piece.segment[1])
+        entries = np.zeros((self.layout.rows + (len(self.joints) if self.base.known else 0), len(rows)))
+        some = np.flatnonzero(inside)
+        if len(some):
+            self._add(piece.log, rows[some], entries[:, some[0]:some[-1] + 1])
+        if not self.base.known:
+            return Rows(self.layout, entries, keep)
+        entries, known = entries[:self.layout.rows], entries[self.layout.rows:]
+        for j in range(len(self.joints)):
+            entries[self.layout.joint(j).stop - 1] -= known[j]
+        return Rows(self.layout, entries, keep, known)
+
+    def _add(self, log: int, rows: Ints, out: Array) -> None:
+        """Add the entries of neighbouring rows to out (layout.rows, rows), and below them those of known parameters."""
+        filter_ = signals_of(self.logs[log]).filter
+        first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
+        rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest first, as signals are
+        for start in range(first, last, _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, last))
+            changing, steady = self._whole_robot(log, part) if self.whole else self._of_joints(log, part)
+            add_strided(changing, steady, rates, taps, filter_.step, start - first, out)
+        if self.whole:
+            out *= self._weights(log, slice(first, last), len(rows))
+
+    def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
+        """Momenta, and forces with torques and known ones below (entries, samples), of all joints at some samples."""
+        layout, signals = self.plain.layout, signals_of(self.logs[log])
+        momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
+        for j in range(self.plain.model.dof):
+            momentum[layout.joint(j).stop - 1] = 0.0
+            force[layout.joint(j).stop - 1] = signals.tau[part, j]
+        if not self.base.known:
+            return momentum, force
+        known = self._known(log, part, changing=True)
+        return np.concatenate([momentum, known[0]]), np.concatenate([force, known[1]])
+
+    def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
+        """Kinetic energies, and powers with that of torques and known ones below (entries, samples)."""
+        plain, signals = self.plain.layout, signals_of(self.logs[log])
+        dq = signals.dq[part].T
+        momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
+        b, more = len(self.base), 1 if self.base.known else 0
+        energy, power = np.zeros((2, b + 1 + more, dq.shape[1]))
+        for j, own in enumerate(plain.columns):
+            rows = slice(plain.first[j], plain.first[j] + len(own))
+            energy[own] += 0.5 * dq[j] * momentum[rows]
+            power[own] += dq[j] * force[rows]
+        power[b] = np.sum(dq * signals.tau[part].T, axis=0)
+        if more:
+            known = self._known(log, part, changing=False)
+            energy[-1], power[-1] = 0.5 * np.sum(dq * known[0], axis=0), np.sum(dq * known[1], axis=0)
+        return energy, power
+
+    def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
+        """Momentum and force (rows, samples) of the entries that place names."""
+        signals, along = signals_of(self.logs[log]), self._along[log]
+        memory = memory_of(self.plain.model, along)
+        q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
+        momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
+        self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
+        return momentum, force
+
+    def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, Array]:
+        """Momentum and force (dof, samples) of the parameters whose values are known."""
+        base, dof = self.base, self.plain.model.dof
+        places = [base.parameters.index(name) for name in base.known]
+        place = np.full((dof, len(base.parameters)), -1, dtype=np.int64)
+        place[:, places] = np.arange(dof * len(places)).reshape(dof, len(places))
+        unseen = place[~complete(self.plain.model).structure]
+        place[~complete(self.plain.model).structure] = -1
+        found = self._filled(log, part, place, dof * len(places), changing=changing)
+        values = np.array(list(base.known.values()))
+        for one in found:
+            one[unseen[unseen >= 0]] = 0.0
+        momentum, force = (np.einsum("jkm,k->jm", one.reshape(dof, len(places), -1), values) for one in found)
+        return momentum, force
+
+    def _weights(self, log: int, part: slice, count: int) -> Array:
+        """One over the deviation of each row's noise (rows,), relative to that of a row of mean speed."""
+        signals, noise = signals_of(self.logs[log]), self._noise[log]
+        filter_ = signals.filter
+        squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
+        found = np.zeros((1, count))
+        taps = filter_.taps[::-1] ** 2
+        add_strided(squares, squares, np.zeros_like(taps), taps, filter_.step, 0, found)
+        mean = float(np.mean(signals.dq ** 2, axis=0) @ noise ** 2) * float(taps.sum())
+        return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _SLOWEST ** 2)))
+
+
+def signals_of(samples: Samples) -> FilteredSignals:
+    """The filtered signals of samples that have them."""
+    if samples.filtered is None:
+        raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
+                         "'energy'")
+    return samples.filtered
+
+
+def torque_noise(samples: Samples) -> Array:
+    """Deviation (joints,) of what is fast in the torques, relative to that of all joints; ones where there is none."""
+    signals = signals_of(samples)
+    kernel, rate = signals.filter.motion, signals.filter.rate
+    fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
+    found = np.array([np.sqrt(np.mean(fast[signals.whole[:, j], j] ** 2)) if signals.whole[:, j].any() else 0.0
+                      for j in range(samples.dof)])
+    top = float(found.max(initial=0.0))
+    return np.maximum(found / top, 1e-3) if top > 0.0 else np.ones(samples.dof)
+
+
+def kept(samples: Samples, rows: range) -> Bools:
+    """Which filtered rows count, (rows, equations): all samples of the window are whole, and the row's own is kept."""
+    signals = signals_of(samples)
+    filter_ = signals.filter
+    if not len(rows):
+        return np.zeros((0, 1 if filter_.kind != "kernel" else samples.dof), dtype=bool)
+    low, high = max(rows[0] - filter_.before, 0), min(rows[-1] + filter_.late + 1, len(samples))
+    whole = signals.whole[low:high]
+    own = samples.keep[rows.start:rows.stop:rows.step]
+    if filter_.kind != "kernel":
+        whole, own = np.asarray(whole.all(axis=1))[:, None], np.asarray(own.any(axis=1))[:, None]
+    broken = np.concatenate([np.zeros((1, whole.shape[1]), dtype=np.int64), np.cumsum(~whole, axis=0)])
+    first, last = np.array(rows) - filter_.before - low, np.array(rows) + filter_.late + 1 - low
+    inside = (first >= 0) & (last <= high - low)
+    gone = broken[np.clip(last, 0, high - low)] - broken[np.clip(first, 0, high - low)]
+    # A window that crosses the border of a segment has rows there that are not whole: the motion's kernel ends before.
+    return np.asarray(own & inside[:, None] & (gone == 0))
