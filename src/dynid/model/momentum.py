@@ -59,8 +59,8 @@ class MomentumForm:
         which has no kinetic energy."""
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
-            whole = _part(complete(model).fill, None, every, slice(0, 0), np.random.default_rng(0).normal(size=(_PROBES, model.dof)),
-                          "the model", symmetric)
+            postures = np.random.default_rng(0).normal(size=(_PROBES, model.dof))
+            whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
         parts, first = [], 0
         for term, columns in model.parts:
