@@ -232,3 +232,23 @@ def test_wrong_calls_are_refused() -> None:
         identify(problem, method="sls", span=0.5)
     with pytest.raises(ModelError, match="at least one iteration"):
         identify(problem, method="sls", iterations=0)
+
+
+def test_joints_that_share_a_shape_find_one() -> None:
+    """Three joints with the same delta and alpha, one number each for all; the grid starts ten times off."""
+    robot, rng = Robot.builtin("arm3r"), np.random.default_rng(3)
+    truth = Model(robot, (RigidBodies(), Stribeck(delta=DELTA, alpha=ALPHA)))
+    theta = np.array([VALUES.get(f"{item.symbol}1", 0.0) if item.body is None else item.nominal or 0.0
+                      for item in truth.parameters])
+    parts = [sweeps(seed, hold=1.0) for seed in range(3)]
+    q, dq, ddq = (np.hstack([part[k] for part in parts]) for k in range(3))
+    tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
+    shared = Model(robot, (RigidBodies(), Stribeck(delta=0.1 * DELTA, alpha=ALPHA, free=("delta", "alpha"),
+                                                   shared=True)))
+    found = identify(Problem.of(shared, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    shape = found.diagnostics["shape"]
+    assert list(shape) == ["delta", "alpha"]
+    for name, true in (("delta", DELTA), ("alpha", ALPHA)):
+        assert abs(shape[name]["value"] - true) < 3.0 * shape[name]["std"] < 0.3 * true
+    with pytest.raises(ModelError, match="shared by all joints"):
+        _ = Model(robot, (RigidBodies(), Stribeck(delta=[1.0, 2.0, 3.0], free=("delta",), shared=True))).shape

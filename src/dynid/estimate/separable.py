@@ -4,7 +4,7 @@ The torques are Y(s) theta with a few shape parameters s inside Y. For given s t
 so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both steps are folds like any other:
 
 - A grid: one fold on the columns for many values of s side by side. A joint's shape shows in its own rows alone, so
-  from its factor every combination of its values is judged by small algebra.
+  from its factor every combination of its values is judged by small algebra; a shape that joints share, by all theirs.
 - Gauss-Newton: one fold on [Y(s), d(Y(s) theta)/d log s]. The last columns' coefficients are the step, and at the end
   their covariance is that of the shape.
 """
@@ -103,25 +103,29 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
     samples = list(thinned(problem.data, _ENOUGH_ROWS))
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
+    if len(dependence.shared):
+        return min(tries, key=lambda tried: _log_likelihood_loss(tried[1]))[0][0]
     best = center.copy()
     for j in range(dependence.model.dof):
         deepest = min(tries, key=lambda tried: tried[1][j])
-        best[dependence.own(j)] = deepest[0][0][dependence.own(j)]
+        best[dependence.of_joint(j)] = deepest[0][0][dependence.of_joint(j)]
     return best
+
+
+def _log_likelihood_loss(misfits: Array) -> float:
+    """What joints with these misfits (dof,) leave together, each by a noise of its own."""
+    return float(np.sum(np.log(misfits[misfits > 0])))
 
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,
           reach: float) -> tuple[Array, Array, float]:
     """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
     for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
-    from scipy import ndimage
-
-    joints = [(j, dependence.own(j)) for j in range(dependence.model.dof) if len(dependence.own(j))]
-    if not joints:
-        return center[None], np.zeros(dependence.model.dof), reach
-    # Each varying column with the positions of its shape parameters among those of its joint.
+    joints = [(j, dependence.of_joint(j)) for j in range(dependence.model.dof) if len(dependence.of_joint(j))]
+    # Each varying column of a joint with the positions of its shape parameters among those of the joint.
+    shows = complete(dependence.part).structure
     columns = [(j, c, tuple(np.flatnonzero(dependence.varies[own, c]).tolist()))
-               for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0)).tolist()]
+               for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0) & shows[j]).tolist()]
     points = _POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
     values = center[:, None] + np.linspace(-reach, reach, points)
     fixed = problem.base.independent[~np.isin(problem.base.independent, dependence.varying)]
@@ -130,6 +134,8 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
     needed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
     for _, c, positions in columns:
         for at in product(range(points), repeat=len(positions)):
+            if (c, *at) in candidate:  # a column that shows in several joints
+                continue
             candidate[(c, *at)] = len(items)
             item = dependence.part.parameters.items[c]
             items.append(replace(item, name=f"{item.name}@{at}"))
@@ -145,19 +151,52 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
                         np.array([candidate[(c, *at)] for c in alike])))
     many = Assembled(dependence.model.dof, Parameters(tuple(items)), tuple(sources))
     regression = fold(TorqueEquations.of(many, samples, many.base), blocks=1, threads=problem.threads)
-    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
+    depths: dict[int, Array] = {}
     for j, own in joints:
         mine = [(c, positions) for joint, c, positions in columns if joint == j]
         choices = np.array(list(product(range(points), repeat=len(own))))
         places = np.array([[candidate[(c, *(choice[p] for p in positions))] for c, positions in mine]
                            for choice in choices.tolist()])
-        misfits = _misfits(regression, j, len(fixed), places)
-        depths = misfits.reshape((points,) * len(own))
-        low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
-        low = low[np.argsort(misfits[low], kind="stable")]
-        valleys[:, own] = values[own, choices[np.resize(low, _VALLEYS)]]
-        misfit[j] = misfits[low[0]]
-    return valleys, misfit, 2.0 * reach / (points - 1)
+        depths[j] = _misfits(regression, j, len(fixed), places).reshape((points,) * len(own))
+    return *_valleys(dependence, center, values, depths), 2.0 * reach / (points - 1)
+
+
+def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
+             ) -> tuple[Array, Array]:
+    """The deepest valleys (valleys, shapes) of misfits, depths[j] over the values (shapes, points) of a joint's shape
+    parameters, and the misfit (dof,) of each joint in the deepest. Where joints share some, a valley is one of the sum
+    of all over these, and each joint's own are the best there."""
+    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
+    shared = dependence.shared
+    picked = np.zeros((_VALLEYS, len(center)), dtype=np.int64)
+    if len(shared):
+        total = np.zeros((values.shape[1],) * len(shared))
+        for j, depth in depths.items():
+            own = dependence.of_joint(j)
+            best = depth.min(axis=tuple(np.flatnonzero(~np.isin(own, shared)).tolist()))
+            total += np.log(np.maximum(best, 1e-300)).reshape([values.shape[1] if s in own else 1 for s in shared])
+        picked[:, shared] = _lowest(total)
+        valleys[:, shared] = values[shared, picked[:, shared]]
+    for j, depth in depths.items():
+        own = dependence.of_joint(j)
+        alone = own[~np.isin(own, shared)]
+        for v in range(_VALLEYS):
+            part = depth[tuple(picked[v, s] if s in shared else slice(None) for s in own)]
+            if len(alone):
+                picked[v, alone] = _lowest(part)[0 if len(shared) else v]
+                valleys[v, alone] = values[alone, picked[v, alone]]
+        misfit[j] = depth[tuple(picked[0, own])]
+    return valleys, misfit
+
+
+def _lowest(depths: Array) -> Ints:
+    """Indices (valleys, dimensions) of the lowest places that are no higher than those about them, lowest first."""
+    from scipy import ndimage
+
+    flat = depths.ravel()
+    low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
+    low = low[np.argsort(flat[low], kind="stable")]
+    return np.column_stack(np.unravel_index(np.resize(low, _VALLEYS), depths.shape))
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
