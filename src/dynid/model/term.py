@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.model.elements import Element
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import Robot
 
@@ -112,6 +112,9 @@ class TorqueModel(Protocol):
 
     @property
     def robot(self) -> Robot: ...
+
+    @property
+    def parameters(self) -> Parameters: ...
 
     def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
 
