@@ -22,6 +22,7 @@ _MODULES = {
     "Dahl": "dynid.model",
     "Delay": "dynid.model",
     "DifferentialDrive": "dynid.model",
+    "Drift": "dynid.model",
     "Dry": "dynid.model",
     "ExponentialStribeck": "dynid.model",
     "FrictionCurve": "dynid.model",
@@ -45,6 +46,7 @@ _MODULES = {
     "Sign": "dynid.model",
     "Spring": "dynid.model",
     "Stribeck": "dynid.model",
+    "TemperatureFriction": "dynid.model",
     "Viscous": "dynid.model",
     "complete": "dynid.model.complete",
     "curve": "dynid.model",
@@ -149,6 +151,7 @@ if TYPE_CHECKING:
     from dynid.model import Dahl as Dahl
     from dynid.model import Delay as Delay
     from dynid.model import DifferentialDrive as DifferentialDrive
+    from dynid.model import Drift as Drift
     from dynid.model import Dry as Dry
     from dynid.model import ExponentialStribeck as ExponentialStribeck
     from dynid.model import FrictionCurve as FrictionCurve
@@ -172,6 +175,7 @@ if TYPE_CHECKING:
     from dynid.model import Sign as Sign
     from dynid.model import Spring as Spring
     from dynid.model import Stribeck as Stribeck
+    from dynid.model import TemperatureFriction as TemperatureFriction
     from dynid.model import Viscous as Viscous
     from dynid.model import curve as curve
     from dynid.model import make_terms as make_terms

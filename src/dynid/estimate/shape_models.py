@@ -196,7 +196,6 @@ def channels_of(model: LinearModel) -> int:
 
 def regressor_along(model: LinearModel, motion: Motion) -> Array:
     """Regressor (samples, dof, parameters) of a motion in order, with what terms remember of it."""
-    _, q, dq, ddq = motion
     if isinstance(model, Model) and model.channels:
-        return model.regressor(q, dq, ddq, threads=1, memory=model.memory(motion))
-    return np.asarray(model.regressor(q, dq, ddq))
+        return model.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=model.memory(motion))
+    return np.asarray(model.regressor(motion.q, motion.dq, motion.ddq))

@@ -50,6 +50,7 @@ class Samples:
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
     raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
+    temperature: of the joints (samples, joints) where it was logged, in the log's unit.
     """
 
     t: Array
@@ -68,6 +69,7 @@ class Samples:
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     raw_tau: Array | None = None
+    temperature: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape
