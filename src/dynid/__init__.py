@@ -11,6 +11,7 @@ from dynid.version import __version__ as __version__
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
 # type checkers.
 _MODULES = {
+    "BreakawayFriction": "dynid.model",
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
     "AsymmetricViscous": "dynid.model",
@@ -48,6 +49,7 @@ _MODULES = {
     "Stribeck": "dynid.model",
     "TemperatureFriction": "dynid.model",
     "Viscous": "dynid.model",
+    "breakaway": "dynid.validate.breakaway",
     "complete": "dynid.model.complete",
     "curve": "dynid.model",
     "make_terms": "dynid.model",
@@ -143,6 +145,7 @@ if TYPE_CHECKING:
     from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
+    from dynid.model import BreakawayFriction as BreakawayFriction
     from dynid.model import Cable as Cable
     from dynid.model import Coulomb as Coulomb
     from dynid.model import Counterbalance as Counterbalance
@@ -217,6 +220,7 @@ if TYPE_CHECKING:
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
+    from dynid.validate.breakaway import breakaway as breakaway
     from dynid.validate.compare import compare as compare
     from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruct import reconstruct as reconstruct

@@ -15,7 +15,7 @@ from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
-from dynid.simulation.plant import make_plant
+from dynid.simulation.plant import DIRECTION, FCP, make_plant
 
 ROBOT = Robot.builtin("arm3r")
 RATE, SECONDS = 100.0, 40.0
@@ -96,8 +96,8 @@ def test_a_saved_drift_keeps_its_times_and_the_machine_is_at_the_last_one(tmp_pa
     ahead, back = estimate.model.inverse_dynamics(estimate.full, still, push, still)[:, 1]
     assert 0.5 * (ahead - back) - 0.8 == pytest.approx(0.8, abs=0.01)
     plant = make_plant(estimate.model, estimate.full)
-    own = plant.dry[plant.dry[:, 7] == 1.0]  # along joint 2
-    assert own[:, 2].sum() == pytest.approx(0.8, abs=0.01)
+    own = plant.dry[plant.dry[:, DIRECTION + 1] == 1.0]
+    assert own[:, FCP].sum() == pytest.approx(0.8, abs=0.01)
 
 
 def test_friction_follows_a_logged_temperature_within_two_deviations():
@@ -137,6 +137,6 @@ def test_temperatures_are_read_written_and_prepared(tmp_path):
                temperature=f"temperature_{ROBOT.joint_names[1]}")
     np.testing.assert_array_equal(one.temperature, np.repeat(warm[:, 1:2], 3, axis=1))
     np.testing.assert_array_equal(one.between(1.0, 2.0).temperature, one.temperature[100:200])
-    samples = prepare(log, cutoff=10.0, rate=50.0)
+    samples = prepare(log, cutoff=10.0)
     np.testing.assert_allclose(samples.temperature, 20.0 + samples.t[:, None] * [0.1, 0.2, 0.3], atol=1e-9)
     assert prepare(log, cutoff=10.0, thin=4).temperature.shape == prepare(log, cutoff=10.0, thin=4).q.shape

@@ -1,5 +1,6 @@
 """Models: terms linear in named parameters, and their sums."""
 
+from dynid.model.breakaway import BreakawayFriction
 from dynid.model.closed_forms import DifferentialDrive, Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
 from dynid.model.dahl import Dahl
@@ -32,11 +33,11 @@ from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
-    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry", "ExponentialStribeck",
-    "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "LuGreFriction", "Model",
-    "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring",
-    "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "TemperatureFriction",
-    "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms",
-    "register_term", "split_regressor", "term_from_table",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
+    "Counterbalance", "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry",
+    "ExponentialStribeck", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction",
+    "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction",
+    "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck",
+    "TemperatureFriction", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
+    "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError
+from dynid.model.breakaway import BreakawayFriction
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.drift import Drift
@@ -52,7 +53,7 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
               LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction, ExponentialStribeck,
-              Drift, TemperatureFriction):
+              Drift, TemperatureFriction, BreakawayFriction):
     register_term(_term)
 
 
