@@ -252,3 +252,16 @@ def test_joints_that_share_a_shape_find_one() -> None:
         assert abs(shape[name]["value"] - true) < 3.0 * shape[name]["std"] < 0.3 * true
     with pytest.raises(ModelError, match="shared by all joints"):
         _ = Model(robot, (RigidBodies(), Stribeck(delta=[1.0, 2.0, 3.0], free=("delta",), shared=True))).shape
+
+
+def test_what_is_known_is_taken_off_before_a_shape_is_looked_for() -> None:
+    """A mass that is known: the same shape as from forces without it."""
+    samples = log(2)
+    free = joint(free=("delta", "alpha"))
+    found = identify(Problem.of(free, samples, known={"M1": VALUES["M1"]}), method="sls")
+    less = replace(samples, tau=samples.tau - VALUES["M1"] * samples.ddq)
+    alone = identify(Problem.of(free, less, known={"M1": 0.0}), method="sls")
+    for name in ("delta1", "alpha1"):
+        own, other = found.diagnostics["shape"][name], alone.diagnostics["shape"][name]
+        assert own["value"] == pytest.approx(other["value"], rel=1e-6)
+        assert own["std"] == pytest.approx(other["std"], rel=1e-6)

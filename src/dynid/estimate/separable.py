@@ -66,7 +66,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
-    whole = replace(problem, model=best.model, regression=best.regression)
+    whole = replace(problem, model=best.model, regression=best.regression, data=_without_known(problem))
     found = noise(whole, best.solution, best.weights)
     covariance = found.covariance(best.solution)
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
@@ -100,7 +100,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
-    samples = list(thinned(problem.data, _ENOUGH_ROWS))
+    samples = list(thinned(_without_known(problem), _ENOUGH_ROWS))
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
     if len(dependence.shared):
@@ -110,6 +110,16 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
         deepest = min(tries, key=lambda tried: tried[1][j])
         best[dependence.of_joint(j)] = deepest[0][0][dependence.of_joint(j)]
     return best
+
+
+def _without_known(problem: Problem) -> tuple[Samples, ...]:
+    """The data, their torques without those of parameters that are known exactly: columns that are put together here
+    know nothing of them."""
+    values = problem.base.known_vector
+    if not np.any(values):
+        return problem.data
+    return tuple(replace(log, tau=log.tau - complete(problem.model).inverse_dynamics(values, log.q, log.dq, log.ddq))
+                 for log in problem.data)
 
 
 def _log_likelihood_loss(misfits: Array) -> float:
@@ -275,6 +285,6 @@ def _point(problem: Problem, dependence: ShapeDependence, log_shape: Array, plai
     model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
         (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
         (slopes, np.arange(count), np.arange(b, b + count))))
-    regression = fold(TorqueEquations.of(model, problem.data, model.base), blocks=1, threads=problem.threads)
+    regression = fold(TorqueEquations.of(model, _without_known(problem), model.base), blocks=1, threads=problem.threads)
     return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
                  weights)
