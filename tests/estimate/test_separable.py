@@ -234,6 +234,19 @@ def test_wrong_calls_are_refused() -> None:
         identify(problem, method="sls", iterations=0)
 
 
+def test_a_shape_that_is_not_there_is_said_to_be_not_told_and_one_that_is_there_is_not() -> None:
+    straight = joint(delta=DELTA, alpha=ALPHA)
+    values = {**VALUES, "Fsc1": 0.0, "Fnl1": 0.0}
+    theta = np.array([values.get(name, 0.0) for name in straight.parameters.names])
+    q, dq, ddq = sweeps(4)
+    tau = straight.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(4).normal(size=q.shape)
+    free = joint(free=("delta", "alpha"))
+    found = identify(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    assert "shape-not-told" in {note.code for note in found.diagnostics.notes}
+    there = identify(Problem.of(free, log(5)), method="sls")
+    assert "shape-not-told" not in {note.code for note in there.diagnostics.notes}
+
+
 def test_joints_that_share_a_shape_find_one() -> None:
     """Three joints with the same delta and alpha, one number each for all; the grid starts ten times off."""
     robot, rng = Robot.builtin("arm3r"), np.random.default_rng(3)

@@ -25,6 +25,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
+from dynid.findings import Note
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
@@ -79,10 +80,20 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
     found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
                    for i, name in enumerate(model.shape_names)}
+    untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
     facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive, shape=found_shape,
-                        iterations=steps, converged=steps < iterations)
+                        iterations=steps, converged=steps < iterations, notes=_not_told(untold))
     return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts,
                     uncertainty=found.uncertainty)
+
+
+def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
+    """A note on shape parameters that the data do not tell, if there are any."""
+    if not names:
+        return ()
+    return (Note("shape-not-told", f"the data do not tell friction of shape {', '.join(names)} from simpler friction: "
+                 "what it shapes is within two deviations of nothing, or it is at the end of the range that was "
+                 "searched; leave that part out, or move more slowly or faster"),)
 
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
