@@ -15,8 +15,8 @@ from dynid.model import FrictionCurve, Model, make_terms, term_from_table
 from dynid.recording import Samples
 from dynid.recording.prepare import prepare
 
-# The rule was chosen on the first machines, the others were only judged: other robots, other motions, and curves that
-# are no sums of steps.
+# The choice was worked out on the first machines. The others were run along the way, but nothing was set by them: other
+# robots, other motions, and curves that are no sums of steps.
 CHOSEN_ON, JUDGED_ON = ("arm3r", "scara"), ("puma560", "gantry", "ur10")
 LOGS = 40  # of each set
 CUTOFF = 12.0  # Hz
