@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 from _peers import best, motion, pinocchio_of
 
-from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate import Estimate, Problem, choose_terms, identify
+from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
@@ -84,6 +86,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     result["us_dynid_with_curve_and_load"] = 1e6 * best(
         lambda: identify(Problem(rich, Problem.of(rich, samples, base=wide).regression), method="wls"), 3) / SAMPLES
     result["times_slower_with_curve_and_load"] = result["us_dynid_with_curve_and_load"] / result["us_dynid"]
+    progress("friction chosen, a log of 20 s")
+    result["cpu_s_friction_chosen_20_s"] = _chosen(robot)
     result["speedup_vs_pinocchio_numpy"] = result["us_pinocchio_numpy"] / result["us_dynid"]
     result["speedup_one_thread"] = result["us_pinocchio_numpy"] / result["us_dynid_one_thread"]
 
@@ -142,6 +146,25 @@ class _Peer:
         return w @ solve(1.0 / residual.std(axis=0))
 
 
+def _chosen(robot: Robot) -> float:
+    """CPU seconds of `choose_terms` on 20 s at 200 Hz, the better of two."""
+    rng = np.random.default_rng(0)
+    made = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "load", "offset")))
+    t = np.arange(4000) / 200.0
+    a, b = rng.normal(size=(2, robot.dof, 6)) / np.arange(1, 7)
+    path = FourierSeries(a, b, np.zeros(robot.dof), 20.0).at(t)
+    theta = [{"Fl": 0.1, "Fv": 1.0, "Fc": 1.0}.get(item.symbol, item.nominal or 0.0) for item in made.parameters]
+    tau = made.inverse_dynamics(theta, path.q, path.dq, path.ddq)
+    tau = tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    samples = Samples.of(path.q, path.dq, path.ddq, tau, rate=200.0)
+    took = []
+    for _ in range(2):
+        start = process_time()
+        choose_terms(Model(robot), samples)
+        took.append(process_time() - start)
+    return min(took)
+
+
 def _memory(count: int, way: str) -> dict[str, float]:
     done = subprocess.run([sys.executable, "-c", _MEMORY, str(count), way], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -156,6 +179,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
                       ("dynid with honest deviations", "us_dynid_with_honest_deviations"),
                       ("dynid, friction curve and load", "us_dynid_with_curve_and_load")):
         rows.append((name, f"{result[key]:.2f}", f"{peer / result[key]:.1f}", ""))
+    rows.append(("friction chosen, 20 s of 7 joints: CPU s", f"{result['cpu_s_friction_chosen_20_s']:.2f}", "", ""))
     for key in ("100k", "100k_streamed", "1m", "1m_streamed"):
         rows.append((f"fold of {key.replace('_', ', ')}", f"{result[f'us_fold_{key}']:.2f}", "",
                      f"{result[f'peak_mb_{key}']:.0f}"))

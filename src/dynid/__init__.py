@@ -11,6 +11,7 @@ from dynid.version import __version__ as __version__
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
 # type checkers.
 _MODULES = {
+    "BreakawayFriction": "dynid.model",
     "Robot": "dynid.robot",
     "AsymmetricCoulomb": "dynid.model",
     "AsymmetricViscous": "dynid.model",
@@ -22,6 +23,7 @@ _MODULES = {
     "Dahl": "dynid.model",
     "Delay": "dynid.model",
     "DifferentialDrive": "dynid.model",
+    "Drift": "dynid.model",
     "Dry": "dynid.model",
     "ExponentialStribeck": "dynid.model",
     "FrictionCurve": "dynid.model",
@@ -45,7 +47,9 @@ _MODULES = {
     "Sign": "dynid.model",
     "Spring": "dynid.model",
     "Stribeck": "dynid.model",
+    "TemperatureFriction": "dynid.model",
     "Viscous": "dynid.model",
+    "breakaway": "dynid.validate.breakaway",
     "complete": "dynid.model.complete",
     "curve": "dynid.model",
     "make_terms": "dynid.model",
@@ -144,6 +148,7 @@ if TYPE_CHECKING:
     from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous
+    from dynid.model import BreakawayFriction as BreakawayFriction
     from dynid.model import Cable as Cable
     from dynid.model import Coulomb as Coulomb
     from dynid.model import Counterbalance as Counterbalance
@@ -152,6 +157,7 @@ if TYPE_CHECKING:
     from dynid.model import Dahl as Dahl
     from dynid.model import Delay as Delay
     from dynid.model import DifferentialDrive as DifferentialDrive
+    from dynid.model import Drift as Drift
     from dynid.model import Dry as Dry
     from dynid.model import ExponentialStribeck as ExponentialStribeck
     from dynid.model import FrictionCurve as FrictionCurve
@@ -175,6 +181,7 @@ if TYPE_CHECKING:
     from dynid.model import Sign as Sign
     from dynid.model import Spring as Spring
     from dynid.model import Stribeck as Stribeck
+    from dynid.model import TemperatureFriction as TemperatureFriction
     from dynid.model import Viscous as Viscous
     from dynid.model import curve as curve
     from dynid.model import make_terms as make_terms
@@ -219,6 +226,7 @@ if TYPE_CHECKING:
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
+    from dynid.validate.breakaway import breakaway as breakaway
     from dynid.validate.compare import compare as compare
     from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruct import reconstruct as reconstruct

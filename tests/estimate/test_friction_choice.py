@@ -92,6 +92,17 @@ def test_what_is_there_is_taken_and_what_is_not_is_left():
     assert {"kind": "asymmetric-viscous"} in uneven.tables
 
 
+def test_load_of_two_ways_is_told_where_other_joints_see_the_same_bodies():
+    """The difference of the two shares is a factor on the torque of joint 2, which joint 1 and 3 contradict."""
+    for seed, apart in ((9, {"Flm": 0.0, "Flg": 0.25}), (10, {"Flm": 0.1, "Flg": 0.1})):
+        samples = _log(["viscous", "coulomb", {"kind": "load", "apart": True, "joints": [2]}], seed, Fv=0.8, Fc=0.6,
+                       **apart)
+        found = choose_terms(CERTAIN, samples)
+        assert {one.term for one in found.joints[1].taken} == {"load apart" if apart["Flg"] > 0.2 else "load"}
+        assert {"kind": "load", "joints": [ROBOT.joint_names[1]],
+                **({"apart": True} if apart["Flg"] > 0.2 else {})} in found.tables
+
+
 def test_a_curve_is_taken_where_friction_is_one():
     samples = _log([{"kind": "curve", "widths": [0.1, 0.3], "speed": 3.0}], 6, Fv=0.2, Fc=0.3, Ft1_=0.6, Ft2_=0.6)
     found = choose_terms(CERTAIN, samples)
@@ -122,8 +133,10 @@ def test_nothing_is_taken_from_rounding():
 
 
 def test_the_rule():
-    assert Worth("load", 0.2, 0.4).pays  # may be worth half a percent: it was there from the start
-    assert not Worth("load", 0.2, 0.1).pays
+    assert Worth("load", 0.6, 0.9).pays  # it was there from the start
+    assert not Worth("load", 0.2, 0.4).pays
+    assert Worth("load", -3.0, 3.0).pays  # the blocks cannot tell, and its bounds make it safe
+    assert not Worth("load", -8.0, 3.0).pays
     assert not Worth("cable", 0.6, 0.4).pays
     assert not Worth("cable", 0.4, 0.1).pays
     assert Worth("cable", 0.9, 0.4).pays

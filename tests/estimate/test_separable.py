@@ -232,3 +232,49 @@ def test_wrong_calls_are_refused() -> None:
         identify(problem, method="sls", span=0.5)
     with pytest.raises(ModelError, match="at least one iteration"):
         identify(problem, method="sls", iterations=0)
+
+
+def test_a_shape_that_is_not_there_is_said_to_be_not_told_and_one_that_is_there_is_not() -> None:
+    straight = joint(delta=DELTA, alpha=ALPHA)
+    values = {**VALUES, "Fsc1": 0.0, "Fnl1": 0.0}
+    theta = np.array([values.get(name, 0.0) for name in straight.parameters.names])
+    q, dq, ddq = sweeps(4)
+    tau = straight.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(4).normal(size=q.shape)
+    free = joint(free=("delta", "alpha"))
+    found = identify(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    assert "shape-not-told" in {note.code for note in found.diagnostics.notes}
+    there = identify(Problem.of(free, log(5)), method="sls")
+    assert "shape-not-told" not in {note.code for note in there.diagnostics.notes}
+
+
+def test_joints_that_share_a_shape_find_one() -> None:
+    """Three joints with the same delta and alpha, one number each for all; the grid starts ten times off."""
+    robot, rng = Robot.builtin("arm3r"), np.random.default_rng(3)
+    truth = Model(robot, (RigidBodies(), Stribeck(delta=DELTA, alpha=ALPHA)))
+    theta = np.array([VALUES.get(f"{item.symbol}1", 0.0) if item.body is None else item.nominal or 0.0
+                      for item in truth.parameters])
+    parts = [sweeps(seed, hold=1.0) for seed in range(3)]
+    q, dq, ddq = (np.hstack([part[k] for part in parts]) for k in range(3))
+    tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
+    shared = Model(robot, (RigidBodies(), Stribeck(delta=0.1 * DELTA, alpha=ALPHA, free=("delta", "alpha"),
+                                                   shared=True)))
+    found = identify(Problem.of(shared, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    shape = found.diagnostics["shape"]
+    assert list(shape) == ["delta", "alpha"]
+    for name, true in (("delta", DELTA), ("alpha", ALPHA)):
+        assert abs(shape[name]["value"] - true) < 3.0 * shape[name]["std"] < 0.3 * true
+    with pytest.raises(ModelError, match="shared by all joints"):
+        _ = Model(robot, (RigidBodies(), Stribeck(delta=[1.0, 2.0, 3.0], free=("delta",), shared=True))).shape
+
+
+def test_what_is_known_is_taken_off_before_a_shape_is_looked_for() -> None:
+    """A mass that is known: the same shape as from forces without it."""
+    samples = log(2)
+    free = joint(free=("delta", "alpha"))
+    found = identify(Problem.of(free, samples, known={"M1": VALUES["M1"]}), method="sls")
+    less = replace(samples, tau=samples.tau - VALUES["M1"] * samples.ddq)
+    alone = identify(Problem.of(free, less, known={"M1": 0.0}), method="sls")
+    for name in ("delta1", "alpha1"):
+        own, other = found.diagnostics["shape"][name], alone.diagnostics["shape"][name]
+        assert own["value"] == pytest.approx(other["value"], rel=1e-6)
+        assert own["std"] == pytest.approx(other["std"], rel=1e-6)

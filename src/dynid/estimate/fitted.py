@@ -19,8 +19,13 @@ _FREE = 100.0
 
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
-    """The model for the speeds that joints reach in the data."""
-    return model.with_speeds(top_speeds(logs)) if isinstance(model, Model) and len(logs) else model
+    """The model for the speeds that joints reach in the data, and for the times and temperatures of these."""
+    if not isinstance(model, Model) or not len(logs):
+        return model
+    model = model.with_speeds(top_speeds(logs))
+    model = model.with_times(min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs))
+    warm = [log.temperature for log in logs if log.temperature is not None]
+    return model.with_temperatures(np.mean(np.concatenate(warm), axis=0)) if warm else model
 
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,

@@ -1,8 +1,8 @@
 """Which friction does each joint have: terms chosen joint by joint by their errors on blocks of time left out.
 
 Every joint has viscous and dry friction and an offset, and starts with a curve and friction from load, whose bounds and
-ridge make them safe. These go where blocks that were not fitted say, within two standard errors, that they take less
-than half a percent of the joint's error. Anything more is taken where it takes more than that, and more than two
+ridge make them safe. These go where they take less than half a percent of the joint's error on blocks that were not
+fitted, unless these blocks can hardly tell. Anything more is taken where it takes more than that, and more than two
 standard errors. One fold holds the columns of all terms of all joints; every question is then algebra on small factors.
 The torques that friction from load is a share of are those of an estimate from all blocks; the share is fitted without.
 """
@@ -24,8 +24,9 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.estimate.ripple_orders import joint_rows, ripple_order
 from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset, Term, term_from_table
+from dynid.model.load_friction import APART_RIDGE
 from dynid.recording import Samples
-from dynid.regression import Regression, base_parameters
+from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.residuals import residuals
 
@@ -33,8 +34,10 @@ BLOCKS = 8
 STRETCHES = 8  # of time in each block, at most
 _ROWS = 10  # in each stretch, at least: filtered rows share their noise with their neighbours
 STARTS = ("curve", "load")
+APART = "load apart"  # friction from load, one share where the motor drives and one where it is driven
 ERRORS = 2.0  # standard errors over the blocks
 SHARE = 0.5  # percent of the joint's error on left-out blocks
+UNTOLD = 5.0  # percent within which, and two standard errors, blocks must tell a gain for a safe term to be let go
 _EXACT = 1e-8  # share of a joint's squared torques below which errors are rounding
 _ROUNDS = 6
 _LEAST = 4  # blocks with rows, below which nothing can be said
@@ -56,7 +59,7 @@ class Worth:
     def pays(self) -> bool:
         """Whether it is to be taken, or kept where a joint starts with it."""
         if self.term in STARTS:
-            return self.gain + ERRORS * self.error > SHARE
+            return self.gain > SHARE or ERRORS * self.error > max(UNTOLD, SHARE - self.gain)
         return self.gain > max(SHARE, ERRORS * self.error)
 
     def __str__(self) -> str:
@@ -105,7 +108,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
         raise ModelError("friction is chosen for a model made from a robot and terms")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
-    wide = Model(model.robot, (*core, FrictionCurve(asymmetric=True), Offset(), LoadFriction(), Cable(), Delay()))
+    wide = Model(model.robot, (*core, FrictionCurve(asymmetric=True), Offset(), LoadFriction(),
+                              LoadFriction(apart=True), Cable(), Delay()))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -115,7 +119,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     if sum(block.rows > 0 for block in regression.blocks) < _LEAST:
         raise NotPossibleError("the data have too few stretches of time to leave out in turn for a choice of friction",
                                "name the friction, or record a longer motion")
-    search = Search.of(regression, _roles(problem, core))
+    # With the bodies of the estimate: what is regrouped with load of two ways depends on them.
+    again = base_parameters(problem.model, order, unmeasured=unmeasured_joints(logs))
+    search = Search.of(regression, _roles(problem, core, again))
     taken, worths = search.run()
     joints = tuple(JointChoice(name, tuple(one for one in worths[j] if one.term in taken[j]),
                                tuple(one for one in worths[j] if one.term not in taken[j]))
@@ -179,21 +185,32 @@ class Role:
     ridge: float = 0.0
 
 
-def _roles(problem: Problem, core: Sequence[Term]) -> list[Role]:
+def _roles(problem: Problem, core: Sequence[Term], again: BaseParameters | None = None) -> list[Role]:
     """The columns of the search: base parameters, the two viscous ones of a joint as their mean and their difference,
-    so that the same friction both ways is one column."""
+    so that the same friction both ways is one column. again: the base parameters of the problem's model as it is now.
+    """
     base, model = problem.base, problem.model
     assert isinstance(model, Model)
     kinds = {int(c): getattr(term, "kind", "") for term, places in model.parts for c in places if term not in core}
-    found, viscous = [], dict[int, dict[str, int]]()
+    found, viscous, apart = [], dict[int, dict[str, int]](), dict[int, tuple[tuple[int, float], ...]]()
     for k, c in enumerate(base.independent):
         item, kind = base.parameters.items[c], kinds.get(int(c), "")
         if kind == "curve" and item.symbol in ("Fvp", "Fvn"):
             viscous.setdefault(item.owner, {})[item.symbol] = k
         elif kind == "offset" or (kind == "curve" and item.symbol == "Fc"):
             found.append(Role(item.owner, "start", ((k, 1.0),)))
+        elif item.symbol in ("Flm", "Flg"):
+            apart[item.owner] = ((k, 1.0),)
         else:
             found.append(Role(item.owner, kind, ((k, 1.0),), item.bounds[0], item.bounds[1], item.ridge))
+    # All joints with two ways are one without and heavier bodies, so that one of them is always regrouped.
+    if again is not None and apart and np.array_equal(again.independent, base.independent):
+        for c, item in enumerate(base.parameters.items):
+            if item.symbol == "Flm" and item.owner not in apart:
+                apart[item.owner] = tuple((int(k), float(again.matrix[k, c]))
+                                          for k in np.flatnonzero(again.matrix[:, c]))
+    # On top of a share both ways, and so of either sign.
+    found += [Role(joint, APART, parts, ridge=APART_RIDGE) for joint, parts in apart.items()]
     for joint, both in viscous.items():
         for term, sign in (("start", 1.0), ("asymmetry", -1.0)):
             found.append(Role(joint, term, tuple((k, sign if name == "Fvn" else 1.0) for name, k in both.items())))
@@ -211,7 +228,9 @@ def _tables(joints: Sequence[str], taken: Sequence[frozenset[str]]) -> tuple[dic
               ({"kind": "coulomb"}, where(lambda own: "curve" not in own)),
               ({"kind": "curve"}, where(lambda own: "curve" in own and "asymmetry" not in own)),
               ({"kind": "curve", "asymmetric": True}, where(lambda own: {"curve", "asymmetry"} <= own)),
-              ({"kind": "offset"}, list(joints)), ({"kind": "load"}, where(lambda own: "load" in own)),
+              ({"kind": "offset"}, list(joints)),
+              ({"kind": "load"}, where(lambda own: "load" in own and APART not in own)),
+              ({"kind": "load", "apart": True}, where(lambda own: APART in own)),
               ({"kind": "cable"}, where(lambda own: "cable" in own)),
               ({"kind": "delay"}, where(lambda own: "delay" in own))]
     return tuple({**table, **({} if len(own) == len(joints) else {"joints": own})} for table, own in wanted if own)
@@ -246,6 +265,9 @@ class Search:
         names = list(dict.fromkeys(role.term for role in roles if role.term not in ("", "start")))
         candidates = tuple({name: own for name in names if len(own := columns(j, name))}
                            if regression.factors[j].rows else {} for j in joints)
+        for terms in candidates:  # two shares are one both ways and what is more one way
+            if APART in terms and "load" in terms:
+                terms[APART] = np.concatenate([terms["load"], terms[APART]])
         limits = (np.array([getattr(role, name) for role in roles]) for name in ("low", "high", "ridge"))
         common = np.array([c for c, role in enumerate(roles) if role.term == ""], dtype=np.int64)
         return Search(ColumnsLeftOut.of(regression, weights, mixing, *limits), common,
@@ -260,7 +282,7 @@ class Search:
         return found
 
     def _columns(self, j: int, own: frozenset[str]) -> Ints:
-        return np.concatenate([self.start[j], *(self.candidates[j][name] for name in sorted(own))]).astype(np.int64)
+        return np.unique(np.concatenate([self.start[j], *(self.candidates[j][name] for name in own)]).astype(np.int64))
 
     def run(self) -> tuple[list[frozenset[str]], list[list[Worth]]]:
         """The terms of each joint: what it starts with less what does not pay, the worst first, then what pays added,

@@ -4,7 +4,7 @@ The torques are Y(s) theta with a few shape parameters s inside Y. For given s t
 so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both steps are folds like any other:
 
 - A grid: one fold on the columns for many values of s side by side. A joint's shape shows in its own rows alone, so
-  from its factor every combination of its values is judged by small algebra.
+  from its factor every combination of its values is judged by small algebra; a shape that joints share, by all theirs.
 - Gauss-Newton: one fold on [Y(s), d(Y(s) theta)/d log s]. The last columns' coefficients are the step, and at the end
   their covariance is that of the shape.
 """
@@ -25,6 +25,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
+from dynid.findings import Note
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
@@ -67,7 +68,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
-    whole = replace(problem, model=best.model, regression=best.regression)
+    whole = replace(problem, model=best.model, regression=best.regression, data=_without_known(problem))
     found = noise(whole, best.solution, best.weights)
     covariance = found.covariance(best.solution)
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
@@ -80,10 +81,20 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     at_limit = (best.log_shape <= limits[0] + 1e-6) | (best.log_shape >= limits[1] - 1e-6)
     found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
                    for i, name in enumerate(model.shape_names)}
+    untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
     facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive, shape=found_shape,
-                        iterations=steps, converged=steps < iterations)
+                        iterations=steps, converged=steps < iterations, notes=_not_told(untold))
     return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts,
                     uncertainty=found.uncertainty)
+
+
+def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
+    """A note on shape parameters that the data do not tell, if there are any."""
+    if not names:
+        return ()
+    return (Note("shape-not-told", f"the data do not tell friction of shape {', '.join(names)} from simpler friction: "
+                 "what it shapes is within two deviations of nothing, or it is at the end of the range that was "
+                 "searched; leave that part out, or move more slowly or faster"),)
 
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
@@ -101,28 +112,42 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
-    samples = list(thinned(problem.data, _ENOUGH_ROWS))
+    samples = list(thinned(_without_known(problem), _ENOUGH_ROWS))
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
+    if len(dependence.shared):
+        return min(tries, key=lambda tried: _log_likelihood_loss(tried[1]))[0][0]
     best = center.copy()
     for j in range(dependence.model.dof):
         deepest = min(tries, key=lambda tried: tried[1][j])
-        best[dependence.own(j)] = deepest[0][0][dependence.own(j)]
+        best[dependence.of_joint(j)] = deepest[0][0][dependence.of_joint(j)]
     return best
+
+
+def _without_known(problem: Problem) -> tuple[Samples, ...]:
+    """The data, their torques without those of parameters that are known exactly: columns that are put together here
+    know nothing of them."""
+    values = problem.base.known_vector
+    if not np.any(values):
+        return problem.data
+    return tuple(replace(log, tau=log.tau - complete(problem.model).inverse_dynamics(values, log.q, log.dq, log.ddq))
+                 for log in problem.data)
+
+
+def _log_likelihood_loss(misfits: Array) -> float:
+    """What joints with these misfits (dof,) leave together, each by a noise of its own."""
+    return float(np.sum(np.log(misfits[misfits > 0])))
 
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,
           reach: float) -> tuple[Array, Array, float]:
     """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
     for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
-    from scipy import ndimage
-
-    joints = [(j, dependence.own(j)) for j in range(dependence.model.dof) if len(dependence.own(j))]
-    if not joints:
-        return center[None], np.zeros(dependence.model.dof), reach
-    # Each varying column with the positions of its shape parameters among those of its joint.
+    joints = [(j, dependence.of_joint(j)) for j in range(dependence.model.dof) if len(dependence.of_joint(j))]
+    # Each varying column of a joint with the positions of its shape parameters among those of the joint.
+    shows = complete(dependence.part).structure
     columns = [(j, c, tuple(np.flatnonzero(dependence.varies[own, c]).tolist()))
-               for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0)).tolist()]
+               for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0) & shows[j]).tolist()]
     points = _POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
     values = center[:, None] + np.linspace(-reach, reach, points)
     fixed = problem.base.independent[~np.isin(problem.base.independent, dependence.varying)]
@@ -131,6 +156,8 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
     needed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}  # (positions, indices) -> columns of the part
     for _, c, positions in columns:
         for at in product(range(points), repeat=len(positions)):
+            if (c, *at) in candidate:  # a column that shows in several joints
+                continue
             candidate[(c, *at)] = len(items)
             item = dependence.part.parameters.items[c]
             items.append(replace(item, name=f"{item.name}@{at}"))
@@ -146,19 +173,52 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
                         np.array([candidate[(c, *at)] for c in alike])))
     many = Assembled(dependence.model.dof, Parameters(tuple(items)), tuple(sources))
     regression = fold(TorqueEquations.of(many, samples, many.base), blocks=1, threads=problem.threads)
-    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
+    depths: dict[int, Array] = {}
     for j, own in joints:
         mine = [(c, positions) for joint, c, positions in columns if joint == j]
         choices = np.array(list(product(range(points), repeat=len(own))))
         places = np.array([[candidate[(c, *(choice[p] for p in positions))] for c, positions in mine]
                            for choice in choices.tolist()])
-        misfits = _misfits(regression, j, len(fixed), places)
-        depths = misfits.reshape((points,) * len(own))
-        low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
-        low = low[np.argsort(misfits[low], kind="stable")]
-        valleys[:, own] = values[own, choices[np.resize(low, _VALLEYS)]]
-        misfit[j] = misfits[low[0]]
-    return valleys, misfit, 2.0 * reach / (points - 1)
+        depths[j] = _misfits(regression, j, len(fixed), places).reshape((points,) * len(own))
+    return *_valleys(dependence, center, values, depths), 2.0 * reach / (points - 1)
+
+
+def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
+             ) -> tuple[Array, Array]:
+    """The deepest valleys (valleys, shapes) of misfits, depths[j] over the values (shapes, points) of a joint's shape
+    parameters, and the misfit (dof,) of each joint in the deepest. Where joints share some, a valley is one of the sum
+    of all over these, and each joint's own are the best there."""
+    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
+    shared = dependence.shared
+    picked = np.zeros((_VALLEYS, len(center)), dtype=np.int64)
+    if len(shared):
+        total = np.zeros((values.shape[1],) * len(shared))
+        for j, depth in depths.items():
+            own = dependence.of_joint(j)
+            best = depth.min(axis=tuple(np.flatnonzero(~np.isin(own, shared)).tolist()))
+            total += np.log(np.maximum(best, 1e-300)).reshape([values.shape[1] if s in own else 1 for s in shared])
+        picked[:, shared] = _lowest(total)
+        valleys[:, shared] = values[shared, picked[:, shared]]
+    for j, depth in depths.items():
+        own = dependence.of_joint(j)
+        alone = own[~np.isin(own, shared)]
+        for v in range(_VALLEYS):
+            part = depth[tuple(picked[v, s] if s in shared else slice(None) for s in own)]
+            if len(alone):
+                picked[v, alone] = _lowest(part)[0 if len(shared) else v]
+                valleys[v, alone] = values[alone, picked[v, alone]]
+        misfit[j] = depth[tuple(picked[0, own])]
+    return valleys, misfit
+
+
+def _lowest(depths: Array) -> Ints:
+    """Indices (valleys, dimensions) of the lowest places that are no higher than those about them, lowest first."""
+    from scipy import ndimage
+
+    flat = depths.ravel()
+    low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
+    low = low[np.argsort(flat[low], kind="stable")]
+    return np.column_stack(np.unravel_index(np.resize(low, _VALLEYS), depths.shape))
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
@@ -237,6 +297,6 @@ def _point(problem: Problem, dependence: ShapeDependence, log_shape: Array, plai
     model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
         (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
         (slopes, np.arange(count), np.arange(b, b + count))))
-    regression = fold(TorqueEquations.of(model, problem.data, model.base), blocks=1, threads=problem.threads)
+    regression = fold(TorqueEquations.of(model, _without_known(problem), model.base), blocks=1, threads=problem.threads)
     return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
                  weights)

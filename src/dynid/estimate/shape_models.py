@@ -65,9 +65,14 @@ class ShapeDependence:
         """Places in the whole model of the columns that depend on the shape."""
         return self.columns[self.varies.any(axis=0)]
 
-    def own(self, joint: int) -> Ints:
-        """Shape parameters that show in this joint's rows and in no other's."""
-        return np.flatnonzero(self.touches[:, joint] & (self.touches.sum(axis=1) == 1))
+    def of_joint(self, joint: int) -> Ints:
+        """Shape parameters that show in this joint's rows."""
+        return np.flatnonzero(self.touches[:, joint])
+
+    @property
+    def shared(self) -> Ints:
+        """Shape parameters that show in the rows of several joints."""
+        return np.flatnonzero(self.touches.sum(axis=1) > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +196,6 @@ def channels_of(model: LinearModel) -> int:
 
 def regressor_along(model: LinearModel, motion: Motion) -> Array:
     """Regressor (samples, dof, parameters) of a motion in order, with what terms remember of it."""
-    _, q, dq, ddq = motion
     if isinstance(model, Model) and model.channels:
-        return model.regressor(q, dq, ddq, threads=1, memory=model.memory(motion))
-    return np.asarray(model.regressor(q, dq, ddq))
+        return model.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=model.memory(motion))
+    return np.asarray(model.regressor(motion.q, motion.dq, motion.ddq))

@@ -1,9 +1,11 @@
 """Models: terms linear in named parameters, and their sums."""
 
+from dynid.model.breakaway import BreakawayFriction
 from dynid.model.closed_forms import DifferentialDrive, Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
+from dynid.model.drift import Drift
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
 from dynid.model.friction import (
     AsymmetricCoulomb,
@@ -26,15 +28,16 @@ from dynid.model.registry import make_terms, register_term, term_from_table
 from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
 from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
+from dynid.model.temperature import TemperatureFriction
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
 
 __all__ = [
-    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
-    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
-    "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "LuGreFriction", "Model", "MotorSide",
-    "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies",
-    "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete",
-    "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
-    "term_from_table",
+    "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
+    "Counterbalance", "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry",
+    "ExponentialStribeck", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction",
+    "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction",
+    "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck",
+    "TemperatureFriction", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
+    "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
 ]

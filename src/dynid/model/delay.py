@@ -23,11 +23,12 @@ _PIECE = 1000  # samples at once: no threads inside threads
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """-D d(tau)/dt: torques that stand D seconds late beside the positions of the same row, to first order.
+    """D (tau(t - D0) - tau(t)) / D0: torques that stand D seconds late beside the positions of the same row.
 
-    The slope is that of the torque which the last estimate, estimate (parameters,), predicts along the log; there is
-    none before an estimate, and none for a motion without times. It is of the log, not of the machine: a simulation
-    knows nothing of it.
+    tau is the torque which the last estimate, estimate (parameters,), predicts along the log, and D0 its delay, so that
+    the column is exact once they agree; it is -D d(tau)/dt where D0 is less than half a sample. There is none before an
+    estimate, and none for a motion without times. It is of the log, not of the machine: a simulation knows nothing of
+    it.
     """
 
     kind = "delay"
@@ -47,14 +48,19 @@ class Delay:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: Motion) -> Array:
-        """Slopes of the predicted torques (samples, joints), N m/s, with the sign of the column."""
+        """Columns (samples, joints), N m/s: how fast the predicted torques fall behind."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))
         tau = np.concatenate([model.inverse_dynamics(self.estimate, motion.q[k:k + _PIECE], motion.dq[k:k + _PIECE],
                                                      motion.ddq[k:k + _PIECE])[:, own]
                               for k in range(0, len(motion.t), _PIECE)])
-        return -np.asarray(np.gradient(tau, motion.t, axis=0))
+        slopes = -np.asarray(np.gradient(tau, motion.t, axis=0))
+        for k, j in enumerate(own):
+            late = float(np.clip(self.estimate[model.parameters.index(f"D{j + 1}")], -LONGEST, LONGEST))
+            if abs(late) > 0.5 * (motion.t[-1] - motion.t[0]) / (len(motion.t) - 1):
+                slopes[:, k] = (np.interp(motion.t - late, motion.t, tau[:, k]) - tau[:, k]) / late
+        return slopes
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):

@@ -79,7 +79,7 @@ class Dry:
     """Dry friction along a direction w (dof,): torques w (forward max(S, 0) + backward min(S, 0)), S = sign(w.dq).
 
     A hard sign is made smooth, or held at rest, as the integrator needs it; a smooth one only where it may be
-    `widened`.
+    `widened`. static: by how much more it holds at rest than it takes in motion, until it breaks away.
     """
 
     direction: Array
@@ -87,6 +87,7 @@ class Dry:
     backward: float
     sign: Sign = field(default_factory=Sign)
     widened: bool = False
+    static: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

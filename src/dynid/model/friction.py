@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
+from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.kinds import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind
 from dynid.model.parameters import Parameter
@@ -188,7 +189,8 @@ class Stribeck:
         Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
     It is linear in Fc, Fsc, Fv, Fo and Fnl. delta (s/rad), alpha and Kv (s/rad) shape it: held at the given
-    values (one number, or one a joint), or found by separable least squares when named in `free`.
+    values (one number, or one a joint), or found by separable least squares when named in `free`, shared by all of its
+    joints on request (model A of s. 2.4).
     """
 
     kind = "stribeck"
@@ -197,6 +199,7 @@ class Stribeck:
     Kv: ArrayLike = 1000.0
     free: tuple[str, ...] = ()
     joints: tuple[str | int, ...] | None = None
+    shared: bool = False
 
     _PARTS = (("Fc", "N m", "N", DRY.unwritten(), True), ("Fsc", "N m", "N", FRICTION, False),
               ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten(), True), ("Fo", "N m", "N", OFFSET, False),
@@ -214,10 +217,7 @@ class Stribeck:
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind, positive in self._PARTS)
 
     def _shape(self, name: str, count: int) -> Array:
-        values = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
-        if values.shape not in ((1,), (count,)) or not np.all(values > 0):
-            raise ModelError(f"{name} of Stribeck friction must be one positive number or {count}, got {values}")
-        return np.broadcast_to(values, (count,))
+        return shape_values.per_joint(getattr(self, name), count, f"{name} of Stribeck friction")
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
@@ -255,20 +255,15 @@ class Stribeck:
         return tuple(chosen(robot, self.joints))
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Names of the free shape parameters: delta1, delta2, .., alpha1, .."""
-        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
+        return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
         """Present values of the free shape parameters."""
-        count = len(chosen(robot, self.joints))
-        return np.concatenate([self._shape(name, count) for name in self.free]) if self.free else np.empty(0)
+        return shape_values.values(self, len(chosen(robot, self.joints)), "Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> Stribeck:
         """The same term with other values of its free shape parameters."""
-        count = len(chosen(robot, self.joints))
-        parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
-        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
-        return replace(self, **shapes)
+        return replace(self, **shape_values.changes(self, values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from dynid.robot import Robot
 
 LOAD = Kind("friction from load", "friction")
 LARGEST = 0.5  # of the transmitted torque: a gear of less than half efficiency would lock
+APART_RIDGE = 1e-4  # share of their columns' squares by which two shares are pulled to zero, and so to each other
 _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # where nothing is known of a link
 
 
@@ -31,7 +32,9 @@ class LoadFriction:
 
     tau_link is the torque of the bodies alone, with the ten numbers of each, bodies (dof, 10): those of the last
     estimate, so that a fit is repeated until they agree; the robot's own before there is one. Fl is between 0 and 0.5.
-    apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor.
+    apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor. Their
+    difference is a factor on the joint's torque, Flm |tau| sign(dq) being Flm tau where the motor drives: only what
+    other joints say of the same bodies tells it, so that a small ridge keeps both equal where none does.
     """
 
     kind = "load"
@@ -46,7 +49,9 @@ class LoadFriction:
         return ("Flm", "Flg") if self.apart else ("Fl",)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST))
+        ridge = APART_RIDGE if self.apart else 0.0
+        return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST),
+                             ridge=ridge)
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def with_bodies(self, numbers: Array) -> LoadFriction:

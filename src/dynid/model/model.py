@@ -29,6 +29,8 @@ from dynid.model.term import (
     Shaped,
     Simulated,
     Term,
+    Timed,
+    Warmed,
     accelerates,
     fill_entries,
     probing_motion,
@@ -328,6 +330,20 @@ class Model:
         """The same model for data in which the joints reach these speeds (dof,)."""
         terms = tuple(term.with_speeds(speeds) if isinstance(term, Scaled) else term for term in self.terms)
         return replace(self, terms=terms) if any(isinstance(term, Scaled) for term in self.terms) else self
+
+    def with_times(self, first: float, last: float) -> Model:
+        """The same model for data taken between two times, s."""
+        if not any(isinstance(term, Timed) for term in self.terms):
+            return self
+        return replace(self, terms=tuple(term.with_times(first, last) if isinstance(term, Timed) else term
+                                         for term in self.terms))
+
+    def with_temperatures(self, mean: Array) -> Model:
+        """The same model for data in which the joints have these mean temperatures (dof,)."""
+        if not any(isinstance(term, Warmed) for term in self.terms):
+            return self
+        return replace(self, terms=tuple(term.with_temperatures(mean) if isinstance(term, Warmed) else term
+                                         for term in self.terms))
 
     def with_estimate(self, theta: ArrayLike) -> Model:
         """The same model, its terms that see the last estimate beside parameters theta."""

@@ -7,8 +7,10 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError
+from dynid.model.breakaway import BreakawayFriction
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
+from dynid.model.drift import Drift
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -26,6 +28,7 @@ from dynid.model.lugre_friction import LuGreFriction
 from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
 from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
+from dynid.model.temperature import TemperatureFriction
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
 from dynid.robot import Robot
@@ -49,7 +52,8 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction, ExponentialStribeck):
+              LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction, ExponentialStribeck,
+              Drift, TemperatureFriction, BreakawayFriction):
     register_term(_term)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.model import shape_values
 from dynid.model.elements import Curve, Dry, Element, Linear, axis, curve, on_joints
 from dynid.model.kinds import DRY, FRICTION, VISCOUS
 from dynid.model.parameters import Parameter
@@ -85,7 +85,8 @@ class ExponentialStribeck:
     others 1998; Ardiani, s. 1.2.2).
 
     Linear in Fc, Fs and Fv, none below zero, so that it dissipates. vs (rad/s or m/s) and power shape it: held at the
-    given values (one number, or one a joint), or found by separable least squares when named in `free`.
+    given values (one number, or one a joint), or found by separable least squares when named in `free`, shared by all
+    of its joints on request.
     """
 
     kind = "exponential-stribeck"
@@ -93,6 +94,7 @@ class ExponentialStribeck:
     power: ArrayLike = 2.0
     free: tuple[str, ...] = ()
     joints: tuple[str | int, ...] | None = None
+    shared: bool = False
     sign: Sign = field(default_factory=Sign)
     SHAPES = ("vs", "power")
 
@@ -110,11 +112,7 @@ class ExponentialStribeck:
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
 
     def _shape(self, name: str, count: int) -> Array:
-        values = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
-        if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-            raise ModelError(f"{name} of exponential Stribeck friction must be one positive number or {count}, got "
-                             f"{values}")
-        return np.broadcast_to(values, (count,))
+        return shape_values.per_joint(getattr(self, name), count, f"{name} of exponential Stribeck friction")
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
@@ -147,17 +145,12 @@ class ExponentialStribeck:
             yield Curve(axis(n, j), fall, (dry[k] - static[k], vs[k], power[k]))
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Names of the free shape parameters: vs1, vs2, .., power1, .."""
-        return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
+        return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
         """Present values of the free shape parameters."""
-        count = len(chosen(robot, self.joints))
-        return np.concatenate([self._shape(name, count) for name in self.free]) if self.free else np.empty(0)
+        return shape_values.values(self, len(chosen(robot, self.joints)), "exponential Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
         """The same term with other values of its free shape parameters."""
-        count = len(chosen(robot, self.joints))
-        parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
-        shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}
-        return replace(self, **shapes)
+        return replace(self, **shape_values.changes(self, values))

@@ -19,6 +19,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
         it otherwise drops them because Coulomb friction is between its two signs there.
     with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
+    with_times(first, last), with_temperatures(mean (dof,)) -> the same term for data taken between these times, s, and
+        at these mean temperatures of the joints (see `Drift`, `TemperatureFriction`).
     with_bodies(numbers (dof, 10)) -> the same term where the links have these ten numbers each: the last estimate of
         them, after which a fit is repeated (see `LoadFriction`).
     with_estimate(theta (parameters,)) -> the same beside the last estimate of the whole model (see `Delay`).
@@ -46,7 +48,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
 from dynid.model.elements import Element
-from dynid.model.parameters import Parameter
+from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import Robot
 
@@ -92,6 +94,20 @@ class Scaled(Protocol):
 
 
 @runtime_checkable
+class Timed(Protocol):
+    """A term whose columns depend on when the data at hand were taken."""
+
+    def with_times(self, first: float, last: float) -> Term: ...
+
+
+@runtime_checkable
+class Warmed(Protocol):
+    """A term whose columns depend on the mean temperatures in the data at hand."""
+
+    def with_temperatures(self, mean: Array) -> Term: ...
+
+
+@runtime_checkable
 class Loaded(Protocol):
     """A term whose columns depend on the last estimate of the bodies."""
 
@@ -106,12 +122,14 @@ class Informed(Protocol):
 
 
 class Motion(NamedTuple):
-    """A stretch of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof)."""
+    """A stretch of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of the
+    joints (samples, dof) where they were logged."""
 
     t: Array
     q: Array
     dq: Array
     ddq: Array
+    temperature: Array | None = None
 
 
 class TorqueModel(Protocol):
@@ -119,6 +137,9 @@ class TorqueModel(Protocol):
 
     @property
     def robot(self) -> Robot: ...
+
+    @property
+    def parameters(self) -> Parameters: ...
 
     def inverse_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
 

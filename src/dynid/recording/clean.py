@@ -23,9 +23,10 @@ from dynid.recording.source import Block, Fault, Values, rechunk, rows_of
 from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
-ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9}
+ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
+          "temperature": 1e4}
 _ABSURD_TIME = 1e11
-_MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench")
+_MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench", "temperature")
 _SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -191,7 +192,8 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
     if clock.begun:
         return
     good = np.flatnonzero(_without(faults, len(signals["position"])))
-    values = np.hstack([array[good] for signal, array in signals.items() if signal != "wrench"])
+    values = np.hstack([array[good] for signal, array in signals.items()
+                        if signal not in ("wrench", "temperature")])
     for row in good[:strays_by_value(values)].tolist():
         faults[row] = (0, (None, 0, "its values lie far outside the range of all rows after it, in several columns"))
 
@@ -233,6 +235,9 @@ def _convert(current: Layout, signal: str, array: Array) -> Array:
         return current.conversion.position(array)
     if signal in ("velocity", "reference_velocity"):
         return current.conversion.velocity(array)
+    if signal == "temperature":
+        return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
+            :, list(current.conversion.order)])
     return array if signal == "wrench" else current.conversion.torque(array)
 
 

@@ -18,6 +18,7 @@ _WORDS = {
     "current": "current currents curr cur amps",
     "acceleration": "ddq qdd qddot acc accel acceleration accelerations",
     "wrench": "wrench",
+    "temperature": "temperatures",
 }
 _KIND = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
@@ -98,7 +99,7 @@ _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 def _canonical(source: Source, known: Sequence[str]) -> _Groups:
     """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called."""
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
-                "position_": "position", "velocity_": "velocity", "torque_": "torque"}
+                "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature"}
     groups: _Groups = {}
     for name in known:
         for prefix, signal in prefixes.items():
@@ -107,6 +108,8 @@ def _canonical(source: Source, known: Sequence[str]) -> _Groups:
                 groups.setdefault(signal, {}).setdefault((), []).append((reading, name))
                 break
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
+    if joints.get("temperature", joints.get("position")) != joints.get("position"):  # of something else
+        del groups["temperature"], joints["temperature"]
     if "time" not in known or not {"position", "torque"} <= joints.keys() \
             or any(names != joints["position"] for names in joints.values()):
         return {}

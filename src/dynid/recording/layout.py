@@ -21,7 +21,7 @@ from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
-_OPTIONAL = ("velocity", "reference", "reference_velocity")
+_OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature")
 
 
 @dataclass(frozen=True)
@@ -283,6 +283,8 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
             raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}")
         if signal == "wrench" and len(found) != 6:
             raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}")
+        if signal == "temperature" and len(found) == 1:
+            continue
         if signal not in ("time", "wrench") and len(found) != count:
             raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}")
 

@@ -26,7 +26,7 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
-SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench")
+SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature")
 
 
 class Place(BaseModel):
@@ -53,10 +53,11 @@ class Place(BaseModel):
 class Mapping(BaseModel):
     """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
-    time, position, velocity, torque, current, reference, reference_velocity, wrench: a column name, a
+    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature: a column name, a
     list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or
     "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
-    nanoseconds. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
+    nanoseconds. One temperature column is that of all joints. time_unit: s, ms, us or ns. rate: Hz, when
+    the log has no time column.
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
@@ -88,6 +89,7 @@ class Mapping(BaseModel):
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None
+    temperature: Names | Place | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"

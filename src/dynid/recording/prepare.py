@@ -85,7 +85,8 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     steps += dropped
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
-                      unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau)
+                      unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,
+                      temperature=_temperature(recording, grid.t))
     if chosen.thin > 1:
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -296,6 +297,15 @@ def _thinned(samples: Samples, step: int) -> Samples:
     ends = np.cumsum([len(range(a, b, step)) for a, b in samples.segments])
     segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
     raw = None if samples.raw_tau is None else samples.raw_tau[rows]
+    warm = None if samples.temperature is None else samples.temperature[rows]
     return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
-                   tau=samples.tau[rows], raw_tau=raw, keep=samples.keep[rows], segments=segments,
+                   temperature=warm, tau=samples.tau[rows], raw_tau=raw, keep=samples.keep[rows], segments=segments,
                    rate=samples.rate / step)
+
+
+def _temperature(recording: Recording, t: Array) -> Array | None:
+    """Temperatures (samples, joints) at the times of the grid, where they were logged."""
+    if recording.temperature is None:
+        return None
+    return np.column_stack([np.interp(t, recording.t, own) for own in recording.temperature.T])
+

@@ -52,6 +52,7 @@ class Samples:
     spectrum: what the cut-off was chosen from, for the report (free form).
     raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
     filtered: signals of filtered rows, at the same samples, where equations other than torques are asked for.
+    temperature: of the joints (samples, joints) where it was logged, in the log's unit.
     """
 
     t: Array
@@ -71,6 +72,7 @@ class Samples:
     unmeasured: tuple[str, ...] = ()
     raw_tau: Array | None = None
     filtered: FilteredSignals | None = None
+    temperature: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape

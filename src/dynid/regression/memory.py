@@ -39,6 +39,7 @@ def memory_of(model: LinearModel, samples: Samples) -> Array | None:
             for start, stop in samples.segments:
                 rows = slice(int(start), int(stop))
                 found[rows] = model.memory(Motion(samples.t[rows], samples.q[rows], samples.dq[rows],
-                                                  samples.ddq[rows]))
+                                                  samples.ddq[rows],
+                                                  None if samples.temperature is None else samples.temperature[rows]))
             own[model] = found
         return own[model]

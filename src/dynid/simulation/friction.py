@@ -27,6 +27,7 @@ from dynid.simulation.plant import (
     LOAD_WIDTH,
     LOW,
     MOTORING,
+    STATIC,
     STICK,
     TANH,
     WIDTH,
@@ -38,7 +39,7 @@ from dynid.simulation.plant import (
 def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
     """net -= w f(v) for every row of dry friction, v = w.dq, with its sign S, held in `signs` for those that stick:
 
-    f = Fcp max(S, 0) + Fcn min(S, 0).
+    f = Fcp max(S, 0) + Fcn min(S, 0), and near rest, where the sign is smooth, what is static besides.
     """
     for e in range(len(dry)):
         row = dry[e]
@@ -57,6 +58,8 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
         else:
             s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
         f = (row[FCP] if s > 0.0 else row[FCN]) * s
+        if row[STATIC] > 0.0 and row[KIND] == TANH:
+            f += row[STATIC] * math.exp(-(v / (10.0 * row[WIDTH])) ** 2) * s
         for j in range(low, high):
             net[j] -= row[DIRECTION + j] * f
 

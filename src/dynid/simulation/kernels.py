@@ -12,12 +12,13 @@ from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias, solve_state
 from dynid.simulation.friction import curve_torques, friction, substitute, transmit
-from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STICK, WIDTH, Plant
+from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
 
 # For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
 # once more in each of its callers, and that was most of the time to compile a loop.
 ONCE = {**BORROWING, "inline": "always"}
 DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # how a run ended
+REST = 1e-7  # rad/s or m/s, below which what dry friction holds is at rest
 
 
 class Law(NamedTuple):
@@ -168,7 +169,7 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
 
     It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
     of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, found for all elements by projected Gauss-Seidel. Full force is
-    sliding, less is rest or the end of a slide.
+    sliding, less is rest or the end of a slide. What rests already holds its static friction besides.
     """
     signs, answers, n = work.signs, work.answers, len(work.net)
     for e in range(len(signs)):
@@ -183,12 +184,14 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
             row = dry[e]
             if row[KIND] != STICK:
                 continue
-            v, mobility = 0.0, 0.0
+            v, mobility, before = 0.0, 0.0, 0.0
             for j in range(int(row[LOW]), int(row[HIGH])):
+                before += row[DIRECTION + j] * y[n + j]
                 v += row[DIRECTION + j] * (y[n + j] + h * dy[n + j])
                 mobility += row[DIRECTION + j] * answers[e, j]
             old = signs[e] * (row[FCP] if signs[e] > 0.0 else row[FCN])
-            force = min(max(old + v / (h * mobility), -row[FCN]), row[FCP]) if mobility > 0.0 else 0.0
+            more = row[STATIC] if abs(before) < REST else 0.0
+            force = min(max(old + v / (h * mobility), -row[FCN] - more), row[FCP] + more) if mobility > 0.0 else 0.0
             signs[e] = force / (row[FCP] if force > 0.0 else row[FCN])
             moved = max(moved, abs(force - old) / row[FCP])
             for i in range(n):

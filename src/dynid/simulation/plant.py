@@ -16,7 +16,7 @@ from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
 from dynid.model.elements import Bristles, Element
 
 # A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
-KIND, WIDTH, FCP, FCN, LOW, HIGH, DIRECTION = range(7)
+KIND, WIDTH, FCP, FCN, STATIC, LOW, HIGH, DIRECTION = range(8)
 TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that may be widened, see `smoothed`
 # A row of friction from load, one a joint: its factors, and the sign it has.
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
@@ -83,7 +83,7 @@ class Plant(NamedTuple):
     """A machine in numbers. The torques of its joints, besides those of its bodies in `rows` (see `state.pack`):
 
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
-    + dry friction (m, 6 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
+    + dry friction (m, 7 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
     all, one after the other + friction from load (n, 4) or (0, 4) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
     flexible (n, 3) or (0, 3): stiffness, damping, rotor.
     """
@@ -182,9 +182,9 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
-    """Rows (m, 6 + dof) of dry friction."""
+    """Rows (m, 7 + dof) of dry friction."""
     rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _KINDS[one.sign.kind],
-             0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward,
+             0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward, one.static,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
     return np.array(rows, dtype=float).reshape(-1, DIRECTION + dof)
 

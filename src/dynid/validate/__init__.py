@@ -1,6 +1,7 @@
 """Validation of an estimate: torque reconstruction, residual tests, cross-validation, simulation, excitation, a
 verdict."""
 
+from dynid.validate.breakaway import Breakaway, breakaway
 from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.cutoff_choice import CutoffChoice, choose_cutoff
@@ -29,10 +30,9 @@ from dynid.validate.simulation_check import (
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "CrossValidation", "CutoffChoice", "CutoffDependence", "FreeFall", "Gravity", "JointTests", "LinkPhysics",
-    "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict", "Whiteness", "WrenchComparison",
-    "choose_cutoff", "closed_loop", "compare", "cross_validate", "cutoff_dependence", "estimate_gravity", "free_fall",
-    "physics", "positive_inertia_line",
-    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
-    "wrench_comparison",
+    "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "FreeFall", "Gravity", "JointTests",
+    "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict", "Whiteness",
+    "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "cross_validate", "cutoff_dependence",
+    "estimate_gravity", "free_fall", "physics", "positive_inertia_line", "positive_inertia_share", "reconstruct",
+    "residual_tests", "simulation_checks", "torque_driven", "verdict", "wrench_comparison",
 ]

@@ -78,6 +78,12 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     found = Projected(chosen.r[:k, k:], chosen.rho[:k], chosen.r[:k, :k], kept, rest, b, rows)
     singular = _singular_values(found.r)
     if singular[-1] < _LOST_RANK * singular[0]:
+        ridged = [base.parameters.items[c].name for c in base.independent if base.parameters.items[c].ridge > 0]
+        if ridged:
+            raise NotPossibleError(f"instruments know of no ridge, and only a ridge tells {', '.join(ridged[:4])}"
+                                   f"{' and others' if len(ridged) > 4 else ''} apart",
+                                   "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
+                                   "instruments-without-ridge")
         raise NotPossibleError("the instruments lost rank against the data, the simulated motion is not the measured "
                                "one", "check the controller's gains and the reference, or use start = 'wls'",
                                "instruments-lost-rank")

@@ -1,0 +1,47 @@
+"""BreakawayFriction: dry friction that holds more at rest than it takes in motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.model.elements import Dry, axis
+from dynid.model.kinds import DRY
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Slopes
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+
+@dataclass(frozen=True)
+class BreakawayFriction:
+    """Fc sign(dq) in motion; at rest up to Fc + Fb, until the joint breaks away (Ardiani, fig. 1.4d).
+
+    Rows in motion tell Fc and nothing of Fb, which shows in the last instant before a joint starts: see
+    `dynid.breakaway`. Fb is not below zero.
+    """
+
+    kind = "breakaway"
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m", "N"), positive=True,
+                                             kind=DRY if symbol == "Fc" else DRY.unwritten()), bounds=(0.0, np.inf))
+                     for j in chosen(robot, self.joints) for symbol in ("Fc", "Fb"))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, 2 * k, self.sign(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, 2 * k, DQ, j, self.sign.slope(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Dry]:
+        for j, (dry, more) in zip(chosen(robot, self.joints), values.reshape(-1, 2).tolist(), strict=True):
+            yield Dry(axis(robot.dof, j), dry, dry, self.sign, static=more)

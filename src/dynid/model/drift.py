@@ -1,0 +1,102 @@
+"""Drift: friction that moves slowly with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.elements import Dry, Element, Linear, axis, on_joints
+from dynid.model.kinds import FRICTION
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """sum_k Fwk r_k(t) sign(dq): dry friction that rises by Fwk from one knot of time to the next.
+
+    r_k goes from 0 to 1 between two of knots + 1 evenly spaced times from the first to the last of the data, less its
+    mean over them, so that the rest of the model has the mean; before and behind them it stays. One knot is a straight
+    line. ridge pulls every Fwk to zero, which makes of several knots a random walk. viscous: the same of viscous
+    friction, Fyk r_k(t) dq. span: first and last time, s; None takes them from the data. A motion without times, and a
+    simulated machine, are at the last one.
+    """
+
+    kind = "drift"
+    learned: ClassVar[tuple[str, ...]] = ("span",)
+    knots: int = 1
+    viscous: bool = False
+    ridge: float = 1e-3
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    span: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.knots <= 99:
+            raise ModelError(f"drift has from 1 to 99 knots of time, got {self.knots}")
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise ModelError(f"the ridge of drift must not be below zero, got {self.ridge}")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        symbol = "Fy" if self.viscous else "Fw"
+        units = ("N m s/rad", "N s/m") if self.viscous else ("N m", "N")
+        return tuple(replace(joint_parameter(robot, f"{symbol}{k + 1}_", j, joint_unit(robot, j, *units),
+                                             kind=FRICTION), ridge=self.ridge)
+                     for j in chosen(robot, self.joints) for k in range(self.knots))
+
+    def with_times(self, first: float, last: float) -> Drift:
+        """The same term for data between two times, s, unless it was given others."""
+        return self if self.span is not None else replace(self, span=(first, last))
+
+    def ramps(self, t: Array) -> Array:
+        """r_k at times (samples,), (samples, knots)."""
+        first, last = (0.0, 1.0) if self.span is None else np.asarray(self.span, dtype=float)
+        place = self.knots * (t - first) / max(float(last - first), 1e-9)
+        knot = np.arange(self.knots)
+        return np.asarray(np.clip(place[:, None] - knot, 0.0, 1.0) - (1.0 - (knot + 0.5) / self.knots))
+
+    @property
+    def _last(self) -> Array:
+        """r_k at the last time (knots,)."""
+        return (np.arange(self.knots) + 0.5) / self.knots
+
+    def channels(self, robot: Robot) -> int:
+        return self.knots
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+        return self.ramps(motion.t)
+
+    def _carrier(self, velocity: Array) -> Array:
+        return velocity if self.viscous else self.sign(velocity)
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k in range(self.knots):
+                yield j, n * self.knots + k, memory[:, k] * self._carrier(dq[:, j])
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k, share in enumerate(self._last.tolist()):
+                yield j, n * self.knots + k, share * self._carrier(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k, share in enumerate(self._last.tolist()):
+                yield j, n * self.knots + k, DQ, j, share if self.viscous else share * self.sign.slope(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        joints, now = chosen(robot, self.joints), values.reshape(-1, self.knots) @ self._last
+        if self.viscous:
+            yield Linear(viscous=np.diag(on_joints(robot.dof, joints, now)))
+            return
+        for j, value in zip(joints, now.tolist(), strict=True):
+            yield Dry(axis(robot.dof, j), value, value, self.sign)

@@ -1,0 +1,39 @@
+"""Shape parameters of a term: what it is not linear in, one value a joint or one that its joints share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+
+
+def per_joint(value: Any, count: int, what: str) -> Array:
+    """One positive number, or one a joint, as (count,); what: its name in a refusal."""
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
+        raise ModelError(f"{what} must be one positive number or {count}, got {values}")
+    return np.broadcast_to(values, (count,))
+
+
+def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str, ...]:
+    """Names of free shape parameters: delta1, delta2, .., alpha1, ..; delta, alpha where joints share them."""
+    return tuple(free) if shared else tuple(f"{name}{j + 1}" for name in free for j in joints)
+
+
+def values(term: Any, count: int, what: str) -> Array:
+    """Present values of the free shape parameters of a term with `count` joints, in the order of `names`."""
+    parts = [per_joint(getattr(term, name), count, f"{name} of {what}") for name in term.free]
+    for name, part in zip(term.free, parts, strict=True):
+        if term.shared and np.ptp(part) > 0:
+            raise ModelError(f"{name} of {what} is shared by all joints and must be one number, got {part}")
+    return np.concatenate([part[:1] if term.shared else part for part in parts]) if parts else np.empty(0)
+
+
+def changes(term: Any, given: Array) -> dict[str, Any]:
+    """The fields of a term with other values of its free shape parameters."""
+    parts = np.asarray(given, dtype=float).reshape(len(term.free), -1)
+    return {name: part.copy() for name, part in zip(term.free, parts, strict=True)}

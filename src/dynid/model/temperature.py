@@ -1,0 +1,108 @@
+"""TemperatureFriction: friction that follows a logged temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.model.elements import Dry, Element, Linear, axis, on_joints
+from dynid.model.kinds import FRICTION
+from dynid.model.parameters import Parameter
+from dynid.model.sign import Sign
+from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.robot import Robot
+
+_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureFriction:
+    """(T - T0) (Fct sign(dq) + Fvt dq): friction by which a degree more or less of temperature changes that of T0.
+
+    T is the log's temperature of the joint, in its unit, and reference T0 (dof,), by default the mean over the data, so
+    that the rest of the model is the friction there; warm oil makes Fvt negative. parts: which of the two. at: the
+    temperature of a motion without times and of a simulated machine, one number or one a joint; T0 where it is left
+    out.
+    """
+
+    kind = "temperature"
+    learned: ClassVar[tuple[str, ...]] = ("reference",)
+    parts: tuple[str, ...] = ("Fct", "Fvt")
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    reference: ArrayLike | None = None
+    at: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if not self.parts or any(part not in _UNITS for part in self.parts):
+            raise ModelError(f"the parts of friction that follows temperature are {', '.join(_UNITS)}, got "
+                             f"{', '.join(self.parts) or 'none'}")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(joint_parameter(robot, part, j, joint_unit(robot, j, *_UNITS[part]), kind=FRICTION)
+                     for j in chosen(robot, self.joints) for part in self.parts)
+
+    def with_temperatures(self, mean: Array) -> TemperatureFriction:
+        """The same term for data of these mean temperatures (dof,), unless it was given others."""
+        return self if self.reference is not None else replace(self, reference=mean)
+
+    def _per_joint(self, robot: Robot, name: str) -> Array:
+        given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
+        if given.shape not in ((1,), (robot.dof,)) or not np.all(np.isfinite(given)):
+            raise ModelError(f"'{name}' of friction that follows temperature must be one number or {robot.dof}, one a "
+                             f"joint, got {given}")
+        return np.broadcast_to(given, (robot.dof,))
+
+    def _now(self, robot: Robot) -> Array:
+        """T - T0 of a motion without times (dof,)."""
+        if self.at is None or self.reference is None:
+            return np.zeros(robot.dof)
+        return self._per_joint(robot, "at") - self._per_joint(robot, "reference")
+
+    def channels(self, robot: Robot) -> int:
+        return robot.dof
+
+    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+        """T - T0 along a log (samples, dof)."""
+        if motion.temperature is None:
+            raise ModelError("the model has friction that follows temperature, and the log has no temperature; name "
+                             "its columns in the mapping, temperature = \"T_{joint}\" or one column for all joints")
+        reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
+        return np.asarray(motion.temperature - reference)
+
+    def _columns(self, velocity: Array, warmer: Array | float) -> Iterator[Array]:
+        for part in self.parts:
+            yield warmer * (self.sign(velocity) if part == "Fct" else velocity)
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k, values in enumerate(self._columns(dq[:, j], memory[:, j])):
+                yield j, n * len(self.parts) + k, values
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        warmer = self._now(robot)
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k, values in enumerate(self._columns(dq[:, j], float(warmer[j]))):
+                yield j, n * len(self.parts) + k, values
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        warmer = self._now(robot)
+        for n, j in enumerate(chosen(robot, self.joints)):
+            for k, part in enumerate(self.parts):
+                yield (j, n * len(self.parts) + k, DQ, j,
+                       warmer[j] * (self.sign.slope(dq[:, j]) if part == "Fct" else np.ones(len(dq))))
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        joints, warmer = chosen(robot, self.joints), self._now(robot)
+        own = dict(zip(self.parts, values.reshape(len(joints), -1).T, strict=True))
+        if "Fvt" in own:
+            yield Linear(viscous=np.diag(on_joints(robot.dof, joints, own["Fvt"] * warmer[joints])))
+        for j, value in zip(joints, own.get("Fct", np.zeros(len(joints))), strict=True):
+            yield Dry(axis(robot.dof, j), value * warmer[j], value * warmer[j], self.sign)
