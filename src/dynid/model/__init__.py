@@ -5,6 +5,7 @@ from dynid.model.complete import CompleteModel, complete, least_inertia, split_r
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
+from dynid.model.flexible import FlexibleModel
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -31,7 +32,8 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "Cable", "CompleteModel", "Coulomb", "Counterbalance",
-    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FrictionCurve",
+    "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Dry", "ExponentialStribeck", "FlexibleModel",
+    "FrictionCurve",
     "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction", "LuGreFriction", "Model", "MotorSide",
     "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies",
     "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "Term", "Viscous", "chosen", "complete",

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
-_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
+_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "motor_position", "sensed_torque")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Recording:
     t: time stamps (samples,), s, strictly increasing. q: positions, rad or m. tau: torques or forces
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
+    motor_position: of the motors, as the joint would stand without bending, where encoders sit on both sides of the
+    gears; `q` is then that of the links. sensed_torque: of sensors between gear and link, N m or N.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
@@ -41,6 +43,8 @@ class Recording:
     reference: Array | None = None
     reference_velocity: Array | None = None
     wrench: Array | None = None
+    motor_position: Array | None = None
+    sensed_torque: Array | None = None
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
