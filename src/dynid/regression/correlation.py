@@ -222,6 +222,14 @@ def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
     return 0.5 * (product + product.T)
 
 
+def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array:
+    """Covariance (k, k) of least squares on columns (k, m) with residuals (m,) correlated in time, rows not kept being
+    gaps."""
+    x = np.where(keep, columns, 0.0)
+    inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
+    return np.asarray(inverse @ _noise(columns, keep, autocovariance(residual, keep)) @ inverse)
+
+
 def _product(x: Array, other: Array, shape: Array) -> Array:
     """X C X_other' (k, l) of columns (k, m) and (l, m), C the matrix of autocovariances `shape` (lags,)."""
     if len(shape) == 1:

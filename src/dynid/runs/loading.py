@@ -25,8 +25,8 @@ from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import CutoffChoice, Gravity, choose_cutoff
 
-_SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a flexible "
-         "joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
+_SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
+         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
 Tell = Callable[[str], None]  # says in a few words what is going on now
 
 
