@@ -58,7 +58,10 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
     """The model of a robot whose joints bend, as a [model] table asks for it: its friction is that of the links, and
     rotors are left to joints that do not bend."""
     table = wanted.flexible or FlexibleSettings()
-    own = [dict(item) for item in robot.terms if wanted.own_terms and item.get("kind") != "rotor"]
+    asked = bool(wanted.friction or wanted.rotor or wanted.terms)
+    own = [dict(item) for item in robot.terms if item.get("kind") != "rotor"
+           and item.get("kind") not in wanted.friction] if wanted.own_terms or (
+               wanted.own_terms is None and not asked) else []
     stiff = () if table.joints is None else tuple(name for name in robot.joint_names if name not in table.joints)
     rotors = [{"kind": "rotor", "joints": list(stiff)}] if wanted.rotor and stiff else []
     links = Model(robot, make_terms(robot, friction=wanted.friction, extra=(*rotors, *own, *wanted.terms)))
