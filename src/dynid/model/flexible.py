@@ -28,7 +28,7 @@ from dynid.model.term import Entries, Remembering, Shaped
 from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
 
 STIFFNESS = Kind("joint stiffness")
-DAMPING = Kind("joint damping", "friction")
+DAMPING = Kind("joint damping")
 SPRING_OFFSET = Kind("torque of a joint's spring where both encoders read the same", "offset")
 SKEW = Kind("joint stiffness times the time between both encoders")
 
