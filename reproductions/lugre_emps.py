@@ -41,8 +41,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"LuGre leaves {errors['LuGre']:.2f} %, below 1": errors["LuGre"] < 1.0,
         "force, reach and fall are within 3 %": all(
             abs(found[name]["found"] / found[name]["true"] - 1.0) < 0.03 for name in ("Fc", "Fs", "sigma0")),
-        f"the micro-damping is stated with its deviation, {damping['found']:.0f} +- {damping['std']:.0f} N s/m, and off "
-        f"by {off:.1f} of them, at most 3": off <= 3.0}}
+        f"the micro-damping is stated with its deviation, {damping['found']:.0f} +- {damping['std']:.0f} N s/m, and "
+        f"off by {off:.1f} of them, at most 3": off <= 3.0}}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -74,8 +74,8 @@ def _log(robot: Robot, sines: tuple[tuple[float, float], ...], seed: int) -> Sam
         q[:, 0] += size * np.sin(w * t)
         dq[:, 0] += size * w * np.cos(w * t)
         ddq[:, 0] -= size * w * w * np.sin(w * t)
-    machine = VirtualRobot(model, theta, PD(np.array([2e5]), np.array([4e3])), encoder=COUNT, torque_noise=NOISE, lugre=LuGre(**TRUTH),
-                           step=1.25e-4)
+    machine = VirtualRobot(model, theta, PD(np.array([2e5]), np.array([4e3])), encoder=COUNT, torque_noise=NOISE,
+                           lugre=LuGre(**TRUTH), step=1.25e-4)
     return prepare(machine.record(Reference(q, dq, ddq, 1000.0), seed=seed), cutoff=CUTOFF, torque_cutoff="same",
                    decimate=1, slow=0.0)
 
