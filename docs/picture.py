@@ -99,7 +99,7 @@ def flexibility_picture(browser: str) -> None:
                       deflections=deflections(estimate, (samples,), (log,)))
     with tempfile.TemporaryDirectory() as folder:
         page = write_report(data, Path(folder) / "flexibility.html", sections=(flexibility.SECTION,))
-        subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", "--window-size=1200,1000",
+        subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", "--window-size=1200,1080",
                         "--virtual-time-budget=8000", f"--screenshot={IMAGES / 'flexibility.png'}",
                         page.resolve().as_uri()], check=True, capture_output=True, timeout=120)
 
