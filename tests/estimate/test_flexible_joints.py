@@ -95,6 +95,13 @@ def test_instruments_need_references_of_the_motors() -> None:
         identify(problem, method="iv")
 
 
+@pytest.mark.parametrize("method", ["didim", "cloe", "riv", "line-by-line"])
+def test_methods_that_know_rigid_joints_only_refuse(method: str) -> None:
+    problem, _ = _problem()
+    with pytest.raises(ModelError, match="flexible"):
+        identify(problem, method=method)
+
+
 @pytest.mark.slow
 def test_reproduction() -> None:
     module = import_module("flexible_joint")

@@ -43,7 +43,7 @@ _CONTRACTING = 0.4  # share of the last change below which an iteration needs no
 Solver = Callable[[Regression, Stacked], Values]
 
 
-@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data", "exact"})
+@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data", "exact", "rigid"})
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
@@ -59,7 +59,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
-@method("pc-didim", "didim among physically consistent robots", needs={"data", "exact"}, gives={"theta"})
+@method("pc-didim", "didim among physically consistent robots", needs={"data", "exact", "rigid"}, gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:

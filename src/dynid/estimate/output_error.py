@@ -28,7 +28,8 @@ _STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitiv
 _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
-@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones", needs={"data", "exact"})
+@method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
+        needs={"data", "exact", "rigid"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -40,7 +41,8 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
     return _gauss_newton(problem, "cloe", "position", options)
 
 
-@method("clie", "input error in closed loop: simulated torques fitted to the measured ones", needs={"data", "exact"})
+@method("clie", "input error in closed loop: simulated torques fitted to the measured ones",
+        needs={"data", "exact", "rigid"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:

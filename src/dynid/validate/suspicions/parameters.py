@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import complete, least_inertia, split_regressor
+from dynid.model import Model, complete, least_inertia, split_regressor
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
@@ -67,12 +67,13 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
     """Joints whose friction as a whole pushes at some speed of the log, by more than its deviation allows, although no
     parameter is below zero that must not be: those of Stribeck's fall may be."""
     estimate = case.estimate
-    if not case.problem.data or _NEGATIVE["friction"] in _negative(case):
+    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
         return
     own, found = velocity_friction(estimate), {}
+    free = np.array([not item.never_negative for item in estimate.model.parameters])
     for j, name in enumerate(case.problem.regression.joints):
         top = max((float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data), default=0.0)
-        if not own[j].any() or not top > 0.0 or case.at_rest(j):
+        if not (own[j] & free).any() or not top > 0.0 or case.at_rest(j):
             continue
         speeds = top * np.geomspace(1e-2, 1.0, _SPEEDS)
         speeds = np.concatenate([-speeds, speeds])
