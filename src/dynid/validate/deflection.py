@@ -10,7 +10,7 @@ H is the half width of the hysteresis: what the torque is higher while the joint
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,13 +34,14 @@ Origin = Literal["sensor", "model"]
 class Deflection:
     """Torque over bend of one joint, in the rows that count.
 
-    origin: "sensor" where a torque sensor measured it, "model" where it is the motor's torque less what the motor
-    itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s or m/s. stiffness, damping,
+    number: of the joint, from 0. origin: "sensor" where a torque sensor measured it, "model" where it is the motor's
+    torque less what the motor itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s or m/s. stiffness, damping,
     hysteresis: K, D and H, each with its deviation. skew: s by which motor positions are late, with its deviation,
     where an estimate has it, else None.
     """
 
     joint: str
+    number: int
     origin: Origin
     bend: Array
     torque: Array
@@ -79,8 +80,8 @@ def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequenc
     for k, j in enumerate(joints):
         rows = np.flatnonzero(keep[:, k])
         if len(rows) >= _FEWEST and np.ptp(bend[rows, k]) > 0.0:
-            found.append(_fitted(names[j], "sensor" if sensed else "model", (bend[:, k], rate[:, k], torque[:, k]),
-                                 keep[:, k], _skew(estimate, j)))
+            one = _fitted(names[j], "sensor" if sensed else "model", (bend[:, k], rate[:, k], torque[:, k]), keep[:, k])
+            found.append(replace(one, number=j, skew=_skew(estimate, j)))
     return tuple(found)
 
 
@@ -118,8 +119,7 @@ def _motor_torque(model: FlexibleModel, theta: Array, samples: Samples) -> Array
     return model.inverse_dynamics(values, samples.q, samples.dq, samples.ddq)[:, model.links.dof:]
 
 
-def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], keep: Bools,
-            skew: tuple[float, float] | None) -> Deflection:
+def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], keep: Bools) -> Deflection:
     """Stiffness, damping and hysteresis of one joint by least squares, residuals correlated in time."""
     bend, rate, torque = signals
     top = float(np.percentile(np.abs(rate[keep]), 99))
@@ -131,7 +131,7 @@ def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], kee
     spread = correlated_covariance(columns, np.where(keep, torque - values @ columns, 0.0), keep)
     std = np.sqrt(np.maximum(np.diag(spread), 0.0))
     stiffness, damping, hysteresis = ((float(values[k]), float(std[k])) for k in range(3))
-    return Deflection(joint, origin, bend[keep], torque[keep], rate[keep], stiffness, damping, hysteresis, skew)
+    return Deflection(joint, 0, origin, bend[keep], torque[keep], rate[keep], stiffness, damping, hysteresis)
 
 
 def _skew(estimate: Estimate, joint: int) -> tuple[float, float] | None:

@@ -19,11 +19,11 @@ _POINTS = 700  # drawn of each direction
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not data.deflections:
         return None
-    units = dict(zip(data.joints, data.units, strict=True))
-    rows = [{"joint": one.joint, "unit": units[one.joint].torque, "origin": one.origin, "stiffness": one.stiffness,
+    units = data.units
+    rows = [{"joint": one.joint, "unit": units[one.number].torque, "origin": one.origin, "stiffness": one.stiffness,
              "damping": one.damping, "hysteresis": one.hysteresis,
              "skew": None if one.skew is None else tuple(1e3 * x for x in one.skew)} for one in data.deflections]
-    return {"figures": [figure(one, units[one.joint]) for one in data.deflections], "rows": rows,
+    return {"figures": [figure(one, units[one.number]) for one in data.deflections], "rows": rows,
             "sensed": data.deflections[0].origin == "sensor", "skewed": any(row["skew"] for row in rows)}
 
 
