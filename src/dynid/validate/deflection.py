@@ -35,9 +35,9 @@ class Deflection:
     """Torque over bend of one joint, in the rows that count.
 
     number: of the joint, from 0. origin: "sensor" where a torque sensor measured it, "model" where it is the motor's
-    torque less what the motor itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s or m/s. stiffness, damping,
-    hysteresis: K, D and H, each with its deviation. skew: s by which motor positions are late, with its deviation,
-    where an estimate has it, else None.
+    torque less what the motor itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s
+    or m/s. stiffness, damping, hysteresis: K, D and H, each with its deviation. skew: s by which motor positions are
+    late, with its deviation, where an estimate has it, else None.
     """
 
     joint: str
