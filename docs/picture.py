@@ -1,5 +1,5 @@
 """Make the pictures of docs/images from real output: what `dynid inspect arm3r` prints, the report of `dynid demo`, and
-its page of friction.
+its pages of friction and of flexible joints.
 
 The report is photographed by Chromium without a window; without Chromium only the first picture is made.
 """
@@ -19,14 +19,17 @@ from rich.console import Console
 
 from dynid.cli.tables import print_inspection
 from dynid.estimate import Problem, choose_terms, identify
-from dynid.model import Model, make_terms
+from dynid.model import FlexibleModel, Model, make_terms
 from dynid.recording import Samples
+from dynid.recording.both_sides import both_sides
+from dynid.recording.prepare import prepare
 from dynid.report import ReportData, write_report
-from dynid.report.pages.identification import friction
+from dynid.report.pages.identification import flexibility, friction
 from dynid.robot import Robot
 from dynid.runs.demo import demo
 from dynid.runs.inspection import inspect_robot
-from dynid.validate import reconstruct, verdict
+from dynid.simulation import PD, Reference, VirtualRobot
+from dynid.validate import deflections, reconstruct, verdict
 
 IMAGES = Path(__file__).resolve().parent / "images"
 SIZE = "1200,1632"  # pixels: the verdict, and the torques of the first two joints
@@ -76,15 +79,41 @@ def friction_picture(browser: str) -> None:
                         page.resolve().as_uri()], check=True, capture_output=True, timeout=120)
 
 
+def flexibility_picture(browser: str) -> None:
+    """flexibility.png: torque over bend of a simulated arm with flexible joints, as the report draws it."""
+    robot = Robot.builtin("arm3r")
+    model = FlexibleModel(Model(robot, make_terms(robot, friction=["viscous"])))
+    values = {"K": 1000.0, "D": 6.0, "Jm": 0.2, "Fvm": 0.5, "Fcm": 0.4, "Fv": 0.2}
+    theta = [values.get(one.symbol, one.nominal or 0.0) for one in model.parameters]
+    t, rates = np.arange(8000)[:, None] / 1000, 2 * np.pi * np.array([0.8, 0.45, 1.1])
+    reference = Reference(0.6 * np.sin(rates * t), 0.6 * rates * np.cos(rates * t),
+                          -0.6 * rates ** 2 * np.sin(rates * t), 1000.0)
+    machine = VirtualRobot(model, theta, PD(np.full(3, 400.0), np.full(3, 30.0)), encoder=2 * np.pi / 2 ** 18,
+                           torque_noise=0.02, sensor_noise=0.03)
+    log = both_sides(machine.record(reference), model.bending)
+    samples = prepare(log)
+    problem = Problem.of(model, samples, recordings=log)
+    estimate = identify(problem, method="iv")
+    fit = reconstruct(estimate, samples)
+    data = ReportData("arm3r", estimate, fit, verdict(problem, estimate, fit), robot=robot,
+                      deflections=deflections(estimate, (samples,), (log,)))
+    with tempfile.TemporaryDirectory() as folder:
+        page = write_report(data, Path(folder) / "flexibility.html", sections=(flexibility.SECTION,))
+        subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", "--window-size=1200,1080",
+                        "--virtual-time-budget=8000", f"--screenshot={IMAGES / 'flexibility.png'}",
+                        page.resolve().as_uri()], check=True, capture_output=True, timeout=120)
+
+
 def main() -> None:
     """Make what can be made."""
     inspect_picture()
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
-        print("report.png and friction.png are left as they are: they take Chromium")
+        print("pictures of the report are left as they are: they take Chromium")
     else:
         report_picture(browser)
         friction_picture(browser)
+        flexibility_picture(browser)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ _MODULES = {
     "Drift": "dynid.model",
     "Dry": "dynid.model",
     "ExponentialStribeck": "dynid.model",
+    "FlexibleModel": "dynid.model",
     "FrictionCurve": "dynid.model",
     "GasSpring": "dynid.model",
     "Kind": "dynid.model",
@@ -55,6 +56,7 @@ _MODULES = {
     "make_terms": "dynid.model",
     "register_term": "dynid.model",
     "Mapping": "dynid.recording.mapping",
+    "both_sides": "dynid.recording.both_sides",
     "Preparation": "dynid.recording.preparation",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
@@ -72,6 +74,7 @@ _MODULES = {
     "nearest": "dynid.consistency",
     "Cascade": "dynid.simulation",
     "ComputedTorque": "dynid.simulation",
+    "Flexible": "dynid.simulation",
     "PD": "dynid.simulation",
     "PID": "dynid.simulation",
     "Poles": "dynid.simulation",
@@ -160,6 +163,7 @@ if TYPE_CHECKING:
     from dynid.model import Drift as Drift
     from dynid.model import Dry as Dry
     from dynid.model import ExponentialStribeck as ExponentialStribeck
+    from dynid.model import FlexibleModel as FlexibleModel
     from dynid.model import FrictionCurve as FrictionCurve
     from dynid.model import GasSpring as GasSpring
     from dynid.model import Kind as Kind
@@ -190,6 +194,7 @@ if TYPE_CHECKING:
     from dynid.online import Online as Online
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
+    from dynid.recording.both_sides import both_sides as both_sides
     from dynid.recording.mapping import Mapping as Mapping
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.prepare import prepare as prepare
@@ -212,6 +217,7 @@ if TYPE_CHECKING:
     from dynid.simulation import PID as PID
     from dynid.simulation import Cascade as Cascade
     from dynid.simulation import ComputedTorque as ComputedTorque
+    from dynid.simulation import Flexible as Flexible
     from dynid.simulation import Poles as Poles
     from dynid.simulation import Reference as Reference
     from dynid.simulation import TorqueDriven as TorqueDriven

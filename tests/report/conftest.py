@@ -20,6 +20,7 @@ from dynid.validate import (
     choose_cutoff,
     cross_validate,
     cutoff_dependence,
+    deflections,
     physics,
     reconstruct,
     simulation_checks,
@@ -71,7 +72,7 @@ def arm_model(name: str) -> tuple[Model, Array]:
 
 @pytest.fixture(scope="session")
 def lwr() -> ReportData:
-    """Seven joints, two methods, all parameters given, one other log."""
+    """Seven joints, two methods, all parameters given, one other log; torque sensors behind joints of 2000 N m/rad."""
     model, theta = arm_model("kuka-lwr4")
     logs = [prepare(simulated(model, theta, seed, seconds), decimate=1) for seed, seconds in ((0, 10.0), (1, 5.0))]
     data = report_of(model, logs[:1], logs[1:])
@@ -79,8 +80,9 @@ def lwr() -> ReportData:
     log = simulated(model, theta, 0, 10.0)
     choice = choose_cutoff(model, log)
     moves = cutoff_dependence(Problem.of(model, logs[0], base=estimate.base, recordings=log), estimate)
+    sensed = replace(log, motor_position=log.q + log.tau / 2000.0, sensed_torque=log.tau)
     return replace(data, estimate=estimate, physics=physics(estimate, logs[0]), cutoff_choice=choice,
-                   cutoff_dependence=moves)
+                   cutoff_dependence=moves, deflections=deflections(estimate, logs[:1], [sensed]))
 
 
 @pytest.fixture(scope="session")

@@ -130,6 +130,7 @@ def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
         power += float(np.sum(np.where(part.keep, part.tau, 0.0) ** 2))
     assert f"relative error {100 * math.sqrt(total / power):.3g} % on the data" in page.text
     assert lwr.command in page.text and 'robot = "test"' in page.text and "a note" in page.text
+    assert [one.stiffness[0] for one in lwr.deflections] == pytest.approx([2000.0] * 7, rel=0.02)
 
 
 def test_model_of_ones_own_has_no_robot_to_draw(scara: ReportData) -> None:

@@ -15,7 +15,7 @@ def command(json: Json = False) -> None:
                                        "options": list(one.options)} for name, one in found.items()}})
         return
     console().print(table(["method", "is", "needs", "gives"], [
-        (name, one.title, ", ".join(sorted(one.needs - {"exact"})), ", ".join(sorted(one.gives)))
+        (name, one.title, ", ".join(sorted(one.needs - {"exact", "rigid"})), ", ".join(sorted(one.gives)))
         for name, one in found.items()]))
     console().print("needs, beyond the fold: data, the logs again; blocks of time; nominal values; free shapes; "
                     "torques as rows, or a row for each of the joints. "

@@ -34,6 +34,13 @@ def command(
                                                 help="Deviation of the positions seen, rad or m.")] = "",
     torque_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
                                               help="Deviation of the torques logged, N m or N.")] = "",
+    stiffness: Annotated[str, typer.Option(metavar="K|K1,K2,...", show_default=False,
+                                           help="Joints bend: N m/rad between motor and link. The log has both "
+                                                "positions; give --motor-inertia too, or --rotor.")] = "",
+    joint_damping: Annotated[str, typer.Option(metavar="D|D1,D2,...", show_default=False,
+                                               help="Of joints that bend, N m s/rad.")] = "",
+    motor_inertia: Annotated[str, typer.Option(metavar="J|J1,J2,...", show_default=False,
+                                               help="Of the motors of joints that bend, kg m^2.")] = "",
     rate: Annotated[float, typer.Option(help="Of the controller and the log, Hz.")] = 1000.0,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint, by the robot's file: viscous, coulomb, "
@@ -53,13 +60,17 @@ def command(
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.models import part_of
-    from dynid.runs.virtual_log import LoopOptions, log_facts, log_writer, save_log, simulate_log
+    from dynid.runs.virtual_log import LoopOptions, flexible_joints, log_facts, log_writer, save_log, simulate_log
 
     log_writer(output)
     refuse_to_replace([output], force)
     given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
              "torque_noise": numbers(torque_noise, "--torque-noise")}
     sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
+    springs = {"stiffness": numbers(stiffness, "--stiffness"), "damping": numbers(joint_damping, "--joint-damping"),
+               "rotor": numbers(motor_inertia, "--motor-inertia")}
+    if any(value is not None for value in springs.values()):
+        sensors["flexible"] = flexible_joints(**springs)
     loop = LoopOptions(controller.value, bandwidth, damping, rate)
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     with progress("simulate") as tell:

@@ -74,7 +74,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
     fits = {"fit": result.reconstruction, **others}
     to.print((error_table if len(fits) < _LOGS else log_table)(fits))
-    print_simulations(result.simulations, result.robot.joint_names)
+    print_simulations(result.simulations)
     print_dropped(result.logs)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
@@ -128,7 +128,7 @@ def print_validation(found: ValidatedResult) -> None:
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
     console().print("moving and raw: all rows in which a joint moves, torques low-passed and as measured", markup=False)
-    print_simulations(found.simulations, found.robot.joint_names)
+    print_simulations(found.simulations)
     print_dropped(found.logs)
     for finding in found.findings:
         console().print(f"- {finding.text}", markup=False)
@@ -176,7 +176,7 @@ def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[st
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 
 
-def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) -> None:
+def print_simulations(checks: Sequence[SimulationCheck]) -> None:
     """How far simulated positions are off, in percent of each joint's motion, and what could not be simulated."""
     to = console()
     done = [(one, one.log) for one in checks if one.log is not None]
@@ -188,7 +188,7 @@ def print_simulations(checks: Sequence[SimulationCheck], joints: Sequence[str]) 
             columns[name] = [*map(_short, (log.total_error, *log.position_error))]
             if one.mode == "closed-loop":
                 columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
-        to.print(by_joint("simulated position, %", joints, columns))
+        to.print(by_joint("simulated position, %", done[0][1].joints, columns))
     said = [f"{len(log.windows)} of {log.possible} windows of {names[one.source]} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
     said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]

@@ -116,12 +116,18 @@ def _pull_matrix(regression: Regression, solution: Solution, weights: Array | No
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """sum_j w_j^4 X_j' C_j X_j (base, base), C_j from residuals correlated in time."""
+    """sum_j w_j^4 X_j' C_j X_j (base, base), C_j from residuals correlated in time; and what equations of one torque
+    share."""
     middle = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
         more = factor.rows / max(found.rows[j], 1.0)  # of very long data only some stretches are looked at
         middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
+    for (i, j), noise in found.shared.items():
+        more = regression.factors[i].rows / max(found.rows[i], 1.0)
+        both = (weights[i] * weights[j]) ** 2 * more * noise
+        middle[np.ix_(found.columns[i], found.columns[j])] += both
+        middle[np.ix_(found.columns[j], found.columns[i])] += both.T
     return middle
 
 

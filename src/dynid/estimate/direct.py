@@ -43,7 +43,8 @@ _CONTRACTING = 0.4  # share of the last change below which an iteration needs no
 Solver = Callable[[Regression, Stacked], Values]
 
 
-@method("didim", "torques of the simulated closed loop fitted to the measured ones", needs={"data", "exact", "torques"})
+@method("didim", "torques of the simulated closed loop fitted to the measured ones",
+        needs={"data", "exact", "rigid", "torques"})
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
@@ -59,7 +60,8 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
-@method("pc-didim", "didim among physically consistent robots", needs={"data", "exact", "torques"}, gives={"theta"})
+@method("pc-didim", "didim among physically consistent robots", needs={"data", "exact", "rigid", "torques"},
+        gives={"theta"})
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:

@@ -34,6 +34,7 @@ from dynid.estimate.instruments import (
     Measured,
     Projected,
     at_low_rate,
+    bent,
     filtered_references,
     instrument_shift,
     low_rate,
@@ -45,9 +46,11 @@ from dynid.estimate.instruments import (
     taper,
 )
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
+from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.findings import Note
+from dynid.model import FlexibleModel
 from dynid.recording import Samples
 from dynid.regression import fold
 from dynid.simulation import Controller
@@ -67,7 +70,8 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     filtering.
 
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
-    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration.
+    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration, and are
+    what a robot with flexible joints takes, its links bent as least squares have them.
     start: "regular" (inertia matrix = identity), "filtered" (a consistent fit to the logs, filtered), "nominal", "wls",
     or "auto": from the first, and where that does not settle the others in turn, then with a loop assumed instead of
     the law, then with references; the estimate says which. tolerance: change of the torques between two
@@ -159,10 +163,11 @@ class Instrumental:
         return self.options.tolerance if self.source == "simulation" else np.inf
 
     def start(self) -> State:
-        if self.source == "transfer":
-            return State(tuple(filtered_references(self.loop.logs)), None)
-        if self.source == "reference":
-            return State(tuple(plain_references(self.loop.logs)), None)
+        if self.source in ("transfer", "reference"):
+            motions = (filtered_references if self.source == "transfer" else plain_references)(self.loop.logs)
+            if isinstance(self.problem.model, FlexibleModel):
+                motions = bent(self.problem.model, weighted_least_squares(self.problem).full, motions)
+            return State(tuple(motions), None)
         run = first_run(self.problem, self.loop, self.options.start)
         return State(self._motions(run), run)
 
@@ -266,6 +271,8 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
     """The estimate from the start that was asked for, or with "auto" from the first that leads to one."""
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'")
+    if isinstance(problem.model, FlexibleModel):
+        return _flexible(problem, name, source, options, solver)
     if source != "simulation" or options.start != "auto":
         return _attempted(problem, name, source, options, solver)
     failures: dict[str, str] = {}
@@ -287,6 +294,17 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
         f"{words}: {reason}" for words, reason in failures.items()),
         "see that the reference is the one of this log, in the same units and without a delay, and that every joint "
         "moves; without noise in the positions 'pc-wls' needs no instruments", "no-instruments")
+
+
+def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
+    """The estimate of a robot with flexible joints: instruments are the references of its motors, or these through the
+    loops that the log shows, and links that bend as least squares have it."""
+    if not problem.recordings or any(log.reference is None for log in problem.recordings):
+        raise ModelError(f"method '{name}' takes the instruments of flexible joints from the references of the motors, "
+                         "and the logs have none", "name them by reference = [...] in [log], or use 'wls'",
+                         "no-reference")
+    lawless, options = replace(problem, controller=None), replace(options, controller=None)
+    return _attempted(lawless, name, "transfer" if source == "transfer" else "reference", options, solver)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
 @method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
-        needs={"data", "exact", "torques"})
+        needs={"data", "exact", "rigid", "torques"})
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
@@ -42,7 +42,7 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
 
 
 @method("clie", "input error in closed loop: simulated torques fitted to the measured ones",
-        needs={"data", "exact", "torques"})
+        needs={"data", "exact", "rigid", "torques"})
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:

@@ -17,7 +17,7 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
-from dynid.model import LinearModel
+from dynid.model import FlexibleModel, LinearModel
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.equations import unmeasured_joints
@@ -146,7 +146,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints"]  # beyond the fold
+Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
 
 
@@ -157,8 +157,8 @@ class Method:
 
     needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
     parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
-    that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint. gives: "theta"
-    all standard parameters, "shape" another model.
+    that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint, "rigid"
+    that no joint bends. gives: "theta" all standard parameters, "shape" another model.
     """
 
     name: str
@@ -249,6 +249,9 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
     if "exact" in chosen.needs and problem.regression.prior is not None:
         raise ModelError(f"method '{method}' takes known parameters as exact only; give "
                          f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")
+    if "rigid" in chosen.needs and isinstance(problem.model, FlexibleModel):
+        raise ModelError(f"method '{method}' goes through joints one torque each, and flexible ones have two equations "
+                         "for one", "use 'iv', 'wls' or a pc- method of least squares")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.limits.motion_limits import Limits
@@ -11,9 +12,10 @@ from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.search.multistart import MultiStart
 from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
 from dynid.excitation.trajectories.families import Family, Fourier
-from dynid.model import LinearModel
+from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
 
+_RIGID = "joints are taken as rigid: how far they bend, and the speed and torque of their swing, are not counted"
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 
@@ -22,13 +24,17 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
            prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH) -> ExcitingMotion:
     """The motion of a family that tells most about a model's base parameters and respects every limit.
 
-    model: or a robot, with the terms its file lists. limits: the robot's own less a margin of 5 %, unless given.
+    model: or a robot, with the terms its file lists; flexible joints are taken as rigid, with the rotors of their
+    motors, and the report says so. limits: the robot's own less a margin of 5 %, unless given.
     family: `Fourier`, `FourierPlusQuintic` or `Splines`, with duration and what else they take.
     criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
     measurement: rate and noise of the log to come, for the expected deviations. prior: earlier logs, nominal
     parameters, scales. search: time, rounds, seed.
     """
     began = time.monotonic()
+    bends = isinstance(model, FlexibleModel)
+    if isinstance(model, FlexibleModel):
+        model = model.rigid
     design = design_experiment(model, limits, family, criterion, measurement, prior)
     starts = MultiStart(design, search, began)
     best = starts.run()
@@ -36,5 +42,6 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
         trajectory=best.trajectory, core=best.trajectory, model=design.model, base=design.base, limits=design.limits,
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
         deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
-        history=tuple(starts.history), report=best.report, torque=design.torque, seed=search.seed,
+        history=tuple(starts.history), report=replace(best.report, unchecked=(
+            *best.report.unchecked, *((_RIGID,) if bends else ()))), torque=design.torque, seed=search.seed,
         starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)

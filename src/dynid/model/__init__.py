@@ -7,6 +7,7 @@ from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.drift import Drift
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
+from dynid.model.flexible import FlexibleModel
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -20,9 +21,10 @@ from dynid.model.friction import (
 from dynid.model.friction_curve import FrictionCurve
 from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.kinds import Kind
+from dynid.model.linear_model import LinearModel
 from dynid.model.load_friction import LoadFriction
 from dynid.model.lugre_friction import LuGreFriction
-from dynid.model.model import LinearModel, Model
+from dynid.model.model import Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
 from dynid.model.shaped_friction import ExponentialStribeck, PolynomialFriction
@@ -35,9 +37,10 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
     "Counterbalance", "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry",
-    "ExponentialStribeck", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load", "LoadFriction",
-    "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload", "PolynomialFriction",
-    "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign", "Spring", "Stribeck",
-    "TemperatureFriction", "Term", "Viscous", "chosen", "complete", "curve", "joint_parameter", "joint_unit",
-    "least_inertia", "make_terms", "register_term", "split_regressor", "term_from_table",
+    "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load",
+    "LoadFriction", "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
+    "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
+    "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "chosen", "complete", "curve",
+    "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
+    "term_from_table",
 ]

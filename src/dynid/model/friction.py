@@ -148,14 +148,14 @@ def two_slopes(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class AsymmetricViscous:
-    """Fvp dq forward and Fvn dq backward."""
+    """Fvp dq forward and Fvn dq backward, neither below zero, so that it dissipates."""
 
     kind = "asymmetric-viscous"
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m s/rad", "N s/m"),
-                                     kind=VISCOUS.unwritten(), positive=True)
+        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m s/rad", "N s/m"),
+                                             kind=VISCOUS.unwritten(), positive=True), bounds=(0.0, np.inf))
                      for j in chosen(robot, self.joints) for symbol in ("Fvp", "Fvn"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:

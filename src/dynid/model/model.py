@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,21 +42,6 @@ from dynid.robot import Robot
 from dynid.threads import over_samples
 
 _CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
-
-
-class LinearModel(Protocol):
-    """The least that identification needs: a user's own model is any object with these three.
-
-    regressor takes (samples, dof) arrays and gives (samples, dof, parameters).
-    """
-
-    @property
-    def dof(self) -> int: ...
-
-    @property
-    def parameters(self) -> Parameters: ...
-
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model.complete import complete
-from dynid.model.model import LinearModel, Model
+from dynid.model.linear_model import LinearModel
+from dynid.model.model import Model
 from dynid.model.term import Informed, Loaded, Motion, Remembering, Term, fill_entries, probing_motion
 from dynid.robot import Robot
 

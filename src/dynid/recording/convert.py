@@ -21,6 +21,7 @@ class Conversion:
 
     Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
     gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
+    motor_scale (k,), motor_inverse: units and R^-1 of motor positions that stand beside those of the links.
     """
 
     position_scale: Array
@@ -33,6 +34,8 @@ class Conversion:
     gears: Array | None
     order: tuple[int, ...]
     joints: tuple[str, ...]
+    motor_scale: Array
+    motor_inverse: Array | None
 
     def position(self, raw: Array) -> Array:
         scaled = raw * self.position_scale
@@ -43,6 +46,14 @@ class Conversion:
         scaled = raw * self.velocity_scale
         joint = scaled if self.inverse is None else scaled @ self.inverse.T
         return (joint * self.sign)[:, self.order]
+
+    def motor_position(self, raw: Array) -> Array:
+        scaled = raw * self.motor_scale
+        joint = scaled if self.motor_inverse is None else scaled @ self.motor_inverse.T
+        return (joint * self.sign + self.offset)[:, self.order]
+
+    def sensed_torque(self, raw: Array) -> Array:
+        return (raw * self.sign)[:, self.order]
 
     def torque(self, raw: Array) -> Array:
         scaled = raw * self.torque_scale
@@ -76,17 +87,23 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
         raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints")
-    motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor"}
+    motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
+             "motor": mapping.motor_side == "motor"}
     matrix = gears(mapping, names, count, source, constants.get("ratio")) if any(motor.values()) else None
+    inverse = None if matrix is None else np.asarray(np.linalg.inv(matrix), dtype=float)
+    turning = per_joint(mapping.unit, names, count, "unit", source)  # motors turn, whatever the joint does
+    turns = np.array([SI[unit if unit in ("rad", "deg") else "rad"] for unit in turning])
     return Conversion(
         position_scale=scale,
         velocity_scale=np.array([SI[speed or unit] for speed, unit in zip(speeds, units, strict=True)]),
         torque_scale=np.broadcast_to(np.asarray(gain, dtype=float).ravel(), (count,)),
         sign=numbers["sign"], torque_sign=numbers["sign"] * numbers["torque_sign"], offset=numbers["offset"] * scale,
-        inverse=np.asarray(np.linalg.inv(matrix), dtype=float) if matrix is not None and motor["position"] else None,
+        inverse=inverse if motor["position"] else None,
         gears=matrix if motor["torque"] else None,
         order=order,
-        joints=robot.joint_names if robot is not None else tuple(names or ()))
+        joints=robot.joint_names if robot is not None else tuple(names or ()),
+        motor_scale=turns if motor["motor"] else scale,
+        motor_inverse=inverse if motor["motor"] else None)
 
 
 def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source: str, notes: list[str]) \

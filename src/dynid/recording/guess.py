@@ -25,6 +25,7 @@ _REFERENCE = set("target targets ref reference cmd command commanded des desired
 _PLAIN = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
+_WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque"}  # keys of `write_npz`
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
@@ -99,7 +100,8 @@ _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 def _canonical(source: Source, known: Sequence[str]) -> _Groups:
     """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called."""
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
-                "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature"}
+                "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
+                "motor_position_": "motor_position", "sensed_torque_": "sensed_torque"}
     groups: _Groups = {}
     for name in known:
         for prefix, signal in prefixes.items():
@@ -124,7 +126,8 @@ def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Gr
     for name in known:
         shape = source.fields[name]
         several = len(shape) == 2 and min(shape) != 1  # an array of all joints, not the column of one
-        reading = _classify(name) if several else _read_name(name, joints)
+        reading = _Reading(_WRITTEN[name], None, (), None) if name in _WRITTEN else \
+            _classify(name) if several else _read_name(name, joints)
         if reading:
             groups.setdefault(reading.signal, {}).setdefault(reading.rest, []).append((reading, name))
     return groups

@@ -21,7 +21,7 @@ from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
-_OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature")
+_OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque")
 
 
 @dataclass(frozen=True)

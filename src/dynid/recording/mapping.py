@@ -26,7 +26,8 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
-SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature")
+SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
+           "motor_position", "sensed_torque")
 
 
 class Place(BaseModel):
@@ -53,14 +54,17 @@ class Place(BaseModel):
 class Mapping(BaseModel):
     """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
-    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature: a column name, a
-    list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or
+    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature,
+    motor_position, sensed_torque: a column name, a list of them, a column number counted from 1, a range
+    of numbers "2-8", a pattern "q{i}" or
     "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
     nanoseconds. One temperature column is that of all joints. time_unit: s, ms, us or ns. rate: Hz, when
     the log has no time column.
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
+    motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
+    where motor_side = "motor". sensed_torque: joint torque sensors, joint side.
     ratio: motor turns for one joint turn, a number, one a joint, or the key of a value in the file; or coupling, the
     square matrix R with q_motor = R q_joint, and so tau_joint = R^T tau_motor.
     sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
@@ -90,10 +94,13 @@ class Mapping(BaseModel):
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None
     temperature: Names | Place | None = None
+    motor_position: Names | Place | None = None
+    sensed_torque: Names | Place | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
     torque_side: Side | None = None
+    motor_side: Side = "joint"
     ratio: str | PerJoint | None = None
     coupling: list[list[float]] | None = None
     sign: PerJoint | None = None
@@ -122,13 +129,16 @@ class Mapping(BaseModel):
             raise ValueError("current needs drive_gain, the torque per unit of current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain goes with current, not with torque")
-        geared = "motor" in (self.side, self.torque_side)
+        if self.motor_position is not None and self.side == "motor":
+            raise ValueError('motor_position goes with positions of the links; for the motors alone give position and '
+                             'side = "motor"')
+        geared = "motor" in (self.side, self.torque_side, self.motor_side)
         if self.ratio is not None and self.coupling is not None:
             raise ValueError("give ratio or coupling, not both: the diagonal of coupling holds the ratios")
         if not geared and (self.ratio is not None or self.coupling is not None):
             raise ValueError('ratio and coupling are for a log of the motor side: set side = "motor"')
         if geared and self.ratio is None and self.coupling is None:
-            raise ValueError('side = "motor" needs ratio or coupling')
+            raise ValueError('side, torque_side or motor_side = "motor" needs ratio or coupling')
         for name in ("sign", "torque_sign"):
             value = getattr(self, name)
             numbers = value.values() if isinstance(value, dict) else np.atleast_1d(1.0 if value is None else value)

@@ -21,8 +21,9 @@ from dynid.robot import Robot
 
 Paths = str | Path | Sequence[str | Path]
 ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
-              "reference_velocity": "reference_velocity", "wrench": "wrench",
-              "temperature": "temperature"}
+              "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
+              "motor_position": "motor_position",
+              "sensed_torque": "sensed_torque"}
 
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
-_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature")
+_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Recording:
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
     temperature: of each joint, if logged, in the log's unit.
+    motor_position: of the motors, as the joint would stand without bending, where encoders sit on both sides of the
+    gears; `q` is then that of the links. sensed_torque: of sensors between gear and link, N m or N.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
@@ -43,6 +45,8 @@ class Recording:
     reference_velocity: Array | None = None
     wrench: Array | None = None
     temperature: Array | None = None
+    motor_position: Array | None = None
+    sensed_torque: Array | None = None
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())

@@ -10,18 +10,23 @@ and X_j' C_j X_j is X_j' times X_j convolved with c_j, one more pass over the da
 Residuals are smaller than the noise, and most of all at the slow rhythms of the motion, where the parameters have
 absorbed it and where it hurts them most. With q_i the columns of w_j X_j made orthonormal in H, the share of the noise
 that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
+
+Where two equations i and j read the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j counts too.
+With each residual in units of its own deviation, sum and difference of both are taken for uncorrelated: the sum's
+autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
+combination of both equations can have a negative variance under.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.regression.equations import Equations, Piece
+from dynid.regression.equations import Equations, Piece, same_torque
 from dynid.regression.residuals import PIECE, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
@@ -37,7 +42,7 @@ class Correlation:
 
     autocovariance: c_j(k), k = 0, 1, .., one array a joint (lags,), smoothly cut. noise: X_j' C_j X_j among the joint's
     own columns, one a joint. rows: equations of each joint. effective: how many independent ones they are worth.
-    rate: of the rows, Hz.
+    rate: of the rows, Hz. shared: X_i' C_ij X_j of equations i and j that read the same torque, by (i, j).
     """
 
     autocovariance: tuple[Array, ...]
@@ -46,6 +51,7 @@ class Correlation:
     rows: Array
     effective: Array
     rate: float
+    shared: Mapping[tuple[int, int], Array] = field(default_factory=dict)
 
 
 def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
@@ -127,13 +133,43 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         own = [piece for piece in work if piece.log == logs[most]]
         absorbed = _absorbed(equations, own, inverse, weights, threads)
     shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(count)]
+    between = {(i, j): _together(longest[:, [i, j]], keep[:, [i, j]], absorbed[i], absorbed[j])
+               for i, j in same_torque(equations)}
+    for (i, j), (alone, _) in between.items():
+        shapes[i], shapes[j] = alone * shapes[i][0], alone * shapes[j][0]
     size, first = power.sum(axis=0) / np.maximum(total, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
     noise = _over(equations, work, lambda j, columns, keep: _noise(columns, keep, shapes[j]), threads)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(total, shapes, strict=True)])
+    shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
+              for (i, j), (_, other) in between.items()}
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
-                       rate)
+                       rate, shared)
+
+
+def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
+    """Autocovariance of either of two residuals (m, 2) in units of their deviations (lags,), 1 at lag zero, and the
+    covariance between them (lags,)."""
+    both = np.all(keep, axis=1)
+    unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
+    taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
+    found = [autocovariance(unit[:, 0] + sign * unit[:, 1], both, taken) for sign in (1.0, -1.0)]
+    lags = max(map(len, found))
+    u, v = (np.pad(shape, (0, lags - len(shape))) for shape in found)
+    whole = max(u[0] + v[0], 1e-300)
+    return (u + v) / whole, (u - v) / whole
+
+
+def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
+                  threads: int | None) -> Array:
+    """X_i' C_ij X_j of two equations, C_ij the matrix of covariances between their residuals, `shape` (lags,)."""
+    def one(piece: Piece) -> Array:
+        rows = equations.rows(piece)
+        i, j = (np.where(rows.keep[:, e], rows.joint(e)[:-1], 0.0) for e in pair)
+        return _product(i, j, shape)
+
+    return np.asarray(np.sum(side_by_side(one, work, threads), axis=0))
 
 
 def _enough(equations: Equations) -> list[Piece]:
@@ -182,8 +218,22 @@ def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weigh
 def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
     """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
     x = np.where(keep, columns, 0.0)
+    product = _product(x, x, shape)
+    return 0.5 * (product + product.T)
+
+
+def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array:
+    """Covariance (k, k) of least squares on columns (k, m) with residuals (m,) correlated in time, rows not kept being
+    gaps."""
+    x = np.where(keep, columns, 0.0)
+    inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
+    return np.asarray(inverse @ _noise(columns, keep, autocovariance(residual, keep)) @ inverse)
+
+
+def _product(x: Array, other: Array, shape: Array) -> Array:
+    """X C X_other' (k, l) of columns (k, m) and (l, m), C the matrix of autocovariances `shape` (lags,)."""
     if len(shape) == 1:
-        return shape[0] * (x @ x.T)
+        return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]
     size = fast_length(x.shape[1] + len(shape))
     power = np.full(size // 2 + 1, 2.0 / size)  # each frequency stands for its negative too
@@ -191,5 +241,5 @@ def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
     if size % 2 == 0:
         power[-1] = 1.0 / size
     spectra = rfft(x, size).view(float)  # real and imaginary parts in turn
-    product = (spectra * np.repeat(power * _spectrum(shape, size), 2)) @ spectra.T  # Parseval
-    return 0.5 * (product + product.T)
+    others = spectra if other is x else rfft(other, size).view(float)
+    return np.asarray((spectra * np.repeat(power * _spectrum(shape, size), 2)) @ others.T)  # Parseval

@@ -194,6 +194,15 @@ class TorqueEquations:
         return np.concatenate([entries, known.T])
 
 
+def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
+    """Pairs of equations, counted from 0, that read the same torque and so share its noise (see `FlexibleModel`)."""
+    if isinstance(equations, Mixed):
+        return ()
+    if isinstance(equations, Derived):
+        return same_torque(equations.equations)
+    return tuple(getattr(equations.layout.model, "same_torque", ()))
+
+
 def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
     """Entries (k, m) of a piece's rows, from a function that gives those of any rows at full rate, (k, rows); decimated
     where the samples say so."""

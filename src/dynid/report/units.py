@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynid.model import LinearModel
+from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
 
 
@@ -29,6 +29,9 @@ SLIDING = JointUnits("m", "m/s", "m/s²", "N")
 
 def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
     """Units of every joint: the robot knows its sliding ones; of another model, one with a parameter in N slides."""
+    if isinstance(model, FlexibleModel):  # motors as the joints they turn
+        links = joint_units(model.links, model.links.robot)
+        return (*links, *(links[j] for j in model.bending))
     if robot is not None:
         return tuple(SLIDING if joint.prismatic else TURNING for joint in robot.joints)
     sliding = {item.owner for item in model.parameters if item.unit in ("N", "N s/m")}

@@ -30,7 +30,7 @@ from dynid.excitation.information import SPEED_POWER
 from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
-from dynid.model import Model, Parameters, complete, make_terms
+from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
 from dynid.regression import Regression
 from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
@@ -99,12 +99,17 @@ def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
     if request.improve is not None:
         robot = _locked_as(robot, Path(request.improve))
         past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof))
-        if past.known.joints != robot.joint_names:
+        if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is a result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}")
     limits, margin_note = _limits(robot, request)
     home = None if request.home is None else _posture(request.home, limits)
-    data = _for_model(robot, limits, request) if past is None else _for_earlier(robot, limits, request, past)
+    if past is None:
+        data = _for_model(robot, limits, request)
+    elif isinstance(past.estimate.model, FlexibleModel):
+        data = _for_flexible(robot, limits, request, past.estimate.model, past.estimate)
+    else:
+        data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
     notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
              *speed_notes(found), *data.notes, *margin_note)
@@ -135,6 +140,18 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
     data = MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
                       request.command, past.scale)
     return replace(data, notes=(*notes, improvement_sentence(data)))
+
+
+def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: FlexibleModel,
+                  estimate: Estimate) -> MotionData:
+    """A motion for a robot that an earlier result found to bend, as if it did not, with its values."""
+    theta = model.rigid_values(estimate.full)
+    found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
+                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
+                   prior=PriorKnowledge(nominal=theta), search=request.search)
+    notes = ("the earlier logs are not counted: their equations are of joints that bend, those of the search are not",)
+    return MotionData(_title(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
+                      request.command)
 
 
 def _locked_as(robot: Robot, folder: Path) -> Robot:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.estimate import FrictionChoice, Problem
 from dynid.findings import Finding
+from dynid.model import chosen as chosen_joints
 from dynid.model import complete
 from dynid.recording import Recording, Samples
+from dynid.recording.both_sides import both_sides
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import AT_REST, check_usable, prepare
@@ -23,6 +25,8 @@ from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import CutoffChoice, Gravity, choose_cutoff
 
+_SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
+         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
 Tell = Callable[[str], None]  # says in a few words what is going on now
 
 
@@ -60,6 +64,9 @@ class Loaded:
     def notes(self) -> tuple[str, ...]:
         """What was found on the way, and what reading the logs said, each once."""
         said = () if self.mounting is None else (gravity_note(self.mounting),)
+        bends = self.settings.model.flexible
+        if bends is not None and not bends.skew:
+            said = (*said, _SKEW)
         return (*said, *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
 
 
@@ -141,7 +148,9 @@ def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
     names = labels(tables, settings.log)
     for log, name in zip(tables, names, strict=True):
         tell(f"reading {short_name(name, names)}")
-        yield replace(_read_log(log, settings, robot), source=name)
+        recording = replace(_read_log(log, settings, robot), source=name)
+        bends = settings.model.flexible
+        yield recording if bends is None else both_sides(recording, chosen_joints(robot, bends.joints))
 
 
 def _read_log(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:

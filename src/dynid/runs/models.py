@@ -10,10 +10,10 @@ from types import ModuleType
 
 from dynid.errors import DynidError, ModelError, RobotError
 from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
-from dynid.model import LinearModel, Model, make_terms
+from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot
-from dynid.runs.settings import RunSettings
+from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
 AUTO = "auto"  # among friction: chosen from the data
 USUAL = ("viscous", "coulomb", "offset")
@@ -45,11 +45,27 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
             return _checked(own_model(robot), robot, wanted.python)
     if AUTO in wanted.friction:
         raise ModelError(f"friction '{AUTO}' is chosen from logs, and there are none here", "name the kinds instead")
+    if wanted.flexible is not None:
+        return flexible_model(wanted, robot)
     own = wanted.own_terms
     if own is None:  # nothing asked for: what the robot's own file suggests
         own = not (wanted.friction or wanted.rotor or wanted.terms)
     return Model(robot, make_terms(robot, friction=wanted.friction, rotor=wanted.rotor, defaults=own,
                                    extra=wanted.terms))
+
+
+def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
+    """The model of a robot whose joints bend, as a [model] table asks for it: its friction is that of the links, and
+    rotors are left to joints that do not bend."""
+    table = wanted.flexible or FlexibleSettings()
+    asked = bool(wanted.friction or wanted.rotor or wanted.terms)
+    own = [dict(item) for item in robot.terms if item.get("kind") != "rotor"
+           and item.get("kind") not in wanted.friction] if wanted.own_terms or (
+               wanted.own_terms is None and not asked) else []
+    stiff = () if table.joints is None else tuple(name for name in robot.joint_names if name not in table.joints)
+    rotors = [{"kind": "rotor", "joints": list(stiff)}] if wanted.rotor and stiff else []
+    links = Model(robot, make_terms(robot, friction=wanted.friction, extra=(*rotors, *own, *wanted.terms)))
+    return FlexibleModel(links, table.joints, table.friction, table.skew)
 
 
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
@@ -65,8 +81,9 @@ def choose_friction(settings: RunSettings, robot: Robot,
                     samples: Sequence[Samples]) -> tuple[RunSettings, FrictionChoice]:
     """The settings with the friction that the samples choose in place of "auto", and the choice."""
     wanted = settings.model
-    if len(wanted.friction) > 1 or wanted.python is not None:
-        raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python")
+    if len(wanted.friction) > 1 or wanted.python is not None or wanted.flexible is not None:
+        raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python and "
+                         "[model.flexible]")
     own = [] if wanted.own_terms is False else [dict(table) for table in robot.terms]
     certain = [table for table in (*own, *wanted.terms) if table.get("kind") not in REPLACED]
     choice = choose_terms(Model(robot, make_terms(robot, rotor=wanted.rotor, extra=certain)), samples,

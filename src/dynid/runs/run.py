@@ -23,12 +23,14 @@ from dynid.validate import (
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
+    Deflection,
     Physics,
     Reconstruction,
     SimulationCheck,
     Verdict,
     cross_validate,
     cutoff_dependence,
+    deflections,
     physics,
     reconstruct,
     simulation_checks,
@@ -45,7 +47,8 @@ class Run:
     the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
-    estimated. friction: what was chosen for each joint, where the run asked for that."""
+    estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
+    joints whose motor and link are both in the logs."""
 
     settings: RunSettings
     robot: Robot
@@ -64,6 +67,7 @@ class Run:
     dependence: CutoffDependence | None = None
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
+    deflections: tuple[Deflection, ...] = ()
 
     @property
     def model(self) -> LinearModel:
@@ -123,7 +127,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
-               loaded.friction)
+               loaded.friction, deflections(estimate, problem.data, problem.recordings))
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

@@ -76,13 +76,28 @@ def moved_path(name: str, origin: Path, target: Path) -> str:
     return name if Path(name).is_absolute() else os.path.relpath(origin / name, target)
 
 
+class FlexibleSettings(BaseModel):
+    """The [model.flexible] table: joints that bend between motor and link, see `FlexibleModel`.
+
+    joints: names, all by default. friction: kinds of the motors' friction; `friction` of [model] is then that of the
+    links. skew: identify the time between both encoders too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    joints: tuple[str, ...] | None = None
+    friction: tuple[str, ...] = ("viscous", "coulomb")
+    skew: bool = False
+
+
 class ModelSettings(BaseModel):
     """The [model] table: what to identify beside the rigid bodies.
 
     friction: kinds at every joint, or "auto" alone: chosen joint by joint from the logs. rotor: reflected rotor
     inertia. own_terms: the terms the robot's own file lists; None takes them when nothing else is asked for. terms:
     tables of further terms, as in robot files. python: a file of your own, which is run: terms it registers
-    (`register_term`) are known by their kinds, and where it defines `model(robot)`, that is the model.
+    (`register_term`) are known by their kinds, and where it defines `model(robot)`, that is the model. flexible: the
+    [model.flexible] table, for logs with positions of motors and links.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +107,7 @@ class ModelSettings(BaseModel):
     rotor: bool = False
     own_terms: bool | None = None
     terms: tuple[dict[str, Any], ...] = ()
+    flexible: FlexibleSettings | None = None
 
 
 class SimulationSettings(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
-from dynid.model import Model
+from dynid.model import FlexibleModel, Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
 from dynid.runs.design_motion import known_values, terms_model
 from dynid.runs.results import load
-from dynid.simulation import PD, ComputedTorque, Controller, Poles, VirtualRobot, joint_inertia
+from dynid.simulation import PD, ComputedTorque, Controller, Flexible, Poles, VirtualRobot, joint_inertia
 
 CONTROLLERS = ("computed-torque", "pd", "poles")
+_RIGID = "the controller takes the joints, which bend, as rigid"
 WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 
@@ -43,7 +45,7 @@ class VirtualLog:
     """A log of a virtual robot, and what it was made with. theta (parameters,): the truth."""
 
     robot: Robot
-    model: Model
+    model: Model | FlexibleModel
     theta: Array
     recording: Recording
     controller: str
@@ -52,9 +54,11 @@ class VirtualLog:
 
     @property
     def tracking(self) -> Array:
-        """Root mean square of what each joint is off its reference (dof,)."""
-        assert self.recording.reference is not None
-        return np.sqrt(np.mean((self.recording.q - self.recording.reference) ** 2, axis=0))
+        """Root mean square of what each joint, or its motor where it bends, is off its reference (dof,)."""
+        log = self.recording
+        assert log.reference is not None
+        followed = log.q if log.motor_position is None else log.motor_position
+        return np.sqrt(np.mean((followed - log.reference) ** 2, axis=0))
 
 
 def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, friction: tuple[str, ...] = (),
@@ -62,26 +66,37 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, fri
     """A virtual robot follows a motion that `dynid excite` wrote.
 
     truth: folder of an earlier result, whose parameters the machine has; default those of the robot's file, zero where
-    friction is not known. sensors: encoder, position_noise, torque_noise of `VirtualRobot`.
+    friction is not known. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
     """
     model, theta, belief, notes = _machine(robot, friction, rotor, truth)
     reference = read_trajectory(trajectory, robot.joint_names).at(loop.rate)
-    law = _controller(loop, model, belief, reference.q)
+    law = _controller(loop, model.rigid if isinstance(model, FlexibleModel) else model, belief, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
     return VirtualLog(robot, model, theta, machine.record(reference, seed=seed), loop.controller, seed, notes)
 
 
+def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] | None,
+                    rotor: Sequence[float] | None) -> Flexible:
+    """Joints that bend, each value one number or one a joint, or None where it was not given."""
+    if stiffness is None:
+        raise DynidError("joints that bend need a --stiffness")
+    return Flexible(stiffness, 0.0 if damping is None else damping, rotor)
+
+
 def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None
-             ) -> tuple[Model, Array, Array, tuple[str, ...]]:
+             ) -> tuple[Model | FlexibleModel, Array, Array, tuple[str, ...]]:
     """The model, the truth, what the controller believes, and what to know."""
     if truth is not None:
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so leave out --friction and --rotor")
         estimate, _ = load(truth)
-        if not isinstance(estimate.model, Model) or estimate.model.robot.joint_names != robot.joint_names:
+        links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else estimate.model
+        if not isinstance(links, Model) or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is a result of another robot than '{robot.name}': their joints differ")
-        belief = known_values(estimate.model.parameters)
-        return estimate.model, estimate.full, estimate.full if belief is None else belief, ()
+        if isinstance(estimate.model, FlexibleModel):
+            return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID,)
+        belief = known_values(links.parameters)
+        return links, estimate.full, estimate.full if belief is None else belief, ()
     model = terms_model(robot, friction, rotor)
     theta = known_values(model.parameters)
     if theta is None:

@@ -114,8 +114,11 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
         if len(plant.ripple) > 0:
             turn = y[at + i] if flexible else y[i]
             drive += plant.ripple[i, 0] * math.sin(plant.ripple[i, 1] * turn + plant.ripple[i, 2])
-        if flexible:  # Ardiani, eq. 1.17
+        if flexible and math.isfinite(plant.flexible[i, 0]):  # Ardiani, eq. 1.17
             spring = plant.flexible[i, 0] * (y[at + i] - y[i]) + plant.flexible[i, 1] * (y[at + n + i] - y[n + i])
+            drive -= plant.flexible[i, 3] * y[at + n + i]
+            if plant.flexible[i, 4] > 0.0:
+                drive -= plant.flexible[i, 4] * math.tanh(y[at + n + i] / plant.flexible[i, 5])
             dy[at + i] = y[at + n + i]
             dy[at + n + i] = (drive - spring) / plant.flexible[i, 2]
             drive = spring
@@ -147,6 +150,8 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
         transmit(plant.load, y[n:], net, work.linked, matrix, bias)
     for i in range(n):
         dy[i], dy[n + i] = y[n + i], net[i]
+        if flexible and not math.isfinite(plant.flexible[i, 0]):
+            dy[at + i], dy[at + n + i] = y[n + i], net[i]
     return regular
 
 
@@ -348,7 +353,8 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
     """Run the closed loop over all ticks of the reference (ticks, n): how it ended and at which tick.
 
     steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
-    acceleration of the links and torque of the motors at each tick, with the torque of that tick already acting.
+    acceleration of the links and torque of the motors at each tick, with the torque of that tick already acting; with
+    flexible joints (7, ticks, n), position, velocity and acceleration of the motors behind them.
     measured (ticks, n): positions as the controller saw them.
     """
     n, ticks = len(plant.parent), len(qr)
@@ -376,6 +382,8 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
         for i in range(n):
             out[0, tick, i], out[1, tick, i], out[2, tick, i], out[3, tick, i] = y[i], y[n + i], first[n + i], tau[i]
             measured[tick, i] = seen[i]
+            if flexible:
+                out[4, tick, i], out[5, tick, i], out[6, tick, i] = y[at + i], y[at + n + i], first[at + n + i]
             if not abs(y[n + i]) < fastest[i] or not math.isfinite(first[n + i]):
                 return DIVERGED, tick
         if tick + 1 < ticks:

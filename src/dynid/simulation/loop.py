@@ -130,6 +130,9 @@ def run(body: Body, command: Command, delay: int, lag: float, sensors: Sensors, 
             return SINGULAR, tick
         out[0, tick], out[1, tick], out[2, tick], out[3, tick] = y[:n], y[n:2 * n], dy[n:2 * n], tau
         measured[tick] = seen
+        if len(out) > 4:
+            out[4, tick], out[5, tick] = y[seat[0]:seat[0] + n], y[seat[1]:seat[1] + n]
+            out[6, tick] = dy[seat[1]:seat[1] + n]
         if not np.all(np.abs(y[n:2 * n]) < fastest):
             return DIVERGED, tick
         if tick + 1 < len(reference):

@@ -54,13 +54,32 @@ class LuGre:
 class Flexible:
     """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17), one number or one a joint.
 
-    stiffness: N m/rad, damping: N m s/rad. rotor: inertia of the motors; left out, the model's rotor inertia, which
-    then turns with the motors instead of the links. The encoders sit on the motors.
+    stiffness: N m/rad, infinite for a joint that does not bend. damping: N m s/rad. rotor: inertia of the motors; left
+    out, the model's rotor inertia, which then turns with the motors instead of the links. viscous, coulomb: friction
+    of the motors, N m s/rad and N m; that of the model acts on the links. The controller sees the motors.
     """
 
     stiffness: ArrayLike
     damping: ArrayLike = 0.0
     rotor: ArrayLike | None = None
+    viscous: ArrayLike = 0.0
+    coulomb: ArrayLike = 0.0
+
+    def array(self, dof: int, extra: Array) -> Array:
+        """(dof, 6): stiffness, damping, rotor, viscous, Coulomb and the width of its sign, which is still zero. extra
+        (dof,): rotor inertia of the model."""
+        given = np.atleast_1d(np.asarray(self.stiffness, dtype=float))
+        rigid = np.broadcast_to(np.isposinf(given), (dof,)) if given.size in (1, dof) else np.zeros(dof, dtype=bool)
+        stiffness = per_joint(np.where(np.isposinf(given), 1.0, given), dof, "stiffness")
+        rows = np.column_stack([
+            np.where(rigid, np.inf, stiffness), per_joint(self.damping, dof, "damping"),
+            extra if self.rotor is None else per_joint(self.rotor, dof, "rotor inertia"),
+            per_joint(self.viscous, dof, "viscous friction of the motors"),
+            per_joint(self.coulomb, dof, "Coulomb friction of the motors"), np.zeros(dof)])
+        if np.any(rows[~rigid][:, [0, 2]] <= 0) or np.any(rows[:, [1, 3, 4]] < 0):
+            raise ModelError("flexible joints need stiffness and rotor inertia above zero, and damping and friction "
+                             "not below it")
+        return np.ascontiguousarray(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +104,7 @@ class Plant(NamedTuple):
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
     + dry friction (m, 7 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
     all, one after the other + friction from load (n, 4) or (0, 4) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
-    flexible (n, 3) or (0, 3): stiffness, damping, rotor.
+    flexible (n, 6) or (0, 6): see `Flexible.array`.
     """
 
     parent: Ints
@@ -136,22 +155,19 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
         viscous += one.viscous
         spring += one.stiffness
         constant += one.constant
-    springs = np.zeros((0, 3))
+    springs = np.zeros((0, 6))
     if flexible is not None:
-        rotor = np.diag(extra).copy() if flexible.rotor is None else per_joint(flexible.rotor, n, "rotor inertia")
-        if flexible.rotor is None:
-            extra[np.diag_indices(n)] = 0.0
-        springs = np.column_stack([per_joint(flexible.stiffness, n, "stiffness"),
-                                per_joint(flexible.damping, n, "damping"), rotor])
-        if np.any(springs[:, [0, 2]] <= 0) or np.any(springs[:, 1] < 0):
-            raise ModelError("flexible joints need stiffness and rotor inertia above zero and a damping not below it")
+        springs = flexible.array(n, np.diag(extra).copy())
+        bends = np.isfinite(springs[:, 0])
+        extra[np.diag_indices(n)] = np.where(bends & (flexible.rotor is None), 0.0, np.diag(extra))
+        viscous += np.diag(np.where(bends, 0.0, springs[:, 3]))
     none = np.zeros((0, n))  # spares the kernels an empty sum
     tree = tree_of(whole.robot)
     numbers = sum((one.numbers for one in elements if isinstance(one, Bodies)), np.zeros((n, 10)))
     return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
-                 np.zeros((0, 3)) if ripple is None else ripple.array(n), np.ascontiguousarray(springs))
+                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs)
 
 
 _KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
@@ -210,6 +226,28 @@ class Widths(NamedTuple):
 
     dry: Array
     load: Array
+
+
+def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
+    """Fastest rate (1/s) at which the motors swing or settle against their links, zero for rigid joints;
+    inverse_inertias (k, n, n): of the links along the motion, of which the worst counts."""
+    bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
+    if not bends.any():
+        return 0.0
+    stiffness, damping, rotor = plant.flexible[bends, :3].T
+    mobility = 1.0 / rotor + np.diagonal(inverse_inertias, axis1=1, axis2=2).max(axis=0)[bends]
+    return float(np.max(np.maximum(np.sqrt(stiffness * mobility), damping * mobility)))
+
+
+def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
+    """The same plant with the sign of the motors' dry friction smooth, as narrow as the integrator's step allows; speed
+    (n,): the fastest of the reference."""
+    if not len(plant.flexible):
+        return plant
+    rows = plant.flexible.copy()
+    rows[:, 5] = np.maximum(step * rows[:, 4] / np.where(rows[:, 2] > 0, rows[:, 2], 1.0),
+                            1e-3 * np.maximum(speed, 1e-3))
+    return plant._replace(flexible=rows)
 
 
 def smoothed(plant: Plant, widths: Widths) -> Plant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel, Model, complete
+from dynid.model import FlexibleModel, LinearModel, Model, complete
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
+from dynid.simulation.flexible_machine import flexible_machine
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
 from dynid.simulation.plant import (
     DIRECTION,
@@ -34,18 +35,23 @@ from dynid.simulation.plant import (
     per_joint,
     sign_widths,
     smoothed,
+    spring_rate,
     sticking,
+    with_motor_signs,
 )
 from dynid.simulation.reference import Reference
 from dynid.threads import pool, thread_count
 
+_SWING = 0.5  # of a radian that a flexible joint may swing in one step
 _FINEST = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """A simulated motion, one row a tick of the controller: t (ticks,), q, dq, ddq of the links and tau of the motors
-    (ticks, dof), the torque of a tick already acting. measured: positions as the controller saw them.
+    (ticks, dof), the torque of a tick already acting. measured: positions as the controller saw them. motors: position,
+    velocity and acceleration of the motors (3, ticks, dof) where joints are flexible, else None; the controller then
+    sees the motors.
 
     The inverse model of the parameters gives exactly tau for q, dq, ddq (rigid joints, smooth signs).
     """
@@ -57,12 +63,14 @@ class Simulation:
     tau: Array
     measured: Array
     rate: float
+    motors: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)
 
     def samples(self, source: str = "simulation") -> Samples:
-        """Samples of the motion for regression, nothing filtered, every row kept."""
+        """Samples of the motion for regression, nothing filtered, every row kept; of the links where joints are
+        flexible."""
         return Samples.of(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
 
 
@@ -91,11 +99,15 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
 
     rate: of the controller, Hz, if not the reference's own (which is then interpolated by cubic splines). The torque
     is held between ticks. settings: see `Settings`. Models and terms that do not say what elements they are made of,
-    and control functions, run in a Python loop with the same results.
+    and control functions, run in a Python loop with the same results. A model with flexible joints follows a reference
+    of its motors.
     """
     reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)
     vector = model.parameters.vector(theta)
+    if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
+        model, vector, flexible = flexible_machine(model, vector)
+        run = replace(run, flexible=flexible)
     return _simulate(model, vector, controller, reference, run, None)
 
 
@@ -110,6 +122,8 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
     laws = list(controller) if isinstance(controller, Sequence) else [controller] * len(rows)
     if len(laws) != len(rows):
         raise ModelError(f"{len(laws)} controllers were given for {len(rows)} parameter vectors")
+    if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
+        return [simulate(model, row, law, reference, **settings) for row, law in zip(rows, laws, strict=True)]
     widths = None
     if can_compile(model) and run.smooth is None:
         widths = _widths(model, make_plant(model, rows[0]), rows[0], reference, run)
@@ -152,8 +166,10 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
         raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}")
+    run = _fine_enough(model, theta, reference, run)
     if isinstance(controller, Poles):
-        controller = controller.tuned(joint_inertia(model, theta, reference.q))
+        rotor = 0.0 if run.flexible is None or run.flexible.rotor is None else run.flexible.rotor
+        controller = controller.tuned(joint_inertia(model, theta, reference.q) + per_joint(rotor, n, "rotor inertia"))
     if isinstance(controller, TorqueDriven) and len(controller.torque) < ticks:
         raise ModelError(f"the driving torques end after {len(controller.torque)} ticks "
                          f"({len(controller.torque) / reference.rate:.4g} s), the reference has {ticks}")
@@ -163,7 +179,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     states = 2 * n if plant is None else plant.states
     y = _start(run, reference, states, plant)
     work = kernels.space(loop.NO_PLANT if plant is None else plant)
-    out, measured = np.zeros((4, ticks, n)), np.zeros((ticks, n))
+    bending = plant is not None and len(plant.flexible) > 0
+    out, measured = np.zeros((7 if bending else 4, ticks, n)), np.zeros((ticks, n))
     # A loop that runs away doubles its speed every few ticks: ten times the reference is far outside any useful motion.
     fastest = 10.0 * reference.speed + 100.0
     law = controller.law(n)
@@ -176,15 +193,15 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
             loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate)
         command = loop.function_command(controller, reference, n) if law is None else \
             loop.law_command(law, plant, reference, n, work)
-        first = 0 if plant is None or not len(plant.flexible) else 2 * n + len(plant.lugre)
+        first = 0 if plant is None or not bending else 2 * n + len(plant.lugre)
         delay, lag = (0, 0.0) if law is None else (law.delay, law.speed_lag)
         seat = (first, first + n)
         ended, tick = loop.run(body, command, delay, lag, sensors, reference, y, fastest, seat, out, measured)
     if ended != DONE:
         step = 1.0 / (reference.rate * max(steps, 1))
         raise _not_possible(ended, reference.t[tick], model, out, tick, step)
-    q, dq, ddq, tau = out
-    return Simulation(reference.t, q, dq, ddq, tau, measured, reference.rate)
+    q, dq, ddq, tau = out[:4]
+    return Simulation(reference.t, q, dq, ddq, tau, measured, reference.rate, out[4:] if bending else None)
 
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
@@ -196,6 +213,7 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
                              "terms give their elements")
         return None
     plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
+    plant = with_motor_signs(plant, 1.0 / (reference.rate * max(_steps(run, reference.rate), 1)), reference.speed)
     if isinstance(run.smooth, str):
         if run.smooth not in ("stick", "none"):
             raise ModelError(f"the smooth sign of a simulation is a width, 'stick' or 'none', got '{run.smooth}'")
@@ -213,14 +231,29 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
     return smoothed(plant, widths)
 
 
-def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Widths:
-    few, moving = reference.q[:: max(1, len(reference) // 20)], slice(None, None, max(1, len(reference) // 200))
+def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Settings) -> Settings:
+    """The settings with a step that follows the swing of flexible joints, where none is given: RK4 is stable up to 2.8
+    over its rate and follows it to a thousandth at half of it."""
+    if run.flexible is None or run.step is not None or not can_compile(model):
+        return run
+    rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
+    return run if rate == 0.0 else replace(run, step=max(min(0.25 / reference.rate, _SWING / rate), _FINEST))
+
+
+def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
+    """Inverses of the inertia matrix (k, n, n) at some postures of the reference."""
+    few = reference.q[:: max(1, len(reference) // 20)]
     try:
-        inverses = np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
+        return np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
                                "motion cannot be simulated", "use consistent parameters or add rotor inertia",
                                "inertia-singular") from None
+
+
+def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference, run: Settings) -> Widths:
+    moving = slice(None, None, max(1, len(reference) // 200))
+    inverses = _inverse_inertias(model, theta, reference)
     step = 1.0 / (reference.rate * max(_steps(run, reference.rate), 1))
     torques = np.zeros(model.dof)
     if len(plant.load) and isinstance(model, Model):

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.model import LinearModel, complete
+from dynid.model import FlexibleModel, LinearModel, complete
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
+from dynid.simulation.flexible_machine import flexible_machine
 from dynid.simulation.kernels import Sensors
 from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
 from dynid.simulation.reference import Reference
@@ -28,7 +29,11 @@ class VirtualRobot:
     low-passed at speed_cutoff (Hz) if given; then encoder steps travel round the loop into the torques.
     jitter: one-sigma, s, by which a row is written late or early while its stamp stays on the grid.
     delay: s by which the torque log lags the positions. thin: one row in so many is logged.
-    lugre, ripple, flexible: see there. step: of the integrator, s, default a quarter of the controller's period.
+    lugre, ripple, flexible: see there. step: of the integrator, s, default a quarter of the controller's period, and
+    less where flexible joints swing faster. With flexible joints, encoders are on both sides, the log's positions are
+    those of the links, and the controller sees the motors; link_encoders: False leaves those of the links out, and the
+    log's positions are those of the motors. skew: s by which motor positions are late beside those of the links.
+    sensor_noise: one-sigma, N m, of torque sensors between gear and link; None where there are none.
     smooth: of dry friction, see `Settings`; light joints with much of it want "stick".
     """
 
@@ -48,6 +53,9 @@ class VirtualRobot:
     flexible: Flexible | None = None
     step: float | str | None = None
     smooth: ArrayLike | str | None = None
+    link_encoders: bool = True
+    skew: float = 0.0
+    sensor_noise: ArrayLike | None = None
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
         """Simulated motion of the machine, noise in the loop included."""
@@ -58,11 +66,12 @@ class VirtualRobot:
 
         The torque of a row is the mean of what acted before and after its tick, as a current sensor gives it.
         """
-        n, rng = self.model.dof, np.random.default_rng(seed)
+        n, rng = self._links.dof, np.random.default_rng(seed)
         motion = self._run(reference, rng)
         before = np.vstack([motion.tau[:1], motion.tau[:-1]])
         q, tau = motion.measured, 0.5 * (before + motion.tau)
         notes = ["simulated"]
+        more = self._far_side(motion, rng)
         if self.delay:
             tau = _at(motion.t, tau, motion.t - self.delay)
             notes.append(f"torques lag by {1e3 * self.delay:.4g} ms")
@@ -71,15 +80,48 @@ class VirtualRobot:
             q, tau = _at(motion.t, q, when), _at(motion.t, tau, when)
             notes.append(f"rows jitter by {1e3 * self.jitter:.4g} ms")
             q = _counts(q, per_joint(self.encoder, n, "encoder"))
+            more = {name: _at(motion.t, signal, when) for name, signal in more.items()}
         tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
+        if "q" in more:
+            late = _at(motion.t, q, motion.t - self.skew) if self.skew else q
+            q, more["motor_position"] = more.pop("q"), late
         rows = slice(None, None, self.thin)
+        behind: dict[str, Any] = {name: np.ascontiguousarray(signal[rows]) for name, signal in more.items()}
         return Recording(motion.t[rows], np.ascontiguousarray(q[rows]), np.ascontiguousarray(tau[rows]),
                          reference=reference.q[rows].copy(), reference_velocity=reference.dq[rows].copy(),
-                         joints=complete(self.model).joint_names, source=f"virtual robot, seed {seed}",
-                         notes=("; ".join(notes),))
+                         joints=self._joint_names, source=f"virtual robot, seed {seed}",
+                         notes=("; ".join(notes),), **behind)
+
+    @property
+    def _links(self) -> LinearModel:
+        return self.model.links if isinstance(self.model, FlexibleModel) else self.model
+
+    @property
+    def _joint_names(self) -> tuple[str, ...]:
+        return complete(self._links).joint_names
+
+    def _far_side(self, motion: Simulation, rng: np.random.Generator) -> dict[str, Array]:
+        """Signals (ticks, dof) from behind flexible joints, by their names in a recording."""
+        if motion.motors is None:
+            return {}
+        n, found = self._links.dof, {}
+        if self.link_encoders:
+            noise = rng.normal(size=motion.q.shape) * per_joint(self.position_noise, n, "position noise")
+            found["q"] = _counts(motion.q + noise, per_joint(self.encoder, n, "encoder"))
+        if self.sensor_noise is not None:
+            flexible = flexible_machine(self.model, self.theta)[2] if isinstance(self.model, FlexibleModel) \
+                else self.flexible
+            assert flexible is not None
+            stiffness, damping = flexible.array(n, np.ones(n))[:, :2].T
+            if not np.isfinite(stiffness).all():
+                raise ModelError("torque sensors need every joint of the virtual robot to bend")
+            sensed = stiffness * (motion.motors[0] - motion.q) + damping * (motion.motors[1] - motion.dq)
+            found["sensed_torque"] = sensed + rng.normal(size=sensed.shape) * per_joint(self.sensor_noise, n,
+                                                                                       "sensor noise")
+        return found
 
     def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
-        n = self.model.dof
+        n = self._links.dof
         if self.speed not in ("true", "difference"):
             raise ModelError("the speed a virtual robot's controller sees is 'true' or 'difference', "
                              f"got '{self.speed}'")
@@ -94,7 +136,8 @@ class VirtualRobot:
         sensors = Sensors(series, per_joint(self.encoder, n, "encoder"), float(smooth))
         options: dict[str, Any] = {"lugre": self.lugre, "ripple": self.ripple, "flexible": self.flexible,
                                    "smooth": self.smooth, "sensors": sensors}
-        step = 0.25 / reference.rate if self.step is None else self.step
+        bends = self.flexible is not None or isinstance(self.model, FlexibleModel)
+        step = 0.25 / reference.rate if self.step is None and not bends else self.step
         return simulate(self.model, self.theta, self.controller, reference, step=step, **options)
 
 

@@ -6,6 +6,7 @@ from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.validate.cutoff_dependence import CutoffDependence, cutoff_dependence
+from dynid.validate.deflection import Deflection, deflections
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
 from dynid.validate.physical import (
     FreeFall,
@@ -30,9 +31,10 @@ from dynid.validate.simulation_check import (
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "FreeFall", "Gravity", "JointTests",
-    "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict", "Whiteness",
-    "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "cross_validate", "cutoff_dependence",
-    "estimate_gravity", "free_fall", "physics", "positive_inertia_line", "positive_inertia_share", "reconstruct",
-    "residual_tests", "simulation_checks", "torque_driven", "verdict", "wrench_comparison",
+    "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
+    "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict",
+    "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "cross_validate",
+    "cutoff_dependence", "deflections", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
+    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
+    "wrench_comparison",
 ]

@@ -157,4 +157,5 @@ def _signals(recording: Recording, change: Callable[[Array], Array]) -> Recordin
     """A recording with its signals changed alike, without what only simulation needs."""
     return replace(recording, t=change(recording.t), q=change(recording.q), tau=change(recording.tau),
                    dq=None if recording.dq is None else change(recording.dq), reference=None, reference_velocity=None,
-                   wrench=None, temperature=None if recording.temperature is None else change(recording.temperature))
+                   wrench=None, temperature=None if recording.temperature is None else change(recording.temperature),
+                   motor_position=None, sensed_torque=None)

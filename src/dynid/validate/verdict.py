@@ -19,6 +19,7 @@ from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
+from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.words import joint_label, joints_listed, listed, number, plain, sentence
 
@@ -81,7 +82,7 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
                 drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_swinging(case))
     return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, cause.refit,
                    cause.weighed)
 
@@ -185,6 +186,22 @@ def _choice(case: Case) -> Iterator[Finding]:
     yield Finding("method-chosen", "validation", "info", sentence(
         f"The method is {choice['method']}: {choice['reason']}{errors}{failed}"), "method",
         evidence={name.replace("-", "_"): error for name, error in tried.items()})
+
+
+def _swinging(case: Case) -> Iterator[Finding]:
+    """Joints whose torque swings together with their motor, as one that bends does."""
+    found = resonances(case.estimate, case.problem.data, case.problem.recordings)
+    if not found:
+        return
+    who, several = joints_listed([one.joint for one in found]), len(found) > 1
+    at = listed([f"{one.frequency:.3g} Hz" for one in found], 8)
+    yield Finding("resonance", "validation", "info", sentence(
+        f"The torque{'s' * several} of {who} swing{'s' * (not several)} at {at} together with the motor, as where a "
+        "joint bends (a gear's ripple, the mains or a control loop at its limit do so too); stiffness cannot be found "
+        "from the positions of motors alone, since a closed loop shows its controller there: log those of the links as "
+        "well, motor_position beside position, or torque sensors"), "resonance", tuple(one.joint for one in found),
+        evidence={name: tuple(getattr(one, name) for one in found) for name in ("frequency", "above", "coherence",
+                                                                               "torque")})
 
 
 def _to(error: float) -> str:

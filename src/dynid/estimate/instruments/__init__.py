@@ -13,6 +13,7 @@ Z is the regressor along a motion without noise. Two precautions, both needed wh
   its dry columns are smoothed over a short window. Any such change keeps Z a valid instrument.
 """
 
+from dynid.estimate.instruments.bent import bent
 from dynid.estimate.instruments.covariance import spectral_covariance
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.estimate.instruments.measured import Measured
@@ -22,6 +23,6 @@ from dynid.estimate.instruments.shift import instrument_shift
 from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
 
-__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",
+__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "bent", "filtered_references",
            "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
            "smoothed_velocity", "soften", "spectral_covariance", "taper"]

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.model import complete, least_inertia, split_regressor
+from dynid.model import Model, complete, least_inertia, split_regressor
 from dynid.regression.equations import unmeasured_joints
+from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
 _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
+_SPEEDS = 25  # of either direction at which friction is looked at
 _OFFSET = 0.6  # of the joint's RMS torque
 _OFFSET_DEVIATIONS = 3.0
 
@@ -59,6 +61,32 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
         kind = items[estimate.base.independent[i]].kind
         found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
     return found
+
+
+def pushing_friction(case: Case) -> Iterator[Finding]:
+    """Joints whose friction as a whole pushes at some speed of the log, by more than its deviation allows, although no
+    parameter is below zero that must not be: those of Stribeck's fall may be."""
+    estimate = case.estimate
+    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+        return
+    own, found = velocity_friction(estimate), {}
+    free = np.array([not item.never_negative for item in estimate.model.parameters])
+    for j, name in enumerate(case.problem.regression.joints):
+        top = max((float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data), default=0.0)
+        if not (own[j] & free).any() or not top > 0.0 or case.at_rest(j):
+            continue
+        speeds = top * np.geomspace(1e-2, 1.0, _SPEEDS)
+        speeds = np.concatenate([-speeds, speeds])
+        torque, deviation = friction_at(estimate, j, own[j], speeds)
+        push = -np.sign(speeds) * torque - _BELOW * deviation
+        if push.max() > _ROUNDING * np.abs(torque).max():
+            found[name] = float(speeds[int(np.argmax(push))])
+    if found:
+        who, at = joints_listed([*found]), listed([f"{speed:.3g}" for speed in found.values()])
+        yield suspect(_NEGATIVE["friction"][0], _NEGATIVE["friction"][1], who,
+                      f"the friction of {who} would push, most at speeds of {at} rad/s or m/s: its shape has more "
+                      "freedom than the data fix; take a friction that cannot push, such as 'curve' or "
+                      "'exponential-stribeck'", joints=[*found], evidence={"speed": each([*found.values()])})
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
@@ -113,5 +141,5 @@ def large_offsets(case: Case) -> Iterator[Finding]:
                       parameters=names, evidence={"share": each(parts)})
 
 
-SUSPICIONS = (Suspicion("fit", negative_parameters), Suspicion("fit", indefinite_inertia),
-              Suspicion("fit", large_offsets))
+SUSPICIONS = (Suspicion("fit", negative_parameters), Suspicion("fit", pushing_friction),
+              Suspicion("fit", indefinite_inertia), Suspicion("fit", large_offsets))

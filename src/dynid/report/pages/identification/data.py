@@ -16,6 +16,7 @@ from dynid.validate import (
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
+    Deflection,
     Physics,
     Reconstruction,
     SimulationCheck,
@@ -30,7 +31,7 @@ class ReportData:
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
-    chosen for each joint.
+    chosen for each joint. deflections: of joints whose motor and link were both measured.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -49,6 +50,7 @@ class ReportData:
     cutoff_choice: CutoffChoice | None = None
     cutoff_dependence: CutoffDependence | None = None
     friction: FrictionChoice | None = None
+    deflections: tuple[Deflection, ...] = ()
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def ranges(data: ReportData, pieces: Sequence[Samples]) -> list[dict[str, Any]]:
 
 def _bar(data: ReportData, j: int, reached: tuple[float, float]) -> tuple[float, float] | None:
     """Start and width of the position's range in percent of the joint's limits, where it has any."""
-    if data.robot is None:
+    if data.robot is None or j >= data.robot.dof:  # no joint of its own, such as a motor behind a flexible one
         return None
     lower, upper = data.robot.joints[j].lower, data.robot.joints[j].upper
     if not np.isfinite(upper - lower) or upper <= lower:

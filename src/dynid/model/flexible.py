@@ -1,0 +1,208 @@
+"""FlexibleModel: a robot whose joints bend between motor and link, linear in stiffness, damping and both inertias.
+
+With q the positions of the links and th those of the motors, on the joints' side of the gears (Ardiani, eq. 1.17):
+
+    tau = Y(q, dq, ddq) theta + f_l(dq) + Jm ddth + f_m(dth)      motor and link together
+    tau = Jm ddth + f_m(dth) + K (th - q) + Ko + D (dth - dq)     the motor alone
+
+The first equation does not see the spring, the second does not see the link. Both read the same torque, so they share
+its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
+from dynid.model.kinds import Kind
+from dynid.model.model import Model
+from dynid.model.parameters import Parameter, Parameters
+from dynid.model.registry import FRICTION
+from dynid.model.term import Entries, Remembering, Shaped
+from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
+
+STIFFNESS = Kind("joint stiffness")
+DAMPING = Kind("joint damping")
+SPRING_OFFSET = Kind("torque of a joint's spring where both encoders read the same", "offset")
+SKEW = Kind("joint stiffness times the time between both encoders")
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleModel:
+    """A robot with flexible joints. Its coordinates are those of the links, then those of the motors;
+    `dynid.recording.both_sides` makes logs of them, and every method then takes it as it takes any model.
+
+    links: the robot and the terms of its links. joints: those that bend, by name or number from 1; all by default.
+    motor_friction: kinds of friction of their motors, called Fvm1, Fcm1, .. beside the rotors' Jm1, ..; K1, D1 and Ko1
+    are stiffness, damping and offset of the spring. skew: motor positions may stand late beside those of the links by a
+    time s, to first order: Ks1 = K s is then identified too. Without it, D and the viscous friction of motor and link
+    are off by up to K s where the log has such a skew.
+    """
+
+    links: Model
+    joints: tuple[str | int, ...] | None = None
+    motor_friction: tuple[str, ...] = ("viscous", "coulomb")
+    skew: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [kind for kind in self.motor_friction if kind not in FRICTION]
+        if unknown:
+            raise ModelError(f"there is no friction called '{unknown[0]}' for motors; there are {', '.join(FRICTION)}")
+        robot = self.links.robot
+        for term in (*self.links.terms, *self.motors.terms):
+            blank = [name for name in getattr(term, "learned", ()) if getattr(term, name) is None]
+            if blank or isinstance(term, Remembering) or (isinstance(term, Shaped) and term.shape_names(robot)):
+                raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' takes something from the data, "
+                                 "which a model with flexible joints cannot give it; use viscous, coulomb, offset or "
+                                 "another term of given shape")
+            if isinstance(term, RotorInertia) and term is not self.motors.terms[0] \
+                    and set(chosen(robot, term.joints)) & set(self.bending):
+                raise ModelError("the rotor of a flexible joint is Jm, so Ia is left to the joints that do not bend: "
+                                 "name those in the term 'rotor', or leave it out")
+        _ = self.parameters
+
+    @cached_property
+    def bending(self) -> tuple[int, ...]:
+        """Joints that bend, counted from 0."""
+        return tuple(chosen(self.links.robot, self.joints))
+
+    @cached_property
+    def motors(self) -> Model:
+        """Rotors and friction of the motors, as if the robot had nothing else."""
+        friction = (FRICTION[kind](joints=self.joints) for kind in self.motor_friction)
+        return Model(self.links.robot, (RotorInertia(self.joints), *friction))
+
+    @property
+    def dof(self) -> int:
+        return self.links.dof + len(self.bending)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        names = self.links.joint_names
+        return (*names, *(f"{names[j]} motor" for j in self.bending))
+
+    @property
+    def slow_joints(self) -> tuple[int, ...]:
+        """Coordinates, counted from 0, whose rows in slow motion some term describes."""
+        motors = set(self.motors.slow_joints)
+        return (*self.links.slow_joints, *(self.links.dof + k for k, j in enumerate(self.bending) if j in motors))
+
+    @cached_property
+    def same_torque(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of equations, counted from 0, that read the same torque."""
+        return tuple((j, self.links.dof + k) for k, j in enumerate(self.bending))
+
+    @cached_property
+    def motor_parameters(self) -> tuple[Parameter, ...]:
+        """Jm and friction of the motors, in the order in which `motors` has them."""
+        values = self.links.robot.values
+        found = []
+        for item in self.motors.parameters:
+            symbol = "Jm" if item.symbol == "Ia" else f"{item.symbol}m"
+            name = f"{symbol}{item.owner + 1}"
+            found.append(replace(item, name=name, symbol=symbol, nominal=values.get(name)))
+        return tuple(found)
+
+    @cached_property
+    def _spring_parameters(self) -> tuple[Parameter, ...]:
+        """K, D, Ko, and Ks where there is a skew, joint by joint."""
+        robot = self.links.robot
+        found = []
+        for j in self.bending:
+            rate = joint_unit(robot, j, "N m s/rad", "N s/m")
+            stiffness = joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), kind=STIFFNESS,
+                                        positive=True)
+            damping = joint_parameter(robot, "D", j, rate, kind=DAMPING, positive=True)
+            found += [replace(stiffness, bounds=(0.0, np.inf)), replace(damping, bounds=(0.0, np.inf)),
+                      joint_parameter(robot, "Ko", j, joint_unit(robot, j, "N m", "N"), kind=SPRING_OFFSET)]
+            if self.skew:
+                found.append(joint_parameter(robot, "Ks", j, rate, kind=SKEW))
+        return tuple(found)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        return Parameters((*self.links.parameters, *self.motor_parameters, *self._spring_parameters))
+
+    @cached_property
+    def structure(self) -> Bools:
+        """structure[i, c]: parameter c can show in equation i (dof, parameters)."""
+        found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
+        found[:self.links.dof, :len(self.links.parameters)] = self.links.structure
+        for equation, parameter, _ in self._entries(*np.random.default_rng(0).normal(size=(3, 2, self.dof))):
+            found[equation, parameter] = True
+        return found
+
+    def _entries(self, q: Array, dq: Array, ddq: Array) -> Entries:
+        """Entries of motors and springs: (equation, parameter, values (samples,))."""
+        n, count, equation = self.links.dof, len(self.links.parameters), dict(self.same_torque)
+        turned = []
+        for signal in (q, dq, ddq):
+            motor = signal[:, :n].copy()
+            motor[:, list(self.bending)] = signal[:, n:]
+            turned.append(motor)
+        for term, places in self.motors.parts:
+            for joint, parameter, values in term.entries(self.links.robot, *turned):
+                yield joint, count + int(places[parameter]), values
+                yield equation[joint], count + int(places[parameter]), values
+        at = count + len(self.motor_parameters)
+        for j, k in self.same_torque:
+            yield k, at, q[:, k] - q[:, j]
+            yield k, at + 1, dq[:, k] - dq[:, j]
+            yield k, at + 2, np.ones(len(q))
+            if self.skew:
+                yield k, at + 3, dq[:, k]
+            at += 4 if self.skew else 3
+
+    def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
+        """Chosen entries of the regressor, as `Model.fill` gives them."""
+        n, count = self.links.dof, len(self.links.parameters)
+        link = [np.ascontiguousarray(signal[:, :n]) for signal in (q, dq, ddq)]
+        self.links.fill(link[0], link[1], link[2], np.ascontiguousarray(place[:n, :count]), out)
+        for equation, parameter, values in self._entries(q, dq, ddq):
+            if place[equation, parameter] >= 0:
+                out[place[equation, parameter]] = values
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Y with tau = Y parameters (samples, dof, parameters)."""
+        q, dq, ddq = (np.atleast_2d(np.asarray(signal, dtype=float)) for signal in (q, dq, ddq))
+        n = self.links.dof
+        out = np.zeros((len(q), self.dof, len(self.parameters)))
+        out[:, :n, :len(self.links.parameters)] = self.links.regressor(q[:, :n], dq[:, :n], ddq[:, :n])
+        for equation, parameter, values in self._entries(q, dq, ddq):
+            out[:, equation, parameter] = values
+        return out
+
+    def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
+                         ddq: ArrayLike) -> Array:
+        """Torques of the motors, as each equation gives them (samples, dof)."""
+        values = self.parameters.vector(theta)
+        q, dq, ddq = (np.asarray(signal, dtype=float) for signal in (q, dq, ddq))
+        if q.ndim == 1:
+            return self.inverse_dynamics(values, q[None], dq[None], ddq[None])[0]
+        n, tau = self.links.dof, np.zeros(q.shape)
+        tau[:, :n] = self.links.inverse_dynamics(values[:len(self.links.parameters)], q[:, :n], dq[:, :n], ddq[:, :n])
+        for equation, parameter, column in self._entries(q, dq, ddq):
+            tau[:, equation] += values[parameter] * column
+        return tau
+
+    @cached_property
+    def rigid(self) -> Model:
+        """The same robot with joints that do not bend, rotors and friction of the motors on the links: for what knows
+        rigid joints only, such as the search for motions and control laws by a model."""
+        present = set(self.links.parameters.names)
+        more = (term for term in self.motors.terms
+                if not present & {item.name for item in term.parameters(self.links.robot)})
+        return Model(self.links.robot, (*self.links.terms, *more))
+
+    def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
+        """Values (parameters,) of `rigid`: what link and motor have alike is summed."""
+        values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
+        for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
+            values[item.name] = values.get(item.name, 0.0) + values[motor.name]
+        return np.array([values[name] for name in self.rigid.parameters.names])

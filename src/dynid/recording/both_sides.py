@@ -1,0 +1,40 @@
+"""Logs of robots whose joints bend, with the motors as coordinates of their own behind those of the links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import RecordingError
+from dynid.recording.recording import Recording
+from dynid.robot import numbered_joints
+
+
+def motor_name(joint: str) -> str:
+    """What the motor of a joint is called among the coordinates."""
+    return f"{joint} motor"
+
+
+def both_sides(recording: Recording, joints: Sequence[int]) -> Recording:
+    """The recording with positions (samples, dof + motors): those of the links, then those of the motors of `joints`,
+    counted from 0, which have the same torques; as `FlexibleModel` takes it.
+
+    Filters, differentiation and the choice of rows then treat both sides alike. A reference is that of the motors and
+    stands for both.
+    """
+    motors = recording.motor_position
+    if motors is None:
+        raise RecordingError(f"{recording.source} has no motor positions, which flexible joints need beside those of "
+                             "the links; name them by motor_position = [...] in [log], or leave out [model.flexible]")
+    own, names = list(joints), recording.joints or numbered_joints(recording.dof)
+    every = [*range(recording.dof), *own]
+    signals: dict[str, Any] = {name: np.ascontiguousarray(signal[:, every])
+                               for name in ("tau", "reference", "reference_velocity", "motor_position", "sensed_torque")
+                               if (signal := getattr(recording, name)) is not None}
+    return replace(recording, **signals, q=np.hstack([recording.q, motors[:, own]]), dq=None,
+                   joints=(*names, *(motor_name(names[j]) for j in own)),
+                   unmeasured=(*recording.unmeasured,
+                               *(motor_name(names[j]) for j in own if names[j] in recording.unmeasured)))

@@ -1,0 +1,49 @@
+"""Flexibility: torque over bend of joints whose motor and link were both measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.report.figure import BLUE, MEASURED, VERMILION, Figure, axis, line, numbers, title
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.units import JointUnits
+from dynid.validate.deflection import Deflection
+
+_POINTS = 700  # drawn of each direction
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    if not data.deflections:
+        return None
+    units = data.units
+    rows = [{"joint": one.joint, "unit": units[one.number].torque, "origin": one.origin, "stiffness": one.stiffness,
+             "damping": one.damping, "hysteresis": one.hysteresis,
+             "skew": None if one.skew is None else tuple(1e3 * x for x in one.skew)} for one in data.deflections]
+    return {"figures": [figure(one, units[one.number]) for one in data.deflections], "rows": rows,
+            "sensed": data.deflections[0].origin == "sensor", "skewed": any(row["skew"] for row in rows)}
+
+
+def figure(one: Deflection, units: JointUnits) -> Figure:
+    """One joint: its torque while it is bent and while it is let go, and the line of its stiffness."""
+    unit, scale = units.torque, 1e3
+    middle = float(np.median(one.bend))
+    hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} m{units.position}"
+    traces = []
+    for rows, name, color in ((one.rate > 0, "bend grows", MEASURED), (one.rate <= 0, "bend falls", VERMILION)):
+        shown = np.flatnonzero(rows)[:: max(1, int(rows.sum()) // _POINTS)]
+        traces.append({"type": "scatter", "mode": "markers", "x": numbers(scale * one.bend[shown]),
+                       "y": numbers(one.torque[shown]), "name": name, "marker": {"color": color, "size": 3},
+                       "hovertemplate": hover})
+    ends = np.array([one.bend.min(), one.bend.max()])
+    along = float(np.median(one.torque - one.stiffness[0] * (one.bend - middle))) + one.stiffness[0] * (ends - middle)
+    traces.append(line(numbers(scale * ends), numbers(along), "stiffness", BLUE, 2, hovertemplate=hover))
+    layout = {"title": title(one.joint), "xaxis": axis(f"motor less link, m{units.position}"),
+              "yaxis": axis(f"{units.effort} behind the gear, {unit}")}
+    return Figure(traces, layout, f"{units.effort.capitalize()} of {one.joint} over its bend", 290)
+
+
+SECTION = Section("flexibility", "Flexible joints", gather)

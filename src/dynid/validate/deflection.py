@@ -1,0 +1,147 @@
+"""Deflection: torque over bend of flexible joints, their stiffness, damping and hysteresis.
+
+With b the bend of a joint, position of the motor less that of the link, and tau the torque behind its gear,
+
+    tau = K b + D db + H sign(db) + c.
+
+H is the half width of the hysteresis: what the torque is higher while the joint is bent than while it is let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.estimate import Estimate
+from dynid.model import FlexibleModel
+from dynid.recording import Recording, Samples
+from dynid.recording.prepare import filtered_again
+from dynid.regression.correlation import correlated_covariance
+from dynid.signals import at_times
+from dynid.validate.words import finite
+
+_SLOW = 0.05  # share of the fastest bending below which it has no clear direction
+_FEWEST = 50  # rows
+
+Origin = Literal["sensor", "model"]
+
+
+@dataclass(frozen=True, eq=False)
+class Deflection:
+    """Torque over bend of one joint, in the rows that count.
+
+    number: of the joint, from 0. origin: "sensor" where a torque sensor measured it, "model" where it is the motor's
+    torque less what the motor itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s
+    or m/s. stiffness, damping, hysteresis: K, D and H, each with its deviation. skew: s by which motor positions are
+    late, with its deviation, where an estimate has it, else None.
+    """
+
+    joint: str
+    number: int
+    origin: Origin
+    bend: Array
+    torque: Array
+    rate: Array
+    stiffness: tuple[float, float]
+    damping: tuple[float, float]
+    hysteresis: tuple[float, float]
+    skew: tuple[float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found: dict[str, Any] = {"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
+                                 "largest_bend": finite(float(np.abs(self.bend - np.median(self.bend)).max()))}
+        for name in ("stiffness", "damping", "hysteresis", "skew"):
+            pair = getattr(self, name)
+            found[name] = None if pair is None else {"value": finite(pair[0]), "std": finite(pair[1])}
+        return found
+
+
+def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
+    """One for every joint whose motor and link are both in the logs, where a torque sensor or an estimate with flexible
+    joints tells the torque between them; data, recordings: samples and logs behind them, one each."""
+    model = estimate.model
+    if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
+                                           for log, samples in zip(recordings, data, strict=True)):
+        return ()
+    sensed = all(log.sensed_torque is not None for log in recordings)
+    if not sensed and not isinstance(model, FlexibleModel):
+        return ()
+    joints = model.bending if isinstance(model, FlexibleModel) else range(data[0].dof)
+    parts = [_signals(estimate, samples, log, sensed) for samples, log in zip(data, recordings, strict=True)]
+    bend, rate, torque = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    keep = np.concatenate([part[3] for part in parts])
+    names = data[0].joints or recordings[0].joints
+    found = []
+    for k, j in enumerate(joints):
+        rows = np.flatnonzero(keep[:, k])
+        if len(rows) >= _FEWEST and np.ptp(bend[rows, k]) > 0.0:
+            one = _fitted(names[j], "sensor" if sensed else "model", (bend[:, k], rate[:, k], torque[:, k]), keep[:, k])
+            found.append(replace(one, number=j, skew=_skew(estimate, j)))
+    return tuple(found)
+
+
+def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool) -> tuple[Array, Array, Array, Bools]:
+    """Bend, its rate and torque (samples, joints) of one log, low-passed alike, and the rows of no border."""
+    model = estimate.model
+    every, links = list(range(samples.dof)), samples.dof
+    if isinstance(model, FlexibleModel):
+        every, links = list(model.bending), model.links.dof
+        bend, rate = samples.q[:, links:] - samples.q[:, every], samples.dq[:, links:] - samples.dq[:, every]
+    else:
+        assert log.motor_position is not None
+        motor, speed, _ = filtered_again(samples, at_times(samples.t, log.t, log.motor_position))
+        bend, rate = motor - samples.q, speed - samples.dq
+    if sensed:
+        assert log.sensed_torque is not None
+        torque = filtered_again(samples, at_times(samples.t, log.t, log.sensed_torque))[0][:, every]
+    else:
+        assert isinstance(model, FlexibleModel)
+        low = filtered_again(samples, np.asarray(samples.measured_tau))[0][:, links:]
+        torque = low - _motor_torque(model, estimate.full, samples)
+    inside = np.zeros(len(samples), dtype=bool)
+    border = round(float(samples.settings.get("border", 0.0)) * samples.rate)
+    for start, stop in samples.segments:
+        inside[start + border:stop - border] = True
+    keep = np.repeat(inside[:, None], bend.shape[1], axis=1)
+    return bend, rate, torque, keep if sensed else keep & samples.keep[:, every]  # a sensor needs no sign of friction
+
+
+def _motor_torque(model: FlexibleModel, theta: Array, samples: Samples) -> Array:
+    """What rotors and friction of the motors take (samples, bending joints): the motors' equations without springs."""
+    values = model.parameters.vector(theta).copy()
+    springs = [k for k, item in enumerate(model.parameters) if item.symbol in ("K", "D", "Ko", "Ks")]
+    values[springs] = 0.0
+    return model.inverse_dynamics(values, samples.q, samples.dq, samples.ddq)[:, model.links.dof:]
+
+
+def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], keep: Bools) -> Deflection:
+    """Stiffness, damping and hysteresis of one joint by least squares, residuals correlated in time."""
+    bend, rate, torque = signals
+    top = float(np.percentile(np.abs(rate[keep]), 99))
+    direction = np.clip(rate / max(_SLOW * top, 1e-300), -1.0, 1.0)
+    columns = np.array([bend, rate, direction, np.ones(len(bend))])
+    scale = np.maximum(np.linalg.norm(columns[:, keep], axis=1), 1e-300)
+    values, *_ = np.linalg.lstsq((columns[:, keep] / scale[:, None]).T, torque[keep], rcond=1e-12)
+    values = values / scale
+    spread = correlated_covariance(columns, np.where(keep, torque - values @ columns, 0.0), keep)
+    std = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    stiffness, damping, hysteresis = ((float(values[k]), float(std[k])) for k in range(3))
+    return Deflection(joint, 0, origin, bend[keep], torque[keep], rate[keep], stiffness, damping, hysteresis)
+
+
+def _skew(estimate: Estimate, joint: int) -> tuple[float, float] | None:
+    """Time (s) by which a motor's positions are late, Ks / K, and its deviation."""
+    names = list(estimate.names)
+    if f"Ks{joint + 1}" not in names or f"K{joint + 1}" not in names:
+        return None
+    at = [names.index(f"Ks{joint + 1}"), names.index(f"K{joint + 1}")]
+    product, stiffness = estimate.values[at]
+    if not stiffness > 0.0:
+        return None
+    slope = np.array([1.0, -product / stiffness]) / stiffness
+    return float(product / stiffness), float(np.sqrt(max(slope @ estimate.covariance[np.ix_(at, at)] @ slope, 0.0)))

@@ -1,0 +1,109 @@
+"""Resonance: a narrow swing that torque and motor share and the model does not have, as a joint that bends gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Estimate
+from dynid.model import FlexibleModel, complete
+from dynid.recording import Recording, Samples
+from dynid.recording.prepare import filtered_again
+from dynid.signals import at_times
+
+_SECONDS = 1.0  # of a stretch whose spectrum is taken
+_LOWEST = 4.0  # Hz: below, friction and slow errors of the model
+_HIGHEST = 0.13  # share of the sampling rate
+_USUAL = 60.0  # Hz: up to there is always looked, as joints of robots swing below
+_WIDER = 2.0  # times the cut-off up to which is looked
+_FILTER = 3.0  # times as far the filter reaches
+_ABOVE = 3.0  # times the power of its neighbourhood that a peak has
+_OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
+_COHERENT = 0.85  # share of the torque's power at the peak that the position explains
+_STRETCHES = 8  # at least, so that coherence by chance stays below that
+_PIECE = 4096  # samples of which torques are predicted at once
+_ENOUGH = 131072  # rows that are looked at
+
+
+@dataclass(frozen=True)
+class Resonance:
+    """A swing of one joint. frequency: Hz. above: times the power of its neighbourhood. coherence: share of its power
+    that the position explains. torque: root mean square of the swing, N m or N."""
+
+    joint: str
+    frequency: float
+    above: float
+    coherence: float
+    torque: float
+
+
+def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
+    """Resonances in what an estimate with rigid joints leaves of the torques, joint by joint, from the longest log;
+    none where the logs behind the samples are not at hand, and none of a model whose joints bend."""
+    if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
+        return ()
+    samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
+    cutoff = float(samples.settings.get("cutoff") or 0.0)
+    highest = min(max(_WIDER * cutoff, _USUAL), _HIGHEST * samples.rate)
+    part = _stretch(samples)
+    if part is None or not cutoff or samples.settings.get("thin", 1) != 1:
+        return ()
+    position, model = at_times(part.t, log.t, log.q), complete(estimate.model)
+    # Motion and torque through one and the same wide filter: a hump at its edge stays outside what is looked at.
+    wide = replace(part, settings={**part.settings, "cutoff": _FILTER * highest, "method": "butterworth"})
+    q, dq, ddq = filtered_again(wide, position)
+    torque = filtered_again(wide, np.asarray(part.measured_tau))[0]
+    left = torque - np.concatenate([model.inverse_dynamics(estimate.full, *(x[k:k + _PIECE] for x in (q, dq, ddq)))
+                                    for k in range(0, len(part), _PIECE)])
+    found = [_peak(name, left[:, j], position[:, j], part.rate, highest) for j, name in enumerate(model.joint_names)
+             if name not in part.unmeasured and np.any(part.keep[:, j])]
+    return tuple(one for one in found if one is not None)
+
+
+def _stretch(samples: Samples) -> Samples | None:
+    """The longest stretch of samples without a gap, not more of it than is enough; None where it is too short."""
+    start, stop = (int(x) for x in samples.segments[int(np.argmax(np.diff(samples.segments, axis=1)))])
+    rows = slice(start, min(stop, start + _ENOUGH))
+    if rows.stop - start < 0.5 * (_STRETCHES + 1) * _SECONDS * samples.rate:
+        return None
+    raw = None if samples.raw_tau is None else samples.raw_tau[rows]
+    return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
+                   tau=samples.tau[rows], keep=samples.keep[rows], raw_tau=raw,
+                   segments=np.array([[0, rows.stop - start]]))
+
+
+def _peak(joint: str, torque: Array, position: Array, rate: float, highest: float) -> Resonance | None:
+    """The highest peak of a torque's spectrum over its neighbourhood, where there is one that the position shares;
+    highest: Hz that is looked at."""
+    size = round(_SECONDS * rate)
+    f, own, by, cross = _spectra(torque, np.gradient(np.gradient(position)), rate, size)
+    inside = np.flatnonzero((f >= _LOWEST) & (f <= highest))
+    if len(inside) < 8:
+        return None
+    around = np.array([np.median(own[(f >= f[k] * 2.0 ** -_OCTAVES) & (f <= f[k] * 2.0 ** _OCTAVES)]) for k in inside])
+    ratio = own[inside] / np.maximum(around, 1e-300)
+    at = int(np.argmax(ratio))
+    k = int(inside[at])
+    coherence = float(cross[k] ** 2 / max(own[k] * by[k], 1e-300))
+    if ratio[at] < _ABOVE or coherence < _COHERENT:
+        return None
+    near = (own > 0.5 * own[k]) & (np.abs(f - f[k]) < 0.25 * f[k])
+    centre = float(np.sum(f[near] * own[near]) / np.sum(own[near]))
+    swing = float(np.sqrt(np.sum(own[np.abs(f - f[k]) < 0.25 * f[k]]) * (f[1] - f[0])))
+    return Resonance(joint, centre, float(ratio[at]), coherence, swing)
+
+
+def _spectra(x: Array, y: Array, rate: float, size: int) -> tuple[Array, Array, Array, Array]:
+    """Frequencies, power densities of both series (rows,), and the size of their cross density, over stretches of
+    `size` rows that overlap by half (Welch)."""
+    window = np.hanning(size)
+    starts = range(0, len(x) - size + 1, size // 2)
+    spectra = [[np.fft.rfft(window * (z[k:k + size] - z[k:k + size].mean())) for k in starts] for z in (x, y)]
+    first, second = (np.array(one) for one in spectra)
+    scale = 2.0 / (rate * np.sum(window ** 2) * len(starts))
+    own, by = (scale * np.sum(np.abs(one) ** 2, axis=0) for one in (first, second))
+    f = np.asarray(np.fft.rfftfreq(size, 1.0 / rate), dtype=float)
+    return f, own, by, np.asarray(scale * np.abs(np.sum(first * second.conj(), axis=0)))
