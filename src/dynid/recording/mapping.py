@@ -26,7 +26,9 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
-SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench")
+SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "target_torque",
+           "target_current")
+FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 
 
 class Place(BaseModel):
@@ -53,11 +55,13 @@ class Place(BaseModel):
 class Mapping(BaseModel):
     """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
-    time, position, velocity, torque, current, reference, reference_velocity, wrench: a column name, a
-    list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or
-    "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
-    nanoseconds. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
-    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
+    time, position, velocity, torque, current, reference, reference_velocity, wrench, target_torque, target_current (the
+    controller's own torque and current, of which "from-log" finds drive gains): a column name, a list of them, a column
+    number counted from 1, a range of numbers "2-8", a pattern "q{i}" or "q_{joint}", the key of an array (samples,
+    joints), or a `Place`. Two time columns are seconds and nanoseconds. time_unit: s, ms, us or ns. rate: Hz, when the
+    log has no time column.
+    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
+    target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     ratio: motor turns for one joint turn, a number, one a joint, or the key of a value in the file; or coupling, the
@@ -88,6 +92,8 @@ class Mapping(BaseModel):
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None
+    target_torque: Names | Place | None = None
+    target_current: Names | Place | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
@@ -118,6 +124,9 @@ class Mapping(BaseModel):
             raise ValueError("give torque or current, not both")
         if self.current is not None and self.drive_gain is None:
             raise ValueError("current needs drive_gain, the torque per unit of current")
+        if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
+            raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
+                             "controller's own torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain goes with current, not with torque")
         geared = "motor" in (self.side, self.torque_side)

@@ -14,14 +14,16 @@ from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
+from dynid.recording.drive_gains import gains_from_log
 from dynid.recording.layout import shared_file
-from dynid.recording.mapping import Mapping
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping
 from dynid.recording.recording import DroppedRow, Recording
 from dynid.robot import Robot
 
 Paths = str | Path | Sequence[str | Path]
 ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
-              "reference_velocity": "reference_velocity", "wrench": "wrench"}
+              "reference_velocity": "reference_velocity", "wrench": "wrench", "target_torque": "target_torque",
+              "target_current": "target_current"}
 
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,
@@ -69,8 +71,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    return replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
-                   unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+    found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
+                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+    if rules.drive_gain == FROM_LOG:
+        return gains_from_log(found).applied(found)
+    return replace(found, unscaled=True) if rules.drive_gain == KNOWN_LOAD else found
 
 
 def window_of(rules: Mapping) -> str:

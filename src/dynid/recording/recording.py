@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
-_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity")
+_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "target_torque", "target_current")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class Recording:
     t: time stamps (samples,), s, strictly increasing. q: positions, rad or m. tau: torques or forces
     of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
     the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
+    target_torque, target_current: the controller's own, joint side, if logged; the latter like `tau` in whatever
+    currents were turned into. gain_deviation: covariance (joints, joints) of the
+    drive gains, relative, where they were found.
+    unscaled: `tau` still holds currents, whose drive gains are to be found.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
@@ -41,6 +45,10 @@ class Recording:
     reference: Array | None = None
     reference_velocity: Array | None = None
     wrench: Array | None = None
+    target_torque: Array | None = field(default=None, kw_only=True)
+    target_current: Array | None = field(default=None, kw_only=True)
+    gain_deviation: Array | None = field(default=None, kw_only=True)
+    unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())

@@ -50,6 +50,8 @@ class Samples:
     steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
     spectrum: what the cut-off was chosen from, for the report (free form).
     raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
+    gain_deviation: covariance (joints, joints) of the drive gains, relative, where they were found.
+    wrench: force and moment of a sensor (samples, 6), filtered as the torques are, if logged.
     """
 
     t: Array
@@ -68,6 +70,8 @@ class Samples:
     spectrum: Mapping[str, Any] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     raw_tau: Array | None = None
+    wrench: Array | None = None
+    gain_deviation: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape

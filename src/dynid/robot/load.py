@@ -10,6 +10,7 @@ The TOML file, as the built-in robots next to this module are written::
     gravity = [0, 0, -9.81]        # m/s^2 in the base frame, this is the default
     base = {xyz = [0, 0, 0.3], rpy = [0, 0, 0]}   # frame 0 in the base frame; or a 4 x 4 matrix
     tool = {xyz = [0, 0, 0.1]}                    # frame "tool" in the last link's frame
+    payload = 5.0                  # largest mass it may carry at its end, kg, if its maker says so
 
     [[joint]]                      # one a row of the table, from the base on
     name = "shoulder"              # default joint1, joint2, ...
@@ -61,7 +62,8 @@ from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, Options, from_dh, fr
 from dynid.robot.pose import checked, from_xyz_rpy
 from dynid.robot.robot import Robot, checked_sizes
 
-_TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "joint", "terms", "values")
+_TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "payload", "joint", "terms",
+        "values")
 _JOINT = ("name", "link", "kind", "inertia", *LIMITS)
 _ANGULAR = ("lower", "upper", "velocity", "acceleration")
 _PI = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
@@ -178,7 +180,13 @@ def _from_toml(text: str, file: str, default_name: str) -> Robot:
         checked_sizes(robot)
     except RobotError as problem:
         raise RobotError(f"robot file '{file}': {problem}") from None
-    return replace(robot, warnings=(*robot.warnings, *rounded_warnings(rounded)))
+    carries = None
+    if "payload" in table:
+        carries = float(_vector([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
+        if carries <= 0:
+            raise RobotError(f"robot file '{file}': payload, the largest mass it may carry, must be above zero, got "
+                             f"{carries:g} kg")
+    return replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded)))
 
 
 def _known(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:

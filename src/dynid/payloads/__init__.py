@@ -1,0 +1,8 @@
+"""What hangs on a robot, what its controller wants to know of it, and the drive gains that decide about it."""
+
+from dynid.payloads.controllers import Entry, controller_entry, entries
+from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.payloads.payload import payload
+from dynid.payloads.result import PayloadEstimate
+
+__all__ = ["Entry", "KnownLoad", "PayloadEstimate", "controller_entry", "entries", "gains_from_known_load", "payload"]

@@ -1,0 +1,74 @@
+"""Where the uncertainty of a load comes from: noise, the unloaded robot, drive gains, friction that changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.estimate.covariance import correlated_noise_matrix
+from dynid.payloads.loaded import Loaded
+from dynid.payloads.result import Source
+from dynid.payloads.ways import LinearFit, Nuisance, Unloaded
+from dynid.regression.correlation import correlation
+
+# What a torque is worth where nobody measured it against a weight: published gains of one robot give masses from 17 %
+# too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
+GAIN_DEVIATION = 0.08
+FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
+LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
+LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
+
+
+def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
+    """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
+    common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
+    if not np.isfinite(given).all() or (given.ndim < 2 and (given < 0).any()):
+        raise ModelError(f"deviations of drive gains are finite and not below zero, got {given.tolist()}")
+    if given.ndim == 0:
+        return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
+    if given.shape == (dof,):
+        return np.diag(given ** 2)
+    if given.shape != (dof, dof):
+        raise ModelError(f"deviations of drive gains are one number, one a joint, or a covariance of {dof} joints, got "
+                         f"shape {given.shape}")
+    return given
+
+
+def changing_friction(loaded: Loaded, unloaded: Unloaded) -> Nuisance:
+    """The friction and the offsets that may differ under load, and how far."""
+    base, regression = loaded.regression.base, loaded.regression
+    alone = np.count_nonzero(base.matrix, axis=1) == 1
+    group = [base.parameters.items[c].kind.group for c in base.independent]
+    # A curve of many small parts is held by its ridge: it does not change part by part.
+    places = [int(k) for k in loaded.robot
+              if alone[k] and group[k] in ("friction", "offset") and base.ridge[k] == 0]
+    deviations = []
+    for k in places:
+        size = max((math.sqrt(f.power) / max(float(np.linalg.norm(f.r[:, list(f.columns).index(k)])), 1e-300)
+                    for f in regression.factors if k in f.columns and f.rows), default=0.0)
+        deviations.append(max(FRICTION_DEVIATION * abs(float(unloaded.values[k])), LEAST_FRICTION * min(size, 1e6)))
+    held = [d > 0 for d in deviations]
+    places = [k for k, yes in zip(places, held, strict=True) if yes]
+    return Nuisance(np.array([*places, *loaded.friction], dtype=np.int64),
+                    np.array([*(d for d in deviations if d > 0),
+                              *np.full(len(loaded.friction), LOAD_FRICTION_DEVIATION)]))
+
+
+def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array,
+                threads: int | None = None) -> dict[Source, Array]:
+    """Covariances (10, 10) of a load's numbers by source. gains (dof, dof): of relative drive gains.
+
+    Noise is counted as it correlates in time: as if rows were independent, deviations would be ten times too small.
+    """
+    seen = correlation(loaded.equations, fit.columns @ fit.x, inverse=fit.columns @ fit.inverse @ fit.columns.T,
+                       weights=loaded.weights, threads=threads)
+    middle = fit.columns.T @ correlated_noise_matrix(loaded.regression, seen, loaded.weights) @ fit.columns
+    own = fit.inverse[fit.load]
+    robot, by_gain = fit.by_robot[fit.load], fit.by_gain[fit.load]
+    return {"noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
+            "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
