@@ -6,7 +6,8 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.consistency import Consistency, fit
-from dynid.errors import ModelError
+from dynid.consistency.central import fill
+from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Parameters
 from dynid.model.terms import body_parameters
 from dynid.payloads.result import Source
@@ -15,6 +16,7 @@ from dynid.robot import inertia as ten
 
 Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
 _LEAST = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
+_OPEN = 1.0  # squared deviations that may be given up for a body of sensible shape
 _FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
 _UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
 
@@ -51,7 +53,11 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     half = (vectors / np.sqrt(np.maximum(values, _FLOOR * values.max(initial=1e-300)))).T / size
     consistency = Consistency(parameters, margin=_LEAST, known={} if mass is None else {"M": mass})
     stacked = Stacked.of(np.column_stack([half, half @ np.where(identified, theta, 0.0)]), 10)
-    return fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
+    best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
+    try:  # within what noise leaves open, not a body on the border, of no thickness
+        return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_OPEN))
+    except NotPossibleError:
+        return best
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:

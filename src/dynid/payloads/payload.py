@@ -20,9 +20,10 @@ from dynid.payloads.judgement import judged
 from dynid.payloads.loaded import LABEL, Loaded, change_by_load, loaded, with_torques
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.same_motion import same_motion_torques
-from dynid.payloads.uncertainty import changing_friction, covariances, gain_covariance
+from dynid.payloads.uncertainty import changing_friction, covariances
 from dynid.payloads.ways import WAYS, LinearFit, Unloaded, Way, difference, pseudo_inverse, residual_fit, together_fit
 from dynid.recording import Samples
+from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression, TorqueEquations, fold
 
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]

@@ -5,38 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
-from dynid.errors import ModelError
 from dynid.estimate.covariance import correlated_noise_matrix
 from dynid.payloads.loaded import Loaded
 from dynid.payloads.result import Source
 from dynid.payloads.ways import LinearFit, Nuisance, Unloaded
 from dynid.regression.correlation import correlation
 
-# What a torque is worth where nobody measured it against a weight: published gains of one robot give masses from 17 %
-# too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
-GAIN_DEVIATION = 0.08
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
 LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
-
-
-def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
-    """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
-    common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
-    given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
-    if not np.isfinite(given).all() or (given.ndim < 2 and (given < 0).any()):
-        raise ModelError(f"deviations of drive gains are finite and not below zero, got {given.tolist()}")
-    if given.ndim == 0:
-        return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
-    if given.shape == (dof,):
-        return np.diag(given ** 2)
-    if given.shape != (dof, dof):
-        raise ModelError(f"deviations of drive gains are one number, one a joint, or a covariance of {dof} joints, got "
-                         f"shape {given.shape}")
-    return given
 
 
 def changing_friction(loaded: Loaded, unloaded: Unloaded) -> Nuisance:

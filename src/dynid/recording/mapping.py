@@ -62,6 +62,7 @@ class Mapping(BaseModel):
     log has no time column.
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
     target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
+    gain_deviation: relative deviation of drive gains or torque sensors, one sigma, for what is said of payloads.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     ratio: motor turns for one joint turn, a number, one a joint, or the key of a value in the file; or coupling, the
@@ -89,6 +90,7 @@ class Mapping(BaseModel):
     torque: Names | Place | None = None
     current: Names | Place | None = None
     drive_gain: str | PerJoint | None = None
+    gain_deviation: PerJoint | None = None
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None

@@ -129,7 +129,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(count)]
     size, first = power.sum(axis=0) / np.maximum(total, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
-    noise = _over(equations, work, lambda j, columns, keep: _noise(columns, keep, shapes[j]), threads)
+    noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]), threads)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(total, shapes, strict=True)])
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
@@ -179,7 +179,7 @@ def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weigh
     return _over(equations, work, one, threads)
 
 
-def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
+def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
     """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
     x = np.where(keep, columns, 0.0)
     if len(shape) == 1:

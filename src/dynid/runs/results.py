@@ -58,6 +58,7 @@ def facts(run: Run) -> dict[str, Any]:
         "physics": None if run.physics is None else run.physics.to_dict(),
         "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "friction": None if run.friction is None else run.friction.to_dict(),
+        "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
         "logs": [log.to_dict() for log in run.logs],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
