@@ -108,6 +108,7 @@ _MODULES = {
     "gains_from_known_load": "dynid.payloads",
     "gains_from_log": "dynid.recording.drive_gains",
     "payload": "dynid.payloads.payload",
+    "sensor_payload": "dynid.payloads",
     "ReportData": "dynid.report",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
@@ -187,6 +188,7 @@ if TYPE_CHECKING:
     from dynid.payloads import KnownLoad as KnownLoad
     from dynid.payloads import PayloadEstimate as PayloadEstimate
     from dynid.payloads import gains_from_known_load as gains_from_known_load
+    from dynid.payloads import sensor_payload as sensor_payload
     from dynid.payloads.payload import payload as payload
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples

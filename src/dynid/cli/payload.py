@@ -24,8 +24,8 @@ def command(
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="The frame, a link's name, that the load hangs on.")] = "",
     way: Annotated[str, typer.Option(metavar="WAY", show_default="together",
-                                     help="residual, difference, same-motion, together; or sensor, from a "
-                                          "force-torque sensor.")] = "",
+                                     help="residual, difference, same-motion, together; sensor: from a "
+                                          "force-torque sensor; both: from torques and sensor.")] = "",
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
                                       help="The load's mass, if a scale says it.")] = "",
     gain_deviation: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",

@@ -4,5 +4,7 @@ from dynid.payloads.controllers import Entry, controller_entry, entries
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.sensor import Mounting, fused, sensor_payload
 
-__all__ = ["Entry", "KnownLoad", "PayloadEstimate", "controller_entry", "entries", "gains_from_known_load", "payload"]
+__all__ = ["Entry", "KnownLoad", "Mounting", "PayloadEstimate", "controller_entry", "entries", "fused",
+           "gains_from_known_load", "payload", "sensor_payload"]

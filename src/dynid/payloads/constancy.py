@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.payloads.loaded import Loaded
-from dynid.payloads.ways import LinearFit
+from dynid.payloads.ways import LinearFit, Nuisance, Unloaded, residual_fit
+from dynid.regression import Regression
 
 _FEWEST = 3  # blocks on either side
 _CHANGE = 0.3  # of the load: a smaller change is not told from errors of the model
@@ -17,7 +18,8 @@ _DEVIATIONS = 5.0
 
 @dataclass(frozen=True)
 class Change:
-    """A load that was not the same throughout: when, s of its log, and as shares of the estimate before and after."""
+    """A load that was not the same throughout: when, s of its log, and its mass before and after, kg; std: how far both
+    scatter, as a share of the whole."""
 
     log: str
     at: float
@@ -26,7 +28,7 @@ class Change:
     std: float
 
 
-def change_of(loaded: Loaded, fit: LinearFit) -> Change | None:
+def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | None:
     """Where a load changed in the middle of the logs; None where it did not.
 
     In every block of time the torque that the load explains is scaled for itself: alpha = <p, r> / <p, p>, with p its
@@ -52,7 +54,15 @@ def change_of(loaded: Loaded, fit: LinearFit) -> Change | None:
     if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _DEVIATIONS * std):
         return None
     span = loaded.regression.blocks[k].spans[0]
-    return Change(span.source, span.start, before, after, std)
+    sides = [_mass(loaded, unloaded, part) for part in (slice(None, k), slice(k, None))]
+    return Change(span.source, span.start, *sides, std)
+
+
+def _mass(loaded: Loaded, unloaded: Unloaded, part: slice) -> float:
+    """The mass, kg, that some blocks of time want on the robot as it is without load."""
+    regression = loaded.regression
+    some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)
+    return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])
 
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:

@@ -13,7 +13,7 @@ from dynid.payloads.body import distance
 from dynid.payloads.constancy import change_of
 from dynid.payloads.loaded import Loaded
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearFit
+from dynid.payloads.ways import LinearFit, Unloaded
 from dynid.robot import inertia as ten
 
 _DECIDE = 0.5  # share of the mass's variance above which one source decides
@@ -24,10 +24,10 @@ _MUCH = 10.0  # percent, and at least so much
 _NOTHING = 50.0  # percent: hardly anything is explained
 
 
-def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, *, weighed: bool,
-           given: bool) -> tuple[Finding, ...]:
+def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded, *,
+           weighed: bool, given: bool) -> tuple[Finding, ...]:
     """Findings on a payload, the worst first. weighed: its mass is from a scale. given: gain deviations were given."""
-    findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit), *_impossible(found),
+    findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit, unloaded), *_impossible(found),
                 *_not_seen(found), *_gains(found, weighed, given), *_unidentified(found), *_too_much(found, estimate)]
     return tuple(sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity)))
 
@@ -46,19 +46,20 @@ def _unexplained(found: PayloadEstimate, estimate: Estimate, loaded: Loaded) -> 
                   "without_payload": found.unloaded_error})
 
 
-def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
+def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Iterator[Finding]:
     if not found.free[9] > found.mass_std_from("noise"):
         return
-    change = change_of(loaded, fit)
+    change = change_of(loaded, fit, unloaded)
     if change is None:
         return
-    before, after = change.before * found.free[9], change.after * found.free[9]
+    before, after = change.before, change.after
     yield Finding(
         "payload-changed", "suspicious", "fatal",
         f"The payload is not the same throughout: about {max(before, 0.0):.2g} kg before {change.at:.4g} s of "
         f"{change.log}, about {max(after, 0.0):.2g} kg from then on; cut the log there with start or stop.",
         "payload changed", logs=(change.log,),
-        evidence={"at": change.at, "mass_before": before, "mass_after": after, "std": change.std * found.free[9]})
+        evidence={"at": change.at, "mass_before": before, "mass_after": after,
+                  "std": float(change.std * found.free[9])})
 
 
 def _impossible(found: PayloadEstimate) -> Iterator[Finding]:

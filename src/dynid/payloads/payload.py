@@ -21,7 +21,17 @@ from dynid.payloads.loaded import LABEL, Loaded, change_by_load, loaded, with_to
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.same_motion import same_motion_torques
 from dynid.payloads.uncertainty import changing_friction, covariances
-from dynid.payloads.ways import WAYS, LinearFit, Unloaded, Way, difference, pseudo_inverse, residual_fit, together_fit
+from dynid.payloads.ways import (
+    WAYS,
+    LinearFit,
+    Nuisance,
+    Unloaded,
+    Way,
+    difference,
+    pseudo_inverse,
+    residual_fit,
+    together_fit,
+)
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression, TorqueEquations, fold
@@ -49,7 +59,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     assert isinstance(estimate.model, Model)
     name = mounting_frame(estimate.model.robot, frame)
     term = Payload(name, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
-    robot = _unloaded(estimate, unloaded, threads)
+    robot = known_robot(estimate, unloaded, threads)
     facts: dict[str, Any] = {}
     if chosen == "same-motion":
         parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
@@ -70,7 +80,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
         tuple(log.source for log in parts), label, facts=facts)
-    return replace(found, findings=judged(found, estimate, made, fit, weighed=known is not None,
+    return replace(found, findings=judged(found, estimate, made, fit, robot, weighed=known is not None,
                                           given=gain_deviation is not None))
 
 
@@ -88,7 +98,7 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     return way or "together"
 
 
-def _unloaded(estimate: Estimate, data: UnloadedData | None, threads: int | None) -> Unloaded:
+def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
     """What is known of the robot without load, from its data where they are at hand."""
     regression = data.regression if isinstance(data, Problem) else data
     if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
@@ -128,7 +138,7 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
         made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)
         nuisance = changing_friction(made, robot)
         if not friction:
-            nuisance = replace(nuisance, places=nuisance.places[:0], deviations=nuisance.deviations[:0])
+            nuisance = Nuisance.none()
         fit = (together_fit if way in ("together", "difference") else residual_fit)(made, robot, nuisance)
         numbers = fit.theta
     if way == "difference":

@@ -216,4 +216,4 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
                            first.identified | second.identified, first.consistent, first.relative_error,
                            first.unloaded_error, first.gain_deviation,
                            tuple(dict.fromkeys((*first.logs, *second.logs))), first.label,
-                           tuple(dict.fromkeys((*first.findings, *second.findings))), {**first.facts, **second.facts})
+                           (*first.findings, *second.findings), {**first.facts, **second.facts})

@@ -46,6 +46,11 @@ class Nuisance:
     places: Ints
     deviations: Array
 
+    @staticmethod
+    def none() -> Nuisance:
+        """Nothing else changes."""
+        return Nuisance(np.zeros(0, dtype=np.int64), np.zeros(0))
+
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:

@@ -20,6 +20,7 @@ GAIN_DEVIATION = 0.08
 _BLOCKS = 10  # stretches of time that are left out in turn
 _SURE = 0.1  # relative deviation above which a gain is not identified
 _AT_REST = 0.02  # of a joint's top speed: where friction has no sign
+_NOTHING = 1e-6  # of the largest torque: rounding
 _STILL = 1e-4  # rad/s or m/s: a joint that moves no faster stands
 LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
 
@@ -110,8 +111,10 @@ def gains_from_log(recording: Recording) -> DriveGains:
     names = recording.joints or numbered_joints(recording.dof)
     values, std = np.full(recording.dof, np.nan), np.full(recording.dof, np.inf)
     reasons: dict[str, str] = {}
+    nothing = _NOTHING * float(np.abs(torque).max(initial=0.0))
     for j, name in enumerate(names):
-        columns = _columns(torque[:, j], speed[:, j], recording.t)
+        felt = np.where(np.abs(torque[:, j]) > nothing, torque[:, j], 0.0)
+        columns = _columns(felt, speed[:, j], recording.t)
         slope, deviation, why = _slope(columns, current[:, j])
         if why:
             reasons[name] = why

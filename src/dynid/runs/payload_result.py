@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dynid.files import write_whole
 from dynid.payloads.controllers import Entry, entries
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.sensor import fused, sensor_payload
 from dynid.payloads.ways import WAYS, Way
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
@@ -30,6 +31,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
 
+AnyWay = Way | Literal["sensor", "both"]
 PAYLOAD_FILE, REPORT = "payload.json", "report.html"
 
 
@@ -53,22 +55,23 @@ class FoundPayload:
 
 @dataclass(frozen=True)
 class PayloadOptions:
-    """How to look for a payload: see `dynid.payload`. unloaded: logs of the same motion without it, for way
-    "same-motion"; by default those of the result."""
+    """How to look for a payload: see `dynid.payload`; way "sensor" is `sensor_payload`, "both" joins it with joint
+    torques. unloaded: logs of the same motion without it, for way "same-motion"; by default those of the result."""
 
     frame: str | None = None
-    way: Way | None = None
+    way: AnyWay | None = None
     mass: float | tuple[float, float] | None = None
     gain_deviation: float | None = None
     consistent: bool = True
     unloaded: tuple[str, ...] = ()
 
 
-def checked_way(name: str) -> Way | None:
+def checked_way(name: str) -> AnyWay | None:
     """A way by its name, None for none; an unknown one is refused with what there is."""
-    found = next((way for way in WAYS if way == name), None)
+    every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
+    found = next((way for way in every if way == name), None)
     if name and found is None:
-        raise DynidError(f"there is no way '{name}' to a payload; there are {', '.join(WAYS)}")
+        raise DynidError(f"there is no way '{name}' to a payload; there are {', '.join(every)}")
     return found
 
 
@@ -96,11 +99,23 @@ def find_payload(folder: str | Path, logs: Sequence[str], options: PayloadOption
         names = options.unloaded or settings.unloaded
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
     tell("finding the payload")
-    found = payload(estimate, samples, options.frame, way=options.way, unloaded=data, mass=options.mass,
-                    gain_deviation=options.gain_deviation, consistent=options.consistent)
+    found = _found(estimate, robot, samples, data, options)
     sound = found.seen and found.identified.all() and found.consistent
     typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
+
+
+def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
+           options: PayloadOptions) -> PayloadEstimate:
+    """The payload by the way that was asked for."""
+    way = options.way
+    if way == "sensor":
+        return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]
+    by_torques = payload(estimate, samples, options.frame, way=None if way == "both" else way, unloaded=data,
+                         mass=options.mass, gain_deviation=options.gain_deviation, consistent=options.consistent)
+    if way != "both":
+        return by_torques
+    return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
 
 
 def _settings(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
