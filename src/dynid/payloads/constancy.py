@@ -54,8 +54,8 @@ def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | No
     if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _DEVIATIONS * std):
         return None
     span = loaded.regression.blocks[k].spans[0]
-    sides = [_mass(loaded, unloaded, part) for part in (slice(None, k), slice(k, None))]
-    return Change(span.source, span.start, *sides, std)
+    return Change(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
+                  _mass(loaded, unloaded, slice(k, None)), std)
 
 
 def _mass(loaded: Loaded, unloaded: Unloaded, part: slice) -> float:

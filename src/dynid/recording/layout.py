@@ -225,10 +225,12 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
         raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}")
-    taken = [signal for signal in (*wanted, *optional) if signal in main.defaults]
+    sensor = ["wrench"] if optional and "wrench" not in said else []
+    taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
     notes.append(f"read from the messages: {', '.join(said_so)}")
-    return {signal: (index, match(main, main.defaults[signal], signal, None if signal == "time" else joints, count))
+    return {signal: (index, match(main, main.defaults[signal], signal,
+                                  None if signal in ("time", "wrench") else joints, count))
             for signal in taken}, {}
 
 

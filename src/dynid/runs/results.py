@@ -162,7 +162,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
-                      friction=run.friction, verdict=run.verdict, notes=run.notes,
+                      friction=run.friction, payloads=run.payloads, verdict=run.verdict, notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 
 
