@@ -18,6 +18,7 @@ from dynid.robot import inertia as ten
 
 _DECIDE = 0.5  # share of the mass's variance above which one source decides
 _LARGE = 0.02  # of the mass: below that gains decide, but little
+_LOST = 0.03  # of the transmitted torque, above which friction from load is said
 _IMPOSSIBLE = 4.0  # deviations between the free estimate and the nearest body: no noise does that
 _UNEXPLAINED = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
 _MUCH = 10.0  # percent, and at least so much
@@ -28,7 +29,8 @@ def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: Line
            weighed: bool, given: bool) -> tuple[Finding, ...]:
     """Findings on a payload, the worst first. weighed: its mass is from a scale. given: gain deviations were given."""
     findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit, unloaded), *_impossible(found),
-                *_not_seen(found), *_gains(found, weighed, given), *_unidentified(found), *_too_much(found, estimate)]
+                *_not_seen(found), *_gains(found, weighed, given),
+                *_gears(found, loaded, fit), *_unidentified(found), *_too_much(found, estimate)]
     return tuple(sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity)))
 
 
@@ -105,6 +107,22 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
         f"{found.mass_std_from('gains'):.2g} kg, is that of the gains ({100 * found.gain_deviation.max():.1f} %, "
         f"{whose}); weigh the load and give its mass, or calibrate the gains with `dynid gains`.", "gains decide",
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
+
+
+def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
+    """Friction that grows with the transmitted torque, where the robot's model has none of it."""
+    shares = (fit.columns @ fit.x)[loaded.friction]
+    large = np.flatnonzero(shares > _LOST)
+    if not found.seen or not len(large):
+        return
+    names = tuple(loaded.model.joint_names[j] for j in large)
+    low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
+    yield Finding(
+        "payload-friction", "suspicious", "info",
+        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of what "
+        "they transmit under this load, which the robot's model has no term for; identify it with friction 'load' and "
+        "look again.", "friction grows with load", joints=names,
+        evidence={"share": tuple(float(x) for x in shares[large])})
 
 
 def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,14 +39,33 @@ def changing_friction(loaded: Loaded, unloaded: Unloaded) -> Nuisance:
                               *np.full(len(loaded.friction), LOAD_FRICTION_DEVIATION)]))
 
 
+def likely_gain_errors(loaded: Loaded, fit: LinearFit, gains: Array) -> Array:
+    """Relative errors of the drive gains (dof,) that explain most of what the fit leaves over, no larger than their
+    covariance (dof, dof) makes likely; the unknowns move along."""
+    values, vectors = np.linalg.eigh(gains)
+    half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z, z of deviation one
+    matrix, right, joint = loaded.rows
+    torque = matrix @ (fit.columns @ fit.x)
+    left = right - torque
+    # y = (1 + error) W x + noise: gains scale what there is, not the noise, or none at all would fit best.
+    slope = -matrix @ (fit.columns @ fit.by_gain)
+    slope[np.arange(len(joint)), joint] += torque
+    rows = slope @ half
+    z = np.linalg.solve(rows.T @ rows + np.eye(len(gains)), rows.T @ left)
+    return np.asarray(half @ z)
+
+
 def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array,
                 threads: int | None = None) -> dict[Source, Array]:
     """Covariances (10, 10) of a load's numbers by source. gains (dof, dof): of relative drive gains.
 
     Noise is counted as it correlates in time: as if rows were independent, deviations would be ten times too small.
+    What gains that contradict each other leave over is theirs, and no noise.
     """
-    seen = correlation(loaded.equations, fit.columns @ fit.x, inverse=fit.columns @ fit.inverse @ fit.columns.T,
-                       weights=loaded.weights, threads=threads)
+    wrong = likely_gain_errors(loaded, fit, gains)
+    logs = tuple(replace(log, tau=log.tau / (1.0 + wrong)) for log in loaded.equations.logs)
+    seen = correlation(replace(loaded.equations, logs=logs), fit.columns @ (fit.x - fit.by_gain @ wrong),
+                       inverse=fit.columns @ fit.inverse @ fit.columns.T, weights=loaded.weights, threads=threads)
     middle = fit.columns.T @ correlated_noise_matrix(loaded.regression, seen, loaded.weights) @ fit.columns
     own = fit.inverse[fit.load]
     robot, by_gain = fit.by_robot[fit.load], fit.by_gain[fit.load]

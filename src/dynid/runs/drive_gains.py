@@ -15,7 +15,7 @@ from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import DriveGains, gains_from_log
-from dynid.recording.mapping import KNOWN_LOAD, per_joint
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, per_joint
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
@@ -37,11 +37,16 @@ def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
 
 
 def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> RunSettings:
-    """The settings of a run with its drive gains as numbers, where they are to be found with a known load: what is
-    written with the result repeats it, and later logs are read with the same gains."""
-    if settings.log.get("drive_gain") != KNOWN_LOAD:
-        if any(log_settings(log).own.get("drive_gain") == KNOWN_LOAD for log in settings.logs):
-            raise DynidError('drive_gain = "known-load" stands in [log], as the gains are those of all logs')
+    """The settings of a run with its drive gains as numbers, where they are to be found: one set for all logs, written
+    with the result, so that later logs are read with the same."""
+    if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
+        raise DynidError('drive_gain = "from-log" or "known-load" stands in [log], as the gains are those of all logs')
+    asked = settings.log.get("drive_gain")
+    if asked == FROM_LOG:
+        tell("finding drive gains from the controller's targets")
+        gains = pooled([gains_from_log(_in_currents(log_settings(log), settings, robot)) for log in settings.logs])
+        return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
+    if asked != KNOWN_LOAD:
         return settings
     known = {name: said for name, said in settings.payloads.items() if said.known and settings.with_payload(name)}
     if not known:
@@ -57,6 +62,22 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     if not gains.identified.any():
         raise NotPossibleError(f"payload '{name}' says nothing of any drive gain: {next(iter(gains.reasons.values()))}")
     return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
+
+
+def pooled(gains: Sequence[DriveGains]) -> DriveGains:
+    """One set of gains from several logs of a robot, each weighted by its variance; their deviation is at least that of
+    the surest, and how far they are apart."""
+    values, std = (np.array([getattr(one, which) for one in gains]) for which in ("values", "std"))
+    known = np.isfinite(std)
+    weight = np.where(known, 1.0 / np.where(known, std, 1.0) ** 2, 0.0)
+    total = weight.sum(axis=0)
+    mean = np.where(total > 0, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0),
+                    np.nan)
+    apart = np.sqrt((weight * np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / np.where(total > 0, total, 1.0))
+    spread = np.where(total > 0, np.hypot(std.min(axis=0), apart), np.inf)
+    reasons = {name: gains[0].reasons.get(name, "") or next(one.reasons[name] for one in gains if name in one.reasons)
+               for name, yes in zip(gains[0].joints, total > 0, strict=True) if not yes}
+    return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons)
 
 
 def gain_table(gains: DriveGains) -> dict[str, Any]:
@@ -115,7 +136,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
                                           known_load(robot, load)))
     targets = [one for one in recordings if one.target_torque is not None and one.target_current is not None]
     if targets:
-        ways.append(gains_from_log(targets[0]))
+        ways.append(pooled([gains_from_log(one) for one in targets]))
     if not ways:
         raise DynidError("these logs have no target torque and target current, and no log with a known load is given",
                          "name target_torque and target_current in the mapping, or give --loaded, --mass and --centre")
@@ -130,7 +151,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
 
 def _in_currents(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
     table: Mapping[str, Any] = settings.log
-    if "current" in table and ("drive_gain" not in table or isinstance(table["drive_gain"], str)):
+    if "current" in table and table.get("drive_gain") in (None, FROM_LOG, KNOWN_LOAD):
         table = {**table, "drive_gain": 1.0}
     return replace(read(log.files, log.mapping(table), robot), unscaled=False)
 

@@ -189,6 +189,8 @@ class RunSettings(SettingsFile):
         if missing is not None:
             raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; it may be "
                              "empty")
+        if any(isinstance(one, LogSettings) and one.payload for one in self.validate_on):
+            raise ValueError("validate_on takes logs without a payload; one with it stands in logs")
         if all(isinstance(one, LogSettings) and one.payload for one in self.logs):
             raise ValueError("every log has a payload; the robot itself is identified from a log without")
         names = [one.name for one in tables if one.name is not None]
