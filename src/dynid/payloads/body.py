@@ -16,7 +16,8 @@ from dynid.robot import inertia as ten
 
 Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
 _LEAST = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
-_OPEN = 1.0  # squared deviations that may be given up for a body of sensible shape
+_OPEN = 0.1  # squared deviations that may be given up for a body of sensible shape
+_HEAVIEST = 1e5  # kg
 _FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
 _UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
 
@@ -43,16 +44,18 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     """
     if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _LEAST:
         return theta
+    known = {} if mass is None else {"M": mass}
+    measured = identified & (np.arange(10) != 9) if known else identified  # what is known holds by itself
     parameters = Parameters(tuple(body_parameters("", 0, "payload", None)))
     base = BaseParameters(parameters, np.arange(10), np.eye(10))
     size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    size = np.where(identified & (size > 0), size, size.max(initial=1e-9))
-    scaled = np.where(np.outer(identified, identified), covariance / np.outer(size, size), 0.0)
-    scaled[~identified, ~identified] = _UNKNOWN ** 2
+    size = np.where(measured & (size > 0), size, size.max(initial=1e-9))
+    scaled = np.where(np.outer(measured, measured), covariance / np.outer(size, size), 0.0)
+    scaled[~measured, ~measured] = _UNKNOWN ** 2
     values, vectors = np.linalg.eigh(scaled)
     half = (vectors / np.sqrt(np.maximum(values, _FLOOR * values.max(initial=1e-300)))).T / size
-    consistency = Consistency(parameters, margin=_LEAST, known={} if mass is None else {"M": mass})
-    stacked = Stacked.of(np.column_stack([half, half @ np.where(identified, theta, 0.0)]), 10)
+    consistency = Consistency(parameters, margin=_LEAST, known=known, heaviest=_HEAVIEST)
+    stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
     try:  # within what noise leaves open, not a body on the border, of no thickness
         return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_OPEN))

@@ -68,7 +68,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         gain_deviation = parts[0].gain_deviation
     known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
     gains = gain_covariance(gain_deviation, estimate.model.dof)
-    theta, covariance = fit.theta, covariances(made, robot, fit, gains, threads)
+    theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
     if known is not None:
         theta, covariance = weighed(theta, covariance, known)
     total = np.sum(list(covariance.values()), axis=0)
@@ -79,7 +79,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     found = PayloadEstimate(
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
-        tuple(log.source for log in parts), label, facts=facts)
+        tuple(log.source for log in parts), label, facts=facts, freedom=freedom)
     return replace(found, findings=judged(found, estimate, made, fit, robot, weighed=known is not None,
                                           given=gain_deviation is not None))
 

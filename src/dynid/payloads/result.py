@@ -27,7 +27,7 @@ class PayloadEstimate:
     "gains", "friction" that changes with the load, the "scale" a mass was weighed with. identified (10,): which of the
     ten the data determine. consistent: whether the numbers were asked to be those of a body that can exist.
     relative_error: of the loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,):
-    relative, one sigma, as it was counted.
+    relative, one sigma, as it was counted. freedom: degrees of Student's t that intervals use, infinite for a normal.
     """
 
     frame: str
@@ -45,6 +45,7 @@ class PayloadEstimate:
     label: str = "payload"
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    freedom: float = np.inf
 
     @property
     def mass(self) -> float:
@@ -95,11 +96,12 @@ class PayloadEstimate:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Intervals of mass and centre of mass (4, 2), kg and m, that hold the truth with this probability."""
-        from scipy.special import ndtri
+        from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
         values, std = np.append(self.mass, self.centre), np.append(self.mass_std, self.centre_std)
-        reach = float(ndtri(0.5 * (1.0 + level))) * std
+        share = 0.5 * (1.0 + level)
+        reach = float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share)) * std
         return np.column_stack([values - reach, values + reach])
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from dynid.regression.correlation import correlation
 
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
+_FEWEST = 3.0  # degrees of freedom, below which a deviation says nothing
 LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
 
@@ -56,8 +57,9 @@ def likely_gain_errors(loaded: Loaded, fit: LinearFit, gains: Array) -> Array:
 
 
 def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array,
-                threads: int | None = None) -> dict[Source, Array]:
-    """Covariances (10, 10) of a load's numbers by source. gains (dof, dof): of relative drive gains.
+                threads: int | None = None) -> tuple[dict[Source, Array], float]:
+    """Covariances (10, 10) of a load's numbers by source, and degrees of freedom of Student's t for intervals: how many
+    independent rows the joint with the fewest has. gains (dof, dof): of relative drive gains.
 
     Noise is counted as it correlates in time: as if rows were independent, deviations would be ten times too small.
     What gains that contradict each other leave over is theirs, and no noise.
@@ -69,5 +71,7 @@ def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array
     middle = fit.columns.T @ correlated_noise_matrix(loaded.regression, seen, loaded.weights) @ fit.columns
     own = fit.inverse[fit.load]
     robot, by_gain = fit.by_robot[fit.load], fit.by_gain[fit.load]
-    return {"noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
-            "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
+    found: dict[Source, Array] = {
+        "noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
+        "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
+    return found, max(float(seen.effective[seen.rows > 0].min(initial=np.inf)), _FEWEST)
