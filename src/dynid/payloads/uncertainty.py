@@ -16,6 +16,7 @@ from dynid.regression.correlation import correlation
 
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
+_UNLIKELY = 3.0  # deviations of gains, beyond which something else is wrong
 _FEWEST = 3.0  # degrees of freedom, below which a deviation says nothing
 LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
@@ -53,7 +54,11 @@ def likely_gain_errors(loaded: Loaded, fit: LinearFit, gains: Array) -> Array:
     slope[np.arange(len(joint)), joint] += torque
     rows = slope @ half
     z = np.linalg.solve(rows.T @ rows + np.eye(len(gains)), rows.T @ left)
-    return np.asarray(half @ z)
+    wrong = np.asarray(half @ z)
+    # Of a robot that was held to what can exist, the unknowns do not quite move with the gains: only what helps counts.
+    after = right / (1.0 + wrong[joint]) - matrix @ (fit.columns @ (fit.x - fit.by_gain @ wrong))
+    likely = np.abs(z).max(initial=0.0) < _UNLIKELY and float(after @ after) < float(left @ left)
+    return wrong if likely else np.zeros(len(gains))
 
 
 def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array,
