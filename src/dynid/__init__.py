@@ -112,6 +112,13 @@ _MODULES = {
     "simulation_checks": "dynid.validate",
     "verdict": "dynid.validate.verdict",
     "Online": "dynid.online",
+    "DriveGains": "dynid.recording.drive_gains",
+    "KnownLoad": "dynid.payloads",
+    "PayloadEstimate": "dynid.payloads",
+    "gains_from_known_load": "dynid.payloads",
+    "gains_from_log": "dynid.recording.drive_gains",
+    "payload": "dynid.payloads.payload",
+    "sensor_payload": "dynid.payloads",
     "ReportData": "dynid.report",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
@@ -192,9 +199,16 @@ if TYPE_CHECKING:
     from dynid.model import register_term as register_term
     from dynid.model.complete import complete as complete
     from dynid.online import Online as Online
+    from dynid.payloads import KnownLoad as KnownLoad
+    from dynid.payloads import PayloadEstimate as PayloadEstimate
+    from dynid.payloads import gains_from_known_load as gains_from_known_load
+    from dynid.payloads import sensor_payload as sensor_payload
+    from dynid.payloads.payload import payload as payload
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
     from dynid.recording.both_sides import both_sides as both_sides
+    from dynid.recording.drive_gains import DriveGains as DriveGains
+    from dynid.recording.drive_gains import gains_from_log as gains_from_log
     from dynid.recording.mapping import Mapping as Mapping
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.prepare import prepare as prepare

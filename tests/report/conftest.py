@@ -10,7 +10,8 @@ from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
-from dynid.model import LinearModel, Model, Scara, make_terms
+from dynid.model import LinearModel, Model, Payload, Scara, make_terms
+from dynid.payloads.payload import payload
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.report import ReportData
@@ -72,7 +73,8 @@ def arm_model(name: str) -> tuple[Model, Array]:
 
 @pytest.fixture(scope="session")
 def lwr() -> ReportData:
-    """Seven joints, two methods, all parameters given, one other log; torque sensors behind joints of 2000 N m/rad."""
+    """Seven joints, two methods, all parameters given, one other log, one with a load; torque sensors behind joints of
+    2000 N m/rad."""
     model, theta = arm_model("kuka-lwr4")
     logs = [prepare(simulated(model, theta, seed, seconds), decimate=1) for seed, seconds in ((0, 10.0), (1, 5.0))]
     data = report_of(model, logs[:1], logs[1:])
@@ -81,8 +83,12 @@ def lwr() -> ReportData:
     choice = choose_cutoff(model, log)
     moves = cutoff_dependence(Problem.of(model, logs[0], base=estimate.base, recordings=log), estimate)
     sensed = replace(log, motor_position=log.q + log.tau / 2000.0, sensed_torque=log.tau)
+    weight = Payload("link7", nominal=[0.02, 0.0, 0.0, 0.02, 0.0, 0.001, 0.0, 0.0, 0.2, 2.0])
+    columns = Model(model.robot, (weight,))
+    more = columns.inverse_dynamics(columns.parameters.nominal, logs[1].q, logs[1].dq, logs[1].ddq)
+    carried = payload(estimate, replace(logs[1], tau=logs[1].tau + more), "link7", label="weight")
     return replace(data, estimate=estimate, physics=physics(estimate, logs[0]), cutoff_choice=choice,
-                   cutoff_dependence=moves, deflections=deflections(estimate, logs[:1], [sensed]))
+                   cutoff_dependence=moves, deflections=deflections(estimate, logs[:1], [sensed]), payloads=(carried,))
 
 
 @pytest.fixture(scope="session")

@@ -37,3 +37,8 @@ def test_real_logs(data) -> None:
 @pytest.mark.slow
 def test_online_iiwa() -> None:
     holds("online_iiwa")
+
+
+@pytest.mark.slow
+def test_payload_iiwa() -> None:
+    holds("payload_iiwa")

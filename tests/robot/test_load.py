@@ -181,3 +181,15 @@ def test_urdf_text_and_built_in_names_load() -> None:
     for name in builtin_names():
         robot = load(name)
         assert robot.name == name and robot.source
+
+
+def test_the_largest_payload_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "arm.toml"
+    joint = "[[joint]]\nalpha = 0\na = 0\nd = 0\n"
+    path.write_text(f'convention = "dh"\npayload = 5\n{joint}')
+    assert Robot.load(path).payload == 5.0
+    path.write_text(f'convention = "dh"\n{joint}')
+    assert Robot.load(path).payload is None
+    path.write_text(f'convention = "dh"\npayload = -1\n{joint}')
+    with pytest.raises(RobotError, match="largest mass it may carry, must be above zero"):
+        Robot.load(path)

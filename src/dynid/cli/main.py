@@ -34,6 +34,8 @@ COMMANDS = {
     "simulate": "dynid.cli.simulate",
     "identify": "dynid.cli.identify",
     "watch": "dynid.cli.watch",
+    "payload": "dynid.cli.payload",
+    "gains": "dynid.cli.gains",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",

@@ -52,6 +52,17 @@ def numbers(text: str, option: str) -> list[float] | None:
         raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
 
 
+def deviating(text: str, option: str) -> float | tuple[float, float] | None:
+    """'4.1' as a number, '4.1+-0.01' as a number and its deviation, None for nothing."""
+    if not text.strip():
+        return None
+    try:
+        found = [float(part) for part in text.split("+-", 1)]
+    except ValueError:
+        raise DynidError(f"{option} takes a number such as 4.1 or 4.1+-0.01, got '{text}'") from None
+    return found[0] if len(found) == 1 else (found[0], found[1])
+
+
 def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
     """Raise where a file could not be written, or is there already and may not be replaced."""
     for path in paths:

@@ -60,6 +60,10 @@ class Conversion:
         joint = scaled if self.gears is None else scaled @ self.gears
         return (joint * self.torque_sign)[:, self.order]
 
+    def joint_torque(self, raw: Array) -> Array:
+        """Torques that a controller states, at the joints."""
+        return (raw * self.torque_sign)[:, self.order]
+
 
 def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,
                constants: Dictionary[str, Array], guessed: Dictionary[str, str], source: str,

@@ -16,7 +16,7 @@ from dynid.recording.arrays import Arrays
 from dynid.recording.columns import Match, by_prefix, listed, match
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.guess import Guess, guess
-from dynid.recording.mapping import SIGNALS, Mapping, Names, Place
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, SIGNALS, Mapping, Names, Place
 from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
@@ -225,10 +225,12 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
         raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}")
-    taken = [signal for signal in (*wanted, *optional) if signal in main.defaults]
+    sensor = ["wrench"] if optional and "wrench" not in said else []
+    taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
     notes.append(f"read from the messages: {', '.join(said_so)}")
-    return {signal: (index, match(main, main.defaults[signal], signal, None if signal == "time" else joints, count))
+    return {signal: (index, match(main, main.defaults[signal], signal,
+                                  None if signal in ("time", "wrench") else joints, count))
             for signal in taken}, {}
 
 
@@ -321,7 +323,7 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
 def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
     """Numbers of a setting that names their key in one of the log's files; None where it names none."""
     key = getattr(mapping, name)
-    if not isinstance(key, str):
+    if not isinstance(key, str) or key in (FROM_LOG, KNOWN_LOAD):
         return None
     source = next((source for source in files.sources if key in source.fields), None)
     if source is None:

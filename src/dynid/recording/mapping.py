@@ -27,7 +27,8 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
-           "motor_position", "sensed_torque")
+           "motor_position", "sensed_torque", "target_torque", "target_current")
+FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 
 
 class Place(BaseModel):
@@ -54,13 +55,15 @@ class Place(BaseModel):
 class Mapping(BaseModel):
     """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
-    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature,
-    motor_position, sensed_torque: a column name, a list of them, a column number counted from 1, a range
-    of numbers "2-8", a pattern "q{i}" or
-    "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
-    nanoseconds. One temperature column is that of all joints. time_unit: s, ms, us or ns. rate: Hz, when
-    the log has no time column.
-    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file.
+    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature, motor_position,
+    sensed_torque, target_torque, target_current (the controller's own torque and current, of which "from-log" finds
+    drive gains): a column name, a list of them, a column number counted from 1, a range of numbers "2-8", a pattern
+    "q{i}" or "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
+    nanoseconds. One temperature column is that of all joints. time_unit: s, ms, us or ns. rate: Hz, when the log has
+    no time column.
+    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
+    target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
+    gain_deviation: relative deviation of drive gains or torque sensors, one sigma, for what is said of payloads.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
@@ -90,12 +93,15 @@ class Mapping(BaseModel):
     torque: Names | Place | None = None
     current: Names | Place | None = None
     drive_gain: str | PerJoint | None = None
+    gain_deviation: PerJoint | None = None
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None
     temperature: Names | Place | None = None
     motor_position: Names | Place | None = None
     sensed_torque: Names | Place | None = None
+    target_torque: Names | Place | None = None
+    target_current: Names | Place | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
@@ -127,6 +133,9 @@ class Mapping(BaseModel):
             raise ValueError("give torque or current, not both")
         if self.current is not None and self.drive_gain is None:
             raise ValueError("current needs drive_gain, the torque per unit of current")
+        if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
+            raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
+                             "controller's own torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain goes with current, not with torque")
         if self.motor_position is not None and self.side == "motor":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, like
+from dynid.arrays import Array, first_not_finite, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
@@ -21,6 +21,7 @@ from dynid.recording.preparation.velocity import advance, compare
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Decimation, Samples
 from dynid.robot import numbered_joints
+from dynid.signals import at_times
 
 AT_REST = "log-at-rest"  # code of the reason why a log without motion cannot be prepared
 _FEWEST = 10  # samples of a log below which nothing is tried
@@ -55,6 +56,9 @@ class Gridded:
 
 def on_grid(recording: Recording, settings: Preparation) -> Gridded:
     """A recording on its uniform grid, as these options ask for it."""
+    if recording.unscaled:
+        raise RecordingError(f"{recording.source}: holds currents whose drive gains are to be found with a known load",
+                             "give a log with that load in the same run file, or drive_gain as numbers")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
     return Gridded(recording, grid, moving, tuple(remarks), _spectrum(grid, moving, settings, recording.source))
@@ -80,13 +84,15 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     q, dq, ddq, motion_step = _motion(grid.q, velocity, used, noise, segments, plan)
     q, dq, ddq = selection.held_still(q, dq, ddq, moving)
     tau, torque_step = _torque(grid.tau, segments, plan)
+    wrench = None if recording.wrench is None else _torque(_wrench(recording, grid), segments, plan)[0]
     steps += [*velocity_steps, motion_step, torque_step]
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
     steps += dropped
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
                       unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,
-                      temperature=_temperature(recording, grid.t))
+                      temperature=_temperature(recording, grid.t), wrench=wrench,
+                      gain_deviation=recording.gain_deviation)
     if chosen.thin > 1:
         samples = _thinned(samples, chosen.thin)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -258,6 +264,16 @@ def _torque(tau: Array, segments: Segments, plan: Plan) -> tuple[Array, str]:
             f"torques low-passed at {cutoff:g} Hz (Butterworth of order {plan.torque_order}, forward and backward)")
 
 
+def _wrench(recording: Recording, grid: Uniform) -> Array:
+    """A sensor's force and moment (samples, 6) at the moments of the grid."""
+    given = np.asarray(recording.wrench, dtype=float)
+    wrong = first_not_finite(given)
+    if wrong is not None:
+        raise RecordingError(f"{recording.source}: the wrench is not a finite number in row {wrong[0]}")
+    same = len(grid.t) == len(recording.t) and np.array_equal(grid.t, recording.t)
+    return given if same else at_times(grid.t, recording.t, given)
+
+
 def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array, moving: Mask, plan: Plan,
               chosen: Preparation) -> tuple[Mask, tuple[float, ...], list[str]]:
     """Equations to use (samples, joints), the speeds below which none is used (joints,), and the steps in words."""
@@ -298,8 +314,10 @@ def _thinned(samples: Samples, step: int) -> Samples:
     segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
     raw = None if samples.raw_tau is None else samples.raw_tau[rows]
     warm = None if samples.temperature is None else samples.temperature[rows]
+    wrench = None if samples.wrench is None else samples.wrench[rows]
     return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
-                   temperature=warm, tau=samples.tau[rows], raw_tau=raw, keep=samples.keep[rows], segments=segments,
+                   tau=samples.tau[rows], raw_tau=raw, wrench=wrench, temperature=warm,
+                   keep=samples.keep[rows], segments=segments,
                    rate=samples.rate / step)
 
 

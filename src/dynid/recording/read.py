@@ -14,16 +14,17 @@ from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
+from dynid.recording.drive_gains import gain_covariance, gains_from_log
 from dynid.recording.layout import shared_file
-from dynid.recording.mapping import Mapping
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.recording import DroppedRow, Recording
 from dynid.robot import Robot
 
 Paths = str | Path | Sequence[str | Path]
 ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
               "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
-              "motor_position": "motor_position",
-              "sensed_torque": "sensed_torque"}
+              "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
+              "target_current": "target_current"}
 
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,
@@ -71,8 +72,16 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    return replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
-                   unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+    found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
+                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+    if rules.gain_deviation is not None:
+        given = rules.gain_deviation
+        each = given if isinstance(given, int | float) else per_joint(
+            given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
+        found = replace(found, gain_deviation=gain_covariance(each, found.dof))
+    if rules.drive_gain == FROM_LOG:
+        return gains_from_log(found).applied(found)
+    return replace(found, unscaled=True) if rules.drive_gain == KNOWN_LOAD else found
 
 
 def window_of(rules: Mapping) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
-_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque")
+_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
+            "target_torque", "target_current")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Recording:
     temperature: of each joint, if logged, in the log's unit.
     motor_position: of the motors, as the joint would stand without bending, where encoders sit on both sides of the
     gears; `q` is then that of the links. sensed_torque: of sensors between gear and link, N m or N.
+    target_torque, target_current: the controller's own, joint side, if logged; the latter like `tau` in whatever
+    currents were turned into. gain_deviation: covariance (joints, joints) of the
+    drive gains, relative, where they were found.
+    unscaled: `tau` still holds currents, whose drive gains are to be found.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
@@ -47,6 +52,10 @@ class Recording:
     temperature: Array | None = None
     motor_position: Array | None = None
     sensed_torque: Array | None = None
+    target_torque: Array | None = field(default=None, kw_only=True)
+    target_current: Array | None = field(default=None, kw_only=True)
+    gain_deviation: Array | None = field(default=None, kw_only=True)
+    unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())

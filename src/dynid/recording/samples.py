@@ -53,6 +53,8 @@ class Samples:
     raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
     filtered: signals of filtered rows, at the same samples, where equations other than torques are asked for.
     temperature: of the joints (samples, joints) where it was logged, in the log's unit.
+    gain_deviation: covariance (joints, joints) of the drive gains, relative, where they were found.
+    wrench: force and moment of a sensor (samples, 6), filtered as the torques are, if logged.
     """
 
     t: Array
@@ -73,6 +75,8 @@ class Samples:
     raw_tau: Array | None = None
     filtered: FilteredSignals | None = None
     temperature: Array | None = None
+    wrench: Array | None = None
+    gain_deviation: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape

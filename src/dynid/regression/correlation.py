@@ -139,7 +139,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         shapes[i], shapes[j] = alone * shapes[i][0], alone * shapes[j][0]
     size, first = power.sum(axis=0) / np.maximum(total, 1.0), power[most] / np.maximum(rows[most], 1.0)
     shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
-    noise = _over(equations, work, lambda j, columns, keep: _noise(columns, keep, shapes[j]), threads)
+    noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]), threads)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(total, shapes, strict=True)])
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
@@ -215,7 +215,7 @@ def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weigh
     return _over(equations, work, one, threads)
 
 
-def _noise(columns: Array, keep: Bools, shape: Array) -> Array:
+def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
     """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
     x = np.where(keep, columns, 0.0)
     product = _product(x, x, shape)
@@ -227,7 +227,7 @@ def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array
     gaps."""
     x = np.where(keep, columns, 0.0)
     inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
-    return np.asarray(inverse @ _noise(columns, keep, autocovariance(residual, keep)) @ inverse)
+    return np.asarray(inverse @ noise_matrix(columns, keep, autocovariance(residual, keep)) @ inverse)
 
 
 def _product(x: Array, other: Array, shape: Array) -> Array:

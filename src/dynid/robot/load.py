@@ -10,6 +10,7 @@ The TOML file, as the built-in robots next to this module are written::
     gravity = [0, 0, -9.81]        # m/s^2 in the base frame, this is the default
     base = {xyz = [0, 0, 0.3], rpy = [0, 0, 0]}   # frame 0 in the base frame; or a 4 x 4 matrix
     tool = {xyz = [0, 0, 0.1]}                    # frame "tool" in the last link's frame
+    payload = 5.0                  # largest mass it may carry at its end, kg, if its maker says so
 
     [[joint]]                      # one a row of the table, from the base on
     name = "shoulder"              # default joint1, joint2, ...
@@ -64,10 +65,12 @@ from dynid.robot.fields import (
     terms_of,
     text_of,
     values_of,
+    vector_of,
 )
 from dynid.robot.robot import Robot, checked_sizes
 
-_TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "joint", "terms", "values")
+_TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "payload", "joint", "terms",
+        "values")
 _JOINT = ("name", "link", "kind", "inertia", *LIMITS)
 
 
@@ -181,4 +184,10 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         checked_sizes(robot)
     except RobotError as problem:
         raise RobotError(f"robot file '{file}': {problem}") from None
-    return replace(robot, warnings=(*robot.warnings, *rounded_warnings(rounded)))
+    carries = None
+    if "payload" in table:
+        carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
+        if carries <= 0:
+            raise RobotError(f"robot file '{file}': payload, the largest mass it may carry, must be above zero, got "
+                             f"{carries:g} kg")
+    return replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded)))

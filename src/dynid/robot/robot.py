@@ -123,7 +123,8 @@ class Robot:
     text: the URDF it was read from as it stood, None for any other source; identified values are written into it.
     locked: joints of the source that were made fixed, and where (rad or m). source_joints: all moving joints of the
     source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
-    joints and joints of closed loops move.
+    joints and joints of closed loops move. payload: the largest mass it may carry at its end, kg, where its source says
+    so.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Robot:
     locked: Mapping[str, float] = field(default_factory=dict)
     source_joints: tuple[str, ...] = ()
     followers: Followers | None = field(default=None, repr=False)
+    payload: float | None = None
 
     def __post_init__(self) -> None:
         if not self.joints:

@@ -18,6 +18,7 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.recording.read import read
 from dynid.robot import Robot
+from dynid.runs.drive_gains import with_drive_gains
 from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
 from dynid.runs.models import AUTO, choose_friction, first_model, make_model
 from dynid.runs.mounting import gravity_note, with_estimated_gravity
@@ -75,7 +76,8 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     model = first_model(settings, robot)
     chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
     resting: list[Resting] = []
-    recordings = list(moving(read_logs(settings.logs, settings, robot, tell), resting))
+    settings = with_drive_gains(settings, robot, tell)
+    recordings = list(moving(read_logs(settings.unloaded, settings, robot, tell), resting))
     if not recordings:
         raise resting[0].problem
     cutoff = None

@@ -27,14 +27,16 @@ class LogSettings(BaseModel):
     """One log of a run, a [[logs]] or [[validate_on]] table.
 
     file: its file or folder, or a list of files that follow each other in time. name: what it is called in results,
-    instead of its path. inherit: whether what it leaves out is as [log] says. All other keys are those of [log], for
-    this log alone.
+    instead of its path. payload: of the run's [payloads], the one the robot carried; such a log says what the payload
+    is, and is no part of the robot's own identification. inherit: whether what it leaves out is as [log] says. All
+    other keys are those of [log], for this log alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     file: str | tuple[str, ...]
     name: str | None = None
+    payload: str | None = None
     inherit: bool = True
 
     @model_validator(mode="after")

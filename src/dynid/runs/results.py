@@ -60,6 +60,7 @@ def facts(run: Run) -> dict[str, Any]:
         "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "friction": None if run.friction is None else run.friction.to_dict(),
         "deflection": [one.to_dict() for one in run.deflections],
+        "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
         "logs": [log.to_dict() for log in run.logs],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
@@ -186,7 +187,8 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
-                      friction=run.friction, deflections=run.deflections, verdict=run.verdict, notes=run.notes,
+                      friction=run.friction, deflections=run.deflections, payloads=run.payloads, verdict=run.verdict,
+                      notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 
 

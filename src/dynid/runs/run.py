@@ -12,6 +12,8 @@ from dynid.estimate.choice import AUTO
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.in_torques import in_torques
 from dynid.model import LinearModel
+from dynid.payloads.payload import payload
+from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
@@ -48,7 +50,7 @@ class Run:
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
     estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
-    joints whose motor and link are both in the logs."""
+    joints whose motor and link are both in the logs. payloads: of the logs that name one."""
 
     settings: RunSettings
     robot: Robot
@@ -68,6 +70,7 @@ class Run:
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
     deflections: tuple[Deflection, ...] = ()
+    payloads: tuple[PayloadEstimate, ...] = ()
 
     @property
     def model(self) -> LinearModel:
@@ -90,7 +93,21 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     estimate = identify(loaded.problem, method=settings.method, **settings.options)
     tell("validating")
     result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
-    return replace(result, seconds=time.perf_counter() - started)
+    payloads = run_payloads(settings, robot, loaded.problem, estimate, tell)
+    return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
+
+
+def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
+                 tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
+    """The payloads that a run's logs name, each from all logs with it."""
+    chosen, found = Preparation.of(dict(problem.data[0].settings)).elsewhere(), []
+    for name, said in settings.payloads.items():
+        logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
+        if logs:
+            tell(f"finding payload '{name}'")
+            found.append(payload(estimate, logs, said.frame, way=said.way, unloaded=problem, mass=said.mass,
+                                 label=name))
+    return tuple(found)
 
 
 def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robot,

@@ -132,6 +132,28 @@ class OutputSettings(BaseModel):
     code: tuple[Literal["c", "python", "python-plain", "julia", "latex"], ...] = ()
 
 
+class PayloadSettings(BaseModel):
+    """A [payloads.NAME] table: a load that some logs were made with.
+
+    frame: it hangs on; by default the flange. mass: kg, from a scale, alone or with its deviation. centre (m, in the
+    frame) and inertia (XX XY XZ YY YZ ZZ about it, kg m^2), where they are known: of a load to find drive gains with.
+    way: as `dynid.payload` takes it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    frame: str | None = None
+    mass: float | tuple[float, float] | None = None
+    centre: tuple[float, float, float] | None = None
+    inertia: tuple[float, float, float, float, float, float] | None = None
+    way: Literal["residual", "difference", "same-motion", "together"] | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether so much is known of it that drive gains can be found with it."""
+        return self.mass is not None and self.centre is not None
+
+
 class CompareSettings(BaseModel):
     """The [compare] table, for `dynid compare`. options: of each method by its name, [compare.options.METHOD]; they go
     before those of [options]."""
@@ -154,8 +176,9 @@ class RunSettings(SettingsFile):
     frame, m/s^2, instead of the robot's own; "estimate": its direction from the logs. only: the joints that take part;
     the others are locked at zero. lock: the [lock] table, joints made fixed and where, rad or m; logs may have their
     columns too. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
-    its deviation. blocks: stretches of time for cross-validation. stream_rows: read the logs so many rows at a time and
-    keep them in temporary files, for logs larger than memory.
+    its deviation. payloads: the [payloads] tables, loads that logs name with payload = "...". blocks: stretches of time
+    for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs
+    larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -176,6 +199,7 @@ class RunSettings(SettingsFile):
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
+    payloads: dict[str, PayloadSettings] = Field(default_factory=dict)
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)
 
@@ -188,6 +212,14 @@ class RunSettings(SettingsFile):
     def _logs_fit(self) -> Self:
         """Names of logs told apart, their own settings checked before any of them is read."""
         tables = [one for one in (*self.logs, *self.validate_on) if isinstance(one, LogSettings)]
+        missing = next((one.payload for one in tables if one.payload and one.payload not in self.payloads), None)
+        if missing is not None:
+            raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; it may be "
+                             "empty")
+        if any(isinstance(one, LogSettings) and one.payload for one in self.validate_on):
+            raise ValueError("validate_on takes logs without a payload; one with it stands in logs")
+        if all(isinstance(one, LogSettings) and one.payload for one in self.logs):
+            raise ValueError("every log has a payload; the robot itself is identified from a log without")
         names = [one.name for one in tables if one.name is not None]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -198,6 +230,15 @@ class RunSettings(SettingsFile):
         except RecordingError as problem:
             raise ValueError(str(problem)) from None
         return self
+
+    @property
+    def unloaded(self) -> tuple[LogEntry, ...]:
+        """The logs without a payload, which the robot is identified from."""
+        return tuple(log for log in self.logs if not (isinstance(log, LogSettings) and log.payload))
+
+    def with_payload(self, name: str) -> tuple[LogEntry, ...]:
+        """The logs with a payload."""
+        return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:
         """The same run with paths that were relative to `origin` made relative to `target`."""

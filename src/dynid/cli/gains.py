@@ -1,0 +1,68 @@
+"""`dynid gains`: torque per current of every drive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.options import deviating, numbers, words
+from dynid.cli.output import Json, console, print_json, progress, table
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
+                                              help="Logs in currents, without load.")],
+    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read the logs: current, "
+                                                      "and target_torque and target_current where they are logged.",
+                                                 show_default=False)] = None,
+    loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,
+                                                     help="A log with a known load; may be repeated.")] = None,
+    mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False, help="Mass of the known load.")] = "",
+    centre: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
+                                        help="Its centre of mass in the frame, m.")] = "",
+    inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none, a point",
+                                         help="Its inertia about the centre of mass, kg m^2.")] = "",
+    frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
+                                       help="The frame it hangs on.")] = "",
+    friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction at every joint.")]
+    = "viscous,coulomb,offset",
+    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
+                                                 show_default=False)] = None,
+    json: Json = False,
+) -> None:
+    """Find drive gains from a log's own targets or with a known load, with deviations, and hold them against each
+    other."""
+    from dynid.errors import DynidError
+    from dynid.runs.arguments import log_table
+    from dynid.runs.drive_gains import find_gains
+    from dynid.runs.models import make_robot
+    from dynid.runs.settings import PayloadSettings, RunSettings
+
+    settings = RunSettings.of({"robot": robot, "logs": logs, "log": log_table(mapping),
+                               "model": {"friction": words(friction)},
+                               "prepare": {} if cutoff is None else {"cutoff": cutoff}}, "gains")
+    where, about = numbers(centre, "--centre"), numbers(inertia, "--inertia")
+    for given, count, option in ((where, 3, "--centre"), (about, 6, "--inertia")):
+        if given is not None and len(given) != count:
+            raise DynidError(f"{option} takes {count} numbers, got {len(given)}")
+    load = PayloadSettings.model_validate({"frame": frame or None, "mass": deviating(mass, "--mass"), "centre": where,
+                                           "inertia": about})
+    with progress("gains") as tell:
+        found = find_gains(settings, make_robot(settings), load, loaded or [], tell)
+    if json:
+        print_json(found.to_dict())
+        return
+    to = console()
+    for one in found.ways:
+        rows = [(name, f"{value:.5g}" if yes else "-", f"{100 * share:.2g} %" if yes else "-",
+                 "" if yes else f"not identifiable: {one.reasons[name]}")
+                for name, value, share, yes in zip(one.joints, one.values, one.relative_std, one.identified,
+                                                   strict=True)]
+        head = ["joint", "torque per current", "deviation", ""]
+        to.print(table(head, rows, numbers=head[1:3], title=one.way))
+    for finding in found.findings:
+        to.print(f"- {finding.text}", markup=False)

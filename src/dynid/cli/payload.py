@@ -1,0 +1,86 @@
+"""`dynid payload`: what hangs on a robot, and what its controller wants to know of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli.options import Start, Stop, deviating
+from dynid.cli.output import Json, console, print_json, progress, table
+
+if TYPE_CHECKING:
+    from dynid.runs.payload_result import FoundPayload
+
+
+def command(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
+                                           help="Folder of an earlier `dynid identify -o` without the load.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOADED_LOG...", show_default=False,
+                                              help="Logs of the robot with the load.")],
+    frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
+                                       help="The frame, a link's name, that the load hangs on.")] = "",
+    way: Annotated[str, typer.Option(metavar="WAY", show_default="together",
+                                     help="residual, difference, same-motion, together; sensor: from a "
+                                          "force-torque sensor; both: from torques and sensor.")] = "",
+    mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
+                                      help="The load's mass, if a scale says it.")] = "",
+    gain_deviation: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",
+                                                         help="Relative deviation of the drive gains.")] = None,
+    unloaded: Annotated[list[str] | None, typer.Option("--unloaded", metavar="LOG", show_default=False,
+                                                       help="For same-motion: a log of that motion without load.")]
+    = None,
+    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not ask for a body that can exist.")] = False,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
+                                                      "otherwise than those identified from.",
+                                                 show_default=False)] = None,
+    start: Start = None,
+    stop: Stop = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
+                                                help="Folder for the payload and its report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier payload in that folder.")] = False,
+    json: Json = False,
+) -> None:
+    """Find mass, centre of mass and inertia of what hangs on a robot, and what to type into its controller."""
+    from dynid.runs.arguments import log_table
+    from dynid.runs.payload_result import PayloadOptions, checked_way, find_payload, save_payload
+
+    options = PayloadOptions(frame or None, checked_way(way), deviating(mass, "--mass"), gain_deviation,
+                             not inconsistent, tuple(unloaded or ()))
+    with progress("payload") as tell:
+        found = find_payload(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
+        written = {}
+        if output is not None:
+            tell("writing")
+            written = save_payload(found, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+    if json:
+        print_json({**found.to_dict(), "outputs": written})
+    else:
+        _print(found, written)
+
+
+def _print(found: FoundPayload, written: dict[str, str]) -> None:
+    """What people see: the body with its intervals, where the deviation comes from, findings, what to type in."""
+    to, body = console(), found.payload
+    low, high = body.conf_int().T
+    rows: list[tuple[Any, ...]] = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}",
+                                    f"{low[0]:.4g} to {high[0]:.4g}")]
+    if body.seen:
+        rows += [(f"centre {axis}, m", f"{body.centre[k]:.4f}", f"{body.centre_std[k]:.2g}",
+                  f"{low[1 + k]:.4f} to {high[1 + k]:.4f}") for k, axis in enumerate("xyz")]
+    head = ["", "value", "deviation", "95 %"]
+    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, by {body.way}"))
+    to.print("Deviation of the mass from " + ", ".join(
+        f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
+    to.print(f"Torques are missed by {body.unloaded_error:.3g} % without it, by {body.relative_error:.3g} % with it.")
+    for finding in body.findings:
+        to.print(f"- {finding.text}", markup=False)
+    for one in found.entries:
+        to.print(f"{one.maker}: {one.text}", markup=False, soft_wrap=True)
+        if one.unverified:
+            to.print(f"   not verified: {one.unverified}", markup=False)
+    for what, path in written.items():
+        to.print(f"{what}: {path}", markup=False)

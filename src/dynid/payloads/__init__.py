@@ -1,0 +1,10 @@
+"""What hangs on a robot, what its controller wants to know of it, and the drive gains that decide about it."""
+
+from dynid.payloads.controllers import Entry, controller_entry, entries
+from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.payloads.payload import payload
+from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.sensor import Mounting, fused, sensor_payload
+
+__all__ = ["Entry", "KnownLoad", "Mounting", "PayloadEstimate", "controller_entry", "entries", "fused",
+           "gains_from_known_load", "payload", "sensor_payload"]

@@ -1,0 +1,71 @@
+"""The body that can exist nearest to a load's free estimate, and what a scale says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.consistency import Consistency, fit
+from dynid.consistency.central import fill
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import Parameters
+from dynid.model.terms import body_parameters
+from dynid.payloads.result import Source
+from dynid.regression import BaseParameters, Stacked
+from dynid.robot import inertia as ten
+
+Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
+_LEAST = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
+_OPEN = 0.1  # squared deviations that may be given up for a body of sensible shape
+_HEAVIEST = 1e5  # kg
+_FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
+_UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
+
+
+def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
+    """A load's numbers (10,) and the parts of their covariance (10, 10) once its mass and the deviation of that, kg,
+    are known: what made the mass uncertain, drive gains above all, is then known better too."""
+    value, std = mass
+    if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
+        raise ModelError(f"a payload's mass from a scale is above zero, with a deviation not below it, got {value} kg "
+                         f"and {std} kg")
+    total = np.sum(list(parts.values()), axis=0)
+    gain = total[:, 9] / (total[9, 9] + std ** 2)
+    keep = np.eye(10) - np.outer(gain, np.eye(10)[9])
+    found = {source: keep @ part @ keep.T for source, part in parts.items()}
+    found["scale"] = std ** 2 * np.outer(gain, gain)
+    return theta + gain * (value - theta[9]), found
+
+
+def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float | None = None) -> Array:
+    """The ten numbers (10,) of a body that can exist, nearest to theta as its covariance measures distance.
+
+    mass: kg, where it is known exactly.
+    """
+    if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _LEAST:
+        return theta
+    known = {} if mass is None else {"M": mass}
+    measured = identified & (np.arange(10) != 9) if known else identified  # what is known holds by itself
+    parameters = Parameters(tuple(body_parameters("", 0, "payload", None)))
+    base = BaseParameters(parameters, np.arange(10), np.eye(10))
+    size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    size = np.where(measured & (size > 0), size, size.max(initial=1e-9))
+    scaled = np.where(np.outer(measured, measured), covariance / np.outer(size, size), 0.0)
+    scaled[~measured, ~measured] = _UNKNOWN ** 2
+    values, vectors = np.linalg.eigh(scaled)
+    half = (vectors / np.sqrt(np.maximum(values, _FLOOR * values.max(initial=1e-300)))).T / size
+    consistency = Consistency(parameters, margin=_LEAST, known=known, heaviest=_HEAVIEST)
+    stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
+    best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
+    try:  # within what noise leaves open, not a body on the border, of no thickness
+        return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_OPEN))
+    except NotPossibleError:
+        return best
+
+
+def distance(theta: Array, other: Array, covariance: Array) -> float:
+    """How far two sets of ten numbers are apart, in deviations."""
+    size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+    along = vectors.T @ ((theta - other) / size)
+    return float(np.sqrt(np.sum(along ** 2 / np.maximum(values, _FLOOR * values[-1]))))

@@ -1,0 +1,77 @@
+"""Whether a load stayed the same through the logs, or fell off in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.payloads.loaded import Loaded
+from dynid.payloads.ways import LinearFit, Nuisance, Unloaded, residual_fit
+from dynid.regression import Regression
+
+_FEWEST = 3  # blocks on either side
+_CHANGE = 0.3  # of the load: a smaller change is not told from errors of the model
+_DEVIATIONS = 5.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A load that was not the same throughout: when, s of its log, and its mass before and after, kg; std: how far both
+    scatter, as a share of the whole."""
+
+    log: str
+    at: float
+    before: float
+    after: float
+    std: float
+
+
+def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | None:
+    """Where a load changed in the middle of the logs; None where it did not.
+
+    In every block of time the torque that the load explains is scaled for itself: alpha = <p, r> / <p, p>, with p its
+    torque and r what the robot without it leaves. One step in alpha is looked for, and its size held against how much
+    alpha scatters on either side.
+    """
+    coefficients = fit.columns @ fit.x
+    share, weight = [], []
+    for block in loaded.regression.blocks:
+        product = power = 0.0
+        for w, factor in zip(loaded.weights, block.factors, strict=True):
+            mine = np.isin(factor.columns, loaded.load)
+            p = w * factor.r[:, :-1][:, mine] @ coefficients[factor.columns[mine]]
+            rest = w * (factor.r[:, -1] - factor.r[:, :-1][:, ~mine] @ coefficients[factor.columns[~mine]])
+            product, power = product + float(p @ rest), power + float(p @ p)
+        share.append(product / power if power > 0 else 0.0)
+        weight.append(power)
+    alpha, weights = np.array(share), np.array(weight)
+    if len(alpha) < 2 * _FEWEST or weights.sum() <= 0:
+        return None
+    best = max((_step(alpha, weights, k) for k in range(_FEWEST, len(alpha) - _FEWEST + 1)), key=lambda one: one[0])
+    gain, k, before, after, std = best
+    if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _DEVIATIONS * std):
+        return None
+    span = loaded.regression.blocks[k].spans[0]
+    return Change(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
+                  _mass(loaded, unloaded, slice(k, None)), std)
+
+
+def _mass(loaded: Loaded, unloaded: Unloaded, part: slice) -> float:
+    """The mass, kg, that some blocks of time want on the robot as it is without load."""
+    regression = loaded.regression
+    some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)
+    return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])
+
+
+def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
+    """What a step before block k explains, k, the means on both sides and the deviation of their difference."""
+    sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
+    if any(w.sum() <= 0 for _, w in sides):
+        return 0.0, k, 0.0, 0.0, np.inf
+    means = [float(np.average(a, weights=w)) for a, w in sides]
+    variance = sum(float(np.average((a - m) ** 2, weights=w)) * float(np.sum(w ** 2)) / float(w.sum()) ** 2
+                   for (a, w), m in zip(sides, means, strict=True))
+    both = float(weights[:k].sum() * weights[k:].sum() / weights.sum())
+    return both * (means[1] - means[0]) ** 2, k, means[0], means[1], float(np.sqrt(variance))

@@ -1,0 +1,158 @@
+"""What to type into a controller: a payload in the fields, frame, order and units of its maker.
+
+Sources are in docs/payload.md. What no source says is written beside the numbers as not verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.payloads.result import PayloadEstimate
+from dynid.robot import inertia as ten
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One controller's way to say a payload. text: as it is typed or called. values: by field, in its units. units: of
+    each field. frame: in which they are. unverified: what no source says of it, empty where nothing is open."""
+
+    maker: str
+    text: str
+    values: dict[str, Any]
+    units: dict[str, str]
+    frame: str
+    unverified: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"text": self.text, "values": self.values, "units": self.units, "frame": self.frame,
+                "unverified": self.unverified}
+
+
+def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Entry, ...]:
+    """A payload as every controller that is known wants it. to_flange (4, 4): pose of its frame in the flange, where
+    it hangs on another."""
+    return tuple(controller_entry(found.numbers, maker, to_flange) for maker in FORMATS)
+
+
+def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
+    """Ten numbers (10,) of a payload as the controllers of one maker want them."""
+    if maker not in FORMATS:
+        raise ModelError(f"payloads are not known in the form of '{maker}'; there are {', '.join(FORMATS)}")
+    if to_flange is not None:
+        numbers = ten.change_frame(to_flange) @ numbers
+    if not numbers[9] > 0:
+        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass to type in")
+    mass, centre, central = ten.to_central(numbers)
+    return FORMATS[maker](float(mass), centre, central)
+
+
+def _universal_robots(mass: float, centre: Array, inertia: Array) -> Entry:
+    six = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return Entry(
+        "ur", f"set_target_payload({_text(mass)}, {_list(centre)}, {_list(six)})",
+        {"m": mass, "cog": _plain(centre), "inertia": _plain(six)},
+        {"m": "kg", "cog": "m", "inertia": "kg m^2: Ixx Iyy Izz Ixy Ixz Iyz about the centre of mass"},
+        "tool flange", "whether Ixy, Ixz, Iyz are entries of the matrix, as written here, or have the other sign")
+
+
+def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
+    column = inertia.T.ravel()  # column by column
+    return Entry(
+        "franka", f"robot.setLoad({_text(mass)}, {{{_list(centre)[1:-1]}}}, {{{_list(column)[1:-1]}}});",
+        {"load_mass": mass, "F_x_Cload": _plain(centre), "load_inertia": _plain(column)},
+        {"load_mass": "kg", "F_x_Cload": "m", "load_inertia": "kg m^2, 3 x 3 column by column, about the centre of "
+                                                              "mass"},
+        "flange F", "that the axes of load_inertia are parallel to the flange's, as written here")
+
+
+def _kuka(mass: float, centre: Array, inertia: Array) -> Entry:
+    moments, axes = principal(inertia)
+    a, b, c = zyx_angles(axes)
+    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees([a, b, c])), strict=True))
+    turning = dict(zip("XYZ", moments, strict=True))
+    return Entry(
+        "kuka", f"{{M {_text(mass)},CM {{{_fields(place)}}},J {{{_fields(turning)}}}}}",
+        {"M": mass, "CM": {key: float(value) for key, value in place.items()},
+         "J": {key: float(value) for key, value in turning.items()}},
+        {"M": "kg", "CM": "X Y Z mm, A about Z, B about Y', C about X'' degrees: the principal axes",
+         "J": "kg m^2, principal, about the centre of mass"}, "flange")
+
+
+def _abb(mass: float, centre: Array, inertia: Array) -> Entry:
+    moments, axes = principal(inertia)
+    q = quaternion(axes)
+    return Entry(
+        "abb", f"[{_text(mass)},{_list(1e3 * centre)},{_list(q)},{','.join(map(_text, moments))}]",
+        {"mass": mass, "cog": _plain(1e3 * centre), "aom": _plain(q), "ix": float(moments[0]),
+         "iy": float(moments[1]), "iz": float(moments[2])},
+        {"mass": "kg", "cog": "mm", "aom": "quaternion, scalar first: the principal axes",
+         "ix": "kg m^2, principal, about the centre of mass", "iy": "kg m^2", "iz": "kg m^2"},
+        "wrist (tool0), as tload of a tooldata; a loaddata of its own is in the tool's frame")
+
+
+FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {
+    "ur": _universal_robots, "franka": _franka, "kuka": _kuka, "abb": _abb}
+
+
+def principal(inertia: Array) -> tuple[Array, Array]:
+    """Principal moments (3,) and axes, the columns of a rotation (3, 3), each near to the axis of its number: a body
+    whose axes are the frame's is not turned."""
+    moments, axes = np.linalg.eigh(inertia)
+    if np.ptp(moments) <= 1e-9 * max(float(np.abs(moments).max()), 1e-300):
+        return np.diag(inertia).copy(), np.eye(3)
+    order, left = [], [0, 1, 2]
+    for k in range(3):
+        best = max(left, key=lambda c: abs(axes[k, c]))
+        order.append(best)
+        left.remove(best)
+    axes = axes[:, order] * np.where(np.diag(axes[:, order]) < 0, -1.0, 1.0)
+    if np.linalg.det(axes) < 0:
+        axes[:, int(np.argmin(np.abs(np.diag(axes))))] *= -1.0
+    return moments[order], axes
+
+
+def zyx_angles(rotation: Array) -> tuple[float, float, float]:
+    """A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
+    b = float(np.arctan2(-rotation[2, 0], np.hypot(rotation[0, 0], rotation[1, 0])))
+    if np.hypot(rotation[0, 0], rotation[1, 0]) < 1e-9:
+        return float(np.arctan2(-rotation[0, 1], rotation[1, 1])), b, 0.0
+    return (float(np.arctan2(rotation[1, 0], rotation[0, 0])), b, float(np.arctan2(rotation[2, 1], rotation[2, 2])))
+
+
+def quaternion(rotation: Array) -> Array:
+    """Scalar first (4,), the scalar not negative."""
+    trace = np.array([rotation[0, 0] + rotation[1, 1] + rotation[2, 2], *np.diag(rotation)])
+    k = int(np.argmax(trace))
+    off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    if k == 0:
+        q = np.append(1.0 + trace[0], off)
+    else:
+        q = np.empty(4)
+        row = rotation[k - 1] + rotation[:, k - 1]
+        q[0], q[1:] = off[k - 1], row
+        q[k] = 1.0 + 2.0 * rotation[k - 1, k - 1] - trace[0]
+    q /= np.linalg.norm(q)
+    return -q if q[0] < 0 else q
+
+
+def _text(x: float) -> str:
+    return f"{x:.6g}" if abs(x) >= 5e-10 else "0"
+
+
+def _list(values: Array) -> str:
+    return "[" + ", ".join(_text(float(x)) for x in values) + "]"
+
+
+def _fields(values: dict[str, float]) -> str:
+    return ",".join(f"{key} {_text(float(value))}" for key, value in values.items())
+
+
+def _plain(values: Array) -> list[float]:
+    return [float(x) for x in values]

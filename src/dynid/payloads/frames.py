@@ -1,0 +1,24 @@
+"""The frame a load hangs on, where the user names none."""
+
+from __future__ import annotations
+
+from dynid.errors import ModelError
+from dynid.robot import BASE, Robot
+
+# What makers and ROS call the place where tools are screwed on, the most telling first.
+USUAL = ("flange", "tool0", "tool", "ee_link", "link_eef", "end_effector", "panda_link8", "fr3_link8", "lbr_link_ee")
+
+
+def mounting_frame(robot: Robot, name: str | None = None) -> str:
+    """The frame by that name, checked; without one the robot's flange as makers name it, or its last link."""
+    if name is not None:
+        if robot.frame(name).body == BASE:
+            raise ModelError(f"a payload on frame '{name}' rests on the base and cannot be identified",
+                             "name a frame that moves")
+        return name
+    moving = [frame.name for frame in robot.frames if frame.body == robot.dof - 1]
+    for usual in USUAL:
+        for own in moving:
+            if own == usual or own.endswith(("_" + usual, "-" + usual)):
+                return own
+    return robot.bodies[-1].name

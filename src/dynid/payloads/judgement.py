@@ -1,0 +1,145 @@
+"""Judgement: what to know of a payload, as findings with stable codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dynid.estimate import Estimate
+from dynid.findings import Finding
+from dynid.model import Model
+from dynid.payloads.body import distance
+from dynid.payloads.constancy import change_of
+from dynid.payloads.loaded import Loaded
+from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.ways import LinearFit, Unloaded
+from dynid.robot import inertia as ten
+
+_DECIDE = 0.5  # share of the mass's variance above which one source decides
+_LARGE = 0.02  # of the mass: below that gains decide, but little
+_LOST = 0.03  # of the transmitted torque, above which friction from load is said
+_IMPOSSIBLE = 4.0  # deviations between the free estimate and the nearest body: no noise does that
+_UNEXPLAINED = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
+_MUCH = 10.0  # percent, and at least so much
+_NOTHING = 50.0  # percent: hardly anything is explained
+
+
+def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded, *,
+           weighed: bool, given: bool) -> tuple[Finding, ...]:
+    """Findings on a payload, the worst first. weighed: its mass is from a scale. given: gain deviations were given."""
+    findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit, unloaded), *_impossible(found),
+                *_not_seen(found), *_gains(found, weighed, given),
+                *_gears(found, loaded, fit), *_unidentified(found), *_too_much(found, estimate)]
+    return tuple(sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity)))
+
+
+def _unexplained(found: PayloadEstimate, estimate: Estimate, loaded: Loaded) -> Iterator[Finding]:
+    own, error = estimate.diagnostics.relative_error, found.relative_error
+    if error <= max(_UNEXPLAINED * own, own + _MUCH):
+        return
+    fatal = error > _NOTHING
+    yield Finding(
+        "payload-unexplained", "suspicious", "fatal" if fatal else "warning",
+        f"With the payload the torques are still missed by {error:.0f} %, where the unloaded robot was met to "
+        f"{own:.1f} %: this is another robot, another mounting or other units, or more changed than a rigid load.",
+        "payload does not explain the torques", logs=found.logs,
+        evidence={"relative_error": error, "unloaded_robot_error": own,
+                  "without_payload": found.unloaded_error})
+
+
+def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Iterator[Finding]:
+    if not found.free[9] > found.mass_std_from("noise"):
+        return
+    change = change_of(loaded, fit, unloaded)
+    if change is None:
+        return
+    before, after = change.before, change.after
+    yield Finding(
+        "payload-changed", "suspicious", "fatal",
+        f"The payload is not the same throughout: about {max(before, 0.0):.2g} kg before {change.at:.4g} s of "
+        f"{change.log}, about {max(after, 0.0):.2g} kg from then on; cut the log there with start or stop.",
+        "payload changed", logs=(change.log,),
+        evidence={"at": change.at, "mass_before": before, "mass_after": after,
+                  "std": float(change.std * found.free[9])})
+
+
+def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
+    if not found.identified.all():
+        return
+    if not found.consistent:
+        faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
+        if faults:
+            yield Finding("payload-cannot-exist", "suspicious", "warning",
+                          f"No body has these numbers: {faults[0].message}; ask for a consistent one.",
+                          "payload cannot exist", evidence={"amount": faults[0].amount})
+        return
+    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
+        return  # no load at all is the tip of the cone: whatever is left over of it points outside
+    without = found.covariance - found.parts.get("gains", 0.0)
+    away = distance(found.free, found.numbers, without)
+    if away > _IMPOSSIBLE:
+        yield Finding(
+            "payload-cannot-exist", "suspicious", "warning",
+            f"The torques want a payload that cannot exist; the nearest that can is {away:.1f} deviations away: look "
+            "at the frame, at signs and drive gains, and whether the load is rigid.", "payload cannot exist",
+            evidence={"deviations": away, "free_mass": float(found.free[9])})
+
+
+def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
+    if found.seen:
+        return
+    yield Finding(
+        "payload-not-seen", "identified", "info",
+        f"No payload is seen: {found.mass:.2g} kg with a deviation of {found.mass_std:.2g} kg; its centre of mass "
+        "means nothing.", "no payload", evidence={"mass": found.mass, "std": found.mass_std})
+
+
+def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Finding]:
+    share = found.parts["gains"][9, 9] / max(found.covariance[9, 9], 1e-300) if "gains" in found.parts else 0.0
+    if weighed or not found.seen or share < _DECIDE:
+        return
+    whose = "as given" if given else "assumed, since nothing is known of them"
+    large = found.mass_std_from("gains") > _LARGE * found.mass
+    yield Finding(
+        "gains-decide", "suspicious", "warning" if large else "info",
+        f"Drive gains decide: {100 * np.sqrt(share):.0f} % of the deviation of the mass, "
+        f"{found.mass_std_from('gains'):.2g} kg, is that of the gains ({100 * found.gain_deviation.max():.1f} %, "
+        f"{whose}); weigh the load and give its mass, or calibrate the gains with `dynid gains`.", "gains decide",
+        evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
+
+
+def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
+    """Friction that grows with the transmitted torque, where the robot's model has none of it."""
+    shares = (fit.columns @ fit.x)[loaded.friction]
+    large = np.flatnonzero(shares > _LOST)
+    if not found.seen or not len(large):
+        return
+    names = tuple(loaded.model.joint_names[j] for j in large)
+    low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
+    yield Finding(
+        "payload-friction", "suspicious", "info",
+        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of what "
+        "they transmit under this load, which the robot's model has no term for; identify it with friction 'load' and "
+        "look again.", "friction grows with load", joints=names,
+        evidence={"share": tuple(float(x) for x in shares[large])})
+
+
+def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
+    names = [name for name, known in zip(ten.NAMES, found.identified, strict=True) if not known]
+    if names:
+        yield Finding("payload-not-identified", "not-excited", "warning",
+                      f"These torques do not show {', '.join(names)} of the payload; turn it in more directions, and "
+                      "move the joints that carry it.", "payload partly identified", parameters=tuple(names))
+
+
+def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
+    """A payload beyond what the robot's file allows: its own number, and the torque that holds it outstretched."""
+    model = estimate.model
+    assert isinstance(model, Model)
+    limit = model.robot.payload
+    if limit is not None and found.mass > limit:
+        yield Finding("payload-too-heavy", "suspicious", "warning",
+                      f"The payload of {found.mass:.3g} kg is more than the {limit:g} kg that the file of robot "
+                      f"'{model.robot.name}' allows.", "payload too heavy",
+                      evidence={"mass": found.mass, "allowed": limit})

@@ -1,0 +1,184 @@
+"""Drive gains from a known load: logs in currents with and without it.
+
+With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known load (zero in the logs without it),
+
+    i_j = c_j (W_j beta + d_j) + noise.
+
+Currents carry the noise, so they stand on the left: the torque of the load regressed on currents, which is the usual
+way, would give gains that are too low. Over c and beta this is maximum likelihood, on triangular factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid import dynamics
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import Model, Payload
+from dynid.recording import Samples
+from dynid.recording.drive_gains import LEAST_DEVIATION, DriveGains
+from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.factor import triangular
+from dynid.robot import inertia as ten
+
+_BLOCKS = 8  # of the logs with, and of those without the load
+_STEPS = 30  # of Gauss-Newton
+_SURE = 0.1  # relative deviation above which a gain is not identified
+_WEIGHT = 0.05  # of the joint that feels most of the known load's weight: a joint that feels less carries none
+
+
+@dataclass(frozen=True)
+class KnownLoad:
+    """A load of which ten numbers (10,) in its frame are known, and how well: relative deviation of its mass."""
+
+    frame: str
+    numbers: tuple[float, ...]
+    deviation: float = 0.0
+
+    @staticmethod
+    def of(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
+           deviation: float = 0.0) -> KnownLoad:
+        """From mass (kg), centre of mass in the frame (m) and inertia about it (3 x 3 or six entries XX XY XZ YY YZ ZZ,
+        kg m^2; a point without)."""
+        if not mass > 0:
+            raise ModelError(f"a known load weighs more than nothing, got {mass} kg")
+        about = np.zeros(6) if inertia is None else np.asarray(inertia, dtype=float)
+        matrix = about if about.shape == (3, 3) else ten.symmetric(about)
+        numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)
+        if not ten.can_exist(numbers):
+            raise ModelError(f"a known load of {mass:g} kg with this inertia cannot exist",
+                             "give its inertia about its centre of mass, in kg m^2")
+        return KnownLoad(frame, tuple(float(x) for x in numbers), deviation)
+
+
+def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Sequence[Samples],
+                          load: KnownLoad) -> DriveGains:
+    """Gains of all drives from logs in currents (samples whose torques are currents) without and with a known load.
+
+    A joint that feels nothing of the load's weight, as a first one with a vertical axis, has none.
+    """
+    if not unloaded or not loaded:
+        raise NotPossibleError("drive gains from a known load need a log without it and one with it")
+    base = base_parameters(model)
+    payload = Payload(load.frame)
+    numbers = np.array(load.numbers)
+    blocks = [*_rows(model, base, payload, unloaded, np.zeros(10)), *_rows(model, base, payload, loaded, numbers)]
+    felt = _weight(model, payload, loaded, numbers)
+    carries = felt > _WEIGHT * felt.max(initial=0.0)
+    if not carries.any():
+        raise NotPossibleError("no joint feels the weight of the known load: its frame, or gravity, is wrong")
+    whole = _sum(blocks)
+    noise = _noise(whole, len(base), [sum(part.rows[j] for part in blocks) for j in range(model.dof)])
+    start = _start(whole, noise, carries)
+    found = _likeliest(whole, noise, start)
+    each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, found) for k in range(len(blocks))])
+    gains, n = 1.0 / found, len(blocks)
+    moved = (1.0 / each - gains) / gains
+    covariance = (n - 1) / n * moved.T @ moved + (LEAST_DEVIATION ** 2) * np.eye(model.dof) + load.deviation ** 2
+    relative = np.sqrt(np.diag(covariance))
+    known = carries & (relative < _SURE)
+    reasons = {name: f"the logs leave it uncertain by {100 * share:.0f} %" if loaded_ else
+               "no weight of the load shows in it: its axis is vertical, or passes through the load"
+               for name, sure, loaded_, share in zip(model.joint_names, known, carries, relative, strict=True)
+               if not sure}
+    return DriveGains(model.joint_names, np.where(known, gains, np.nan),
+                      np.where(known, relative * np.abs(gains), np.inf), "from a known load", reasons, covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Triangular factors of [W_j d_j i_j] of every joint, on all base columns, and how many rows each has."""
+
+    factors: tuple[Array, ...]
+    rows: tuple[int, ...]
+
+
+def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
+          numbers: Array) -> list[_Part]:
+    """Blocks of some logs; numbers (10,): of the load they carry."""
+    whole = Model(model.robot, (*model.terms, payload))
+    place = np.array([whole.parameters.index(name) for name in base.parameters.names])
+    mine = np.array([whole.parameters.index(p.name) for p in payload.parameters(model.robot)])
+    matrix = np.zeros((len(base) + 10, len(whole.parameters)))
+    matrix[:len(base), place], matrix[len(base) + np.arange(10), mine] = base.matrix, 1.0
+    joint = BaseParameters(whole.parameters, np.concatenate([place[base.independent], mine]), matrix)
+    folded: Regression = fold(TorqueEquations.of(whole, logs, joint), blocks=_BLOCKS)
+    parts = []
+    for block in folded.blocks:
+        factors = []
+        for factor in block.factors:
+            full = np.zeros((len(factor.r), len(base) + 10))
+            full[:, factor.columns] = factor.r[:, :-1]
+            factors.append(triangular(np.column_stack([full[:, :len(base)], full[:, len(base):] @ numbers,
+                                                       factor.r[:, -1]])))
+        parts.append(_Part(tuple(factors), tuple(factor.rows for factor in block.factors)))
+    return parts
+
+
+def _sum(parts: Sequence[_Part]) -> list[Array]:
+    return [triangular(np.vstack([part.factors[j] for part in parts])) for j in range(len(parts[0].factors))]
+
+
+def _weight(model: Model, payload: Payload, logs: Sequence[Samples], numbers: Array) -> Array:
+    """Torque of a load's weight in each joint (dof,), root mean square along the logs."""
+    robot = model.robot
+    frame = robot.frame(payload.frame)
+    inertias = np.zeros((robot.dof, 10))
+    inertias[frame.body] = ten.change_frame(frame.pose) @ numbers
+    torques = np.vstack([dynamics.gravity(robot, inertias, log.q[::10]) for log in logs])
+    return np.sqrt(np.mean(torques ** 2, axis=0))
+
+
+def _noise(whole: Sequence[Array], b: int, rows: Sequence[int]) -> Array:
+    """Deviation of each joint's current (dof,) about the best that its own columns can do."""
+    size = np.array([abs(r[b + 1, b + 1]) / np.sqrt(max(n - b, 1)) for r, n in zip(whole, rows, strict=True)])
+    return np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))
+
+
+def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
+    """Current per torque of every joint (dof,): by its own equations where it carries the load, else by what the others
+    say of the robot."""
+    own = np.array([np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=1e-10)[0][-1] for r in whole])
+    good = carries & (own * np.sign(np.median(own[carries])) > 0)
+    if not good.any():
+        raise NotPossibleError("currents grow where the known load makes torques smaller", "look at torque_sign")
+    start = np.where(good, own, np.median(own[good]))
+    beta = _robot(whole, noise, start, good)
+    for j in [int(k) for k in np.flatnonzero(~good)]:
+        torque = whole[j][:, :-2] @ beta + whole[j][:, -2]
+        start[j] = float(torque @ whole[j][:, -1]) / max(float(torque @ torque), 1e-300)
+        start[j] = start[j] if start[j] * np.median(own[good]) > 0 else np.median(own[good])
+    return start
+
+
+def _robot(whole: Sequence[Array], noise: Array, c: Array, use: Bools) -> Array:
+    """Base parameters (b,) at given currents per torque, from some joints."""
+    rows = np.vstack([c[j] * r[:, :-2] / noise[j] for j, r in enumerate(whole) if use[j]])
+    right = np.concatenate([(r[:, -1] - c[j] * r[:, -2]) / noise[j] for j, r in enumerate(whole) if use[j]])
+    return np.asarray(np.linalg.lstsq(rows, right, rcond=1e-10)[0])
+
+
+def _likeliest(whole: Sequence[Array], noise: Array, start: Array) -> Array:
+    """Current per torque of every joint (dof,), with the robot's parameters at their best, by Gauss-Newton on both."""
+    c, dof, b = start.copy(), len(whole), whole[0].shape[1] - 2
+    everyone = np.ones(dof, dtype=bool)
+    for _ in range(_STEPS):
+        beta = _robot(whole, noise, c, everyone)
+        height = len(whole[0])
+        rows, right = np.zeros((height * dof, b + dof)), np.zeros(height * dof)
+        for j, r in enumerate(whole):
+            here = slice(j * height, (j + 1) * height)
+            torque = r[:, :-2] @ beta + r[:, -2]
+            rows[here, :b], rows[here, b + j] = c[j] * r[:, :-2] / noise[j], torque / noise[j]
+            right[here] = (r[:, -1] - c[j] * torque) / noise[j]
+        step = np.linalg.lstsq(rows, right, rcond=1e-10)[0][b:]
+        step = np.clip(step, -0.5 * np.abs(c), 0.5 * np.abs(c))  # never through zero
+        c = c + step
+        if np.all(np.abs(step) < 1e-7 * np.abs(c)):
+            break
+    return c

@@ -1,0 +1,115 @@
+"""Loaded: the equations of logs with a load, on the base parameters of the unloaded robot and on the load's own.
+
+tau = W beta + W_L theta + friction that the load changes + noise (Ardiani, eq. 4.1). The columns of the load depend on
+those of the robot; what the unloaded robot is known to be tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError
+from dynid.estimate import Estimate
+from dynid.estimate.linear import joint_weights
+from dynid.model import LoadFriction, Model, Payload
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+from dynid.robot import inertia as ten
+
+LABEL = "L"  # of the load's ten numbers: XXL .. ML
+_BLOCKS = 40  # stretches of time kept apart, to see a load that changes
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Equations and fold of loaded logs. Columns: base parameters of the unloaded robot, then friction from load, then
+    the load's ten numbers.
+
+    robot (b,), friction (l,), load (10,): the places of each among the columns. weights (dof,): of the joints.
+    """
+
+    equations: TorqueEquations
+    regression: Regression
+    weights: Array
+    robot: Ints
+    friction: Ints
+    load: Ints
+
+    @property
+    def model(self) -> Model:
+        model = self.equations.model
+        assert isinstance(model, Model)
+        return model
+
+    @cached_property
+    def rows(self) -> tuple[Array, Array, Ints]:
+        """Weighted rows (n, columns), their right sides (n,) and the joint of each (n,)."""
+        base, regression = self.regression.base, self.regression
+        matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
+        right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
+        for j, (weight, factor) in enumerate(zip(self.weights, regression.factors, strict=True)):
+            here = slice(at, at + len(factor.r))
+            matrix[here, factor.columns] = weight * factor.r[:, :-1]
+            right[here], joint[here], at = weight * factor.r[:, -1], j, here.stop
+        return matrix, right, joint
+
+
+def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
+           numbers: Array | None = None, threads: int | None = None) -> Loaded:
+    """The equations of logs with a load on a frame, folded.
+
+    friction: with a column a joint of friction that grows with the transmitted torque, where the robot's model has none
+    of its own. numbers (10,): what is known of the load so far, which that torque takes in.
+    """
+    unloaded = estimate.model
+    if not isinstance(unloaded, Model):
+        raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+    if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
+        raise ModelError(f"the model has a payload '{payload.label}' already; give the new one another label")
+    own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
+    more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
+    model = Model(unloaded.robot, (*unloaded.terms, *more, payload))
+    names = model.parameters.names
+    values = dict(zip(unloaded.parameters.names, estimate.full, strict=True))
+    mine = [p.name for p in payload.parameters(model.robot)]
+    values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))
+    model = model.with_estimate([values.get(name, 0.0) for name in names])
+    extra = [p.name for term in more for p in term.parameters(model.robot)]
+    base = _base(estimate, model, extra, mine)
+    equations = TorqueEquations.of(model, logs, base)
+    regression = fold(equations, blocks=_BLOCKS, threads=threads)
+    ends = np.cumsum([len(estimate.base), len(extra), 10])
+    return Loaded(equations, regression, joint_weights(regression), np.arange(ends[0]), np.arange(ends[0], ends[1]),
+                  np.arange(ends[1], ends[2]))
+
+
+def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:
+    """The unloaded robot's base parameters, and beside them single ones, as columns of the loaded model."""
+    old, parameters = estimate.base, model.parameters
+    place = np.array([parameters.index(name) for name in old.parameters.names])
+    single = np.array([parameters.index(name) for name in (*extra, *mine)], dtype=np.int64)
+    matrix = np.zeros((len(old) + len(single), len(parameters)))
+    matrix[:len(old), place] = old.matrix
+    matrix[len(old) + np.arange(len(single)), single] = 1.0
+    return BaseParameters(parameters, np.concatenate([place[old.independent], single]), matrix, old.known)
+
+
+def change_by_load(estimate: Estimate, payload: Payload) -> Array:
+    """K (b, 10): by how much a load's ten numbers change the robot's base parameters (Ardiani, eq. 4.13-4.16): on its
+    frame it is part of the body that carries it."""
+    model = estimate.model
+    assert isinstance(model, Model)
+    frame = model.robot.frame(payload.frame)
+    pose = frame.pose @ np.asarray(payload.pose, dtype=float)
+    places = estimate.base.parameters.bodies[model.robot.bodies[frame.body].name]
+    return estimate.base.matrix[:, places] @ ten.change_frame(pose)
+
+
+def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
+    """The same logs with other torques (samples, dof)."""
+    return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

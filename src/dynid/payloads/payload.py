@@ -1,0 +1,155 @@
+"""payload: mass, centre of mass and inertia of what hangs on a robot, from logs with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate, Problem
+from dynid.estimate.linear import joint_weights
+from dynid.model import Model, Payload
+from dynid.payloads.body import nearest_body, weighed
+from dynid.payloads.frames import mounting_frame
+from dynid.payloads.judgement import judged
+from dynid.payloads.loaded import LABEL, Loaded, change_by_load, loaded, with_torques
+from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.same_motion import same_motion_torques
+from dynid.payloads.uncertainty import changing_friction, covariances
+from dynid.payloads.ways import (
+    WAYS,
+    LinearFit,
+    Nuisance,
+    Unloaded,
+    Way,
+    difference,
+    pseudo_inverse,
+    residual_fit,
+    together_fit,
+)
+from dynid.recording import Samples
+from dynid.recording.drive_gains import gain_covariance
+from dynid.regression import Regression, TorqueEquations, fold
+
+UnloadedData = Problem | Regression | Samples | Sequence[Samples]
+
+
+def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | None = None, *,
+            way: Way | None = None, unloaded: UnloadedData | None = None, pose: ArrayLike | None = None,
+            mass: float | tuple[float, float] | None = None, gain_deviation: ArrayLike | None = None,
+            consistent: bool = True, friction: bool = True, label: str = "payload",
+            threads: int | None = None) -> PayloadEstimate:
+    """What hangs on a frame of a robot that was identified without it: ten numbers with their covariance.
+
+    logs: of the robot with the load, prepared like those it was identified from. frame: by default the flange, see
+    `mounting_frame`; pose (4, 4): of the load's own frame in it. way: "residual", "difference", "same-motion" or
+    "together" (Ardiani, eq. 4.2-4.5); by default "together". unloaded: the data without load, as a problem, a fold or
+    samples: "same-motion" needs samples; without any, the estimate's covariance stands for them. mass: from a scale,
+    kg, alone or with its deviation. gain_deviation: one-sigma, relative, of the drive gains: a number, one a joint, or
+    a covariance (dof, dof); by default as the logs state it, or 8 %, half of that variance common to all joints.
+    consistent: ask for a body that can exist. friction: let friction differ under load.
+    """
+    parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
+    chosen = _way(way, estimate, parts)
+    assert isinstance(estimate.model, Model)
+    name = mounting_frame(estimate.model.robot, frame)
+    term = Payload(name, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
+    robot = known_robot(estimate, unloaded, threads)
+    facts: dict[str, Any] = {}
+    if chosen == "same-motion":
+        parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
+    made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
+    if gain_deviation is None and all(log.gain_deviation is not None for log in parts):
+        gain_deviation = parts[0].gain_deviation
+    known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
+    gains = gain_covariance(gain_deviation, estimate.model.dof)
+    theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
+    if known is not None:
+        theta, covariance = weighed(theta, covariance, known)
+    total = np.sum(list(covariance.values()), axis=0)
+    exact = known[0] if known is not None and known[1] == 0.0 else None
+    # Gains scale all of a body alike: they leave its shape as it is, and must not move it to the border.
+    shape = total - covariance["gains"]
+    numbers = nearest_body(theta, shape, fit.identified, exact) if consistent else theta
+    found = PayloadEstimate(
+        name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
+        _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
+        tuple(log.source for log in parts), label, facts=facts, freedom=freedom)
+    return replace(found, findings=judged(found, estimate, made, fit, robot, weighed=known is not None,
+                                          given=gain_deviation is not None))
+
+
+def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
+    if way is not None and way not in WAYS:
+        raise ModelError(f"there is no way '{way}' to a payload; there are {', '.join(WAYS)}")
+    if not isinstance(estimate.model, Model):
+        raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+    if not logs or not any(len(log) for log in logs):
+        raise NotPossibleError("there is not a single sample with the payload to learn from")
+    for log in logs:
+        if log.dof != estimate.model.dof:
+            raise ModelError(f"{log.source} has {log.dof} joints, the robot that was identified without load has "
+                             f"{estimate.model.dof}", "is it another robot?")
+    return way or "together"
+
+
+def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
+    """What is known of the robot without load, from its data where they are at hand."""
+    regression = data.regression if isinstance(data, Problem) else data
+    if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
+        regression = fold(TorqueEquations.of(estimate.model, regression, estimate.base), threads=threads)
+    same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
+    if regression is not None and same:
+        weights = joint_weights(regression)
+        stacked = regression.stack(weights)
+        back, _ = pseudo_inverse(stacked.r)
+        pushed = np.zeros((len(estimate.base), regression.dof))
+        for j, (w, factor) in enumerate(zip(weights, regression.factors, strict=True)):
+            pushed[factor.columns, j] = w ** 2 * factor.r[:, :-1].T @ factor.r[:, -1]
+        return Unloaded(estimate.values, estimate.covariance, stacked.r, back @ (back.T @ pushed))
+    values, vectors = np.linalg.eigh(estimate.covariance)
+    kept = values > 1e-14 * values.max(initial=1e-300)
+    return Unloaded(estimate.values, estimate.covariance, (vectors[:, kept] / np.sqrt(values[kept])).T)
+
+
+def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
+                      data: UnloadedData | None) -> tuple[tuple[Samples, ...], list[float]]:
+    others: tuple[Samples, ...] = ()
+    if isinstance(data, Problem):
+        others = data.data
+    elif isinstance(data, Samples):
+        others = (data,)
+    elif data is not None and not isinstance(data, Regression):
+        others = tuple(data)
+    found = [same_motion_torques(estimate, log, others) for log in logs]
+    return with_torques(logs, [tau for tau, _ in found]), [apart for _, apart in found]
+
+
+def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, way: Way, friction: bool,
+            threads: int | None) -> tuple[Loaded, LinearFit]:
+    """The linear fit by a way, twice: friction from load needs the load."""
+    numbers: Array | None = None
+    for _ in range(2 if friction else 1):
+        made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)
+        nuisance = changing_friction(made, robot)
+        if not friction:
+            nuisance = Nuisance.none()
+        fit = (together_fit if way in ("together", "difference") else residual_fit)(made, robot, nuisance)
+        numbers = fit.theta
+    if way == "difference":
+        x = fit.x.copy()
+        x[fit.load] = difference(made, robot, nuisance, change_by_load(estimate, term))
+        fit = replace(fit, x=x)
+    return made, fit
+
+
+def _error(made: Loaded, fit: LinearFit, numbers: Array | None) -> float:
+    """Relative error of the loaded torques, percent, with a load's numbers (10,), or None: with the robot alone."""
+    x = fit.x.copy()
+    x[fit.load] = 0.0 if numbers is None else numbers
+    return made.regression.relative_error(fit.columns @ x)

@@ -1,0 +1,54 @@
+"""The same motion without load: its torque errors, at the moments of the loaded log (Ardiani, eq. 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.signals import fast_length
+
+_ALIKE = 0.2  # of a motion's size: how far the same motion is off at most, root mean square; loads pull it away
+
+
+def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Samples]) -> tuple[Array, float]:
+    """Torques (samples, dof) of the loaded log without what the model errs by along the same motion without load, and
+    by how many seconds the two are apart.
+
+    y_wl - (y_wol - W beta): where the two motions are one, W beta drops out of the difference to the unloaded model,
+    and what is left is eq. 4.4; where they differ a little, the model makes up for it.
+    """
+    found = [(*_shift(loaded, other), other) for other in others]
+    if not found:
+        raise NotPossibleError("way 'same-motion' needs a log of the same motion without load")
+    off, rows, other = min(found, key=lambda item: item[0])
+    if off > _ALIKE:
+        raise NotPossibleError(
+            f"way 'same-motion' needs a log of the same motion without load: the nearest, {other.source}, is off by "
+            f"{100 * off:.0f} % of the motion of {loaded.source}", "record it, or use way 'together'")
+    error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
+    error[~other.keep] = 0.0
+    at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)
+    return loaded.tau - error[at], rows / loaded.rate
+
+
+def _shift(loaded: Samples, other: Samples) -> tuple[float, int]:
+    """How far two motions are apart as a share of their size, and by how many rows the loaded one is later."""
+    if loaded.dof != other.dof or abs(loaded.rate / other.rate - 1.0) > 1e-6:
+        return np.inf, 0
+    size = fast_length(len(loaded) + len(other))
+    total, middle = np.zeros(size), loaded.q.mean(axis=0)
+    for j in range(loaded.dof):
+        spectra = [np.fft.rfft(x.q[:, j] - middle[j], size) for x in (loaded, other)]
+        total += np.fft.irfft(spectra[0] * np.conj(spectra[1]), size)
+    rows = int(np.argmax(total))
+    rows = rows if rows < len(loaded) else rows - size
+    low, high = max(0, rows), min(len(loaded), len(other) + rows)
+    if high - low < 0.5 * len(loaded):
+        return np.inf, 0
+    apart = loaded.q[low:high] - other.q[low - rows:high - rows]
+    return float(np.sqrt(np.mean(apart ** 2) / np.mean((loaded.q - middle) ** 2))), rows

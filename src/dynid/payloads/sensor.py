@@ -1,0 +1,219 @@
+"""What hangs behind a force-torque sensor: its ten numbers, the sensor's bias, and how the sensor is mounted.
+
+    wrench = s [R 0; 0 R] W_pl(q, dq, ddq) theta + bias    (Ardiani, eq. 4.6)
+
+W_pl: wrench that a body of unit numbers needs, in the frame's axes about its origin. R: axes of the frame in those of
+the sensor. s = -1: the sensor states what the load does to it, not what it does to the load. Where forces turn with the
+sensor, the best 3 x 3 matrix from weight to force is s m R, which is where Gauss-Newton over theta, bias and R starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.findings import Finding
+from dynid.payloads.body import distance, nearest_body
+from dynid.payloads.frames import mounting_frame
+from dynid.payloads.result import PayloadEstimate
+from dynid.recording import Samples
+from dynid.regression.correlation import autocovariance, noise_matrix
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+
+_STEPS = 20  # of Gauss-Newton
+_TURNED = 1e-3  # least share of the weight's largest direction that its smallest has to have, to tell a mounting
+_STRAIGHT = 3.0  # deviations of the angles, within which a sensor counts as mounted along its frame
+_SMALL = np.radians(0.5)  # and angle below which it does in any case
+_IMPOSSIBLE = 6.0  # deviations between the free estimate and the nearest body that can exist
+
+
+@dataclass(frozen=True, eq=False)
+class Mounting:
+    """How a sensor sits: rotation (3, 3), axes of its frame in its own; angles (3,) as a rotation vector, rad, and
+    their deviations; sign: -1 where it states what the load does to it; bias (6,): N and N m; straight: it is along
+    its frame."""
+
+    rotation: Array
+    angles: Array
+    std: Array
+    sign: float
+    bias: Array
+    straight: bool
+
+
+def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str | None = None, *,
+                   straight: bool | None = None, consistent: bool = True,
+                   label: str = "payload") -> tuple[PayloadEstimate, Mounting]:
+    """Ten numbers of what hangs behind a force-torque sensor in a frame, and how the sensor is mounted.
+
+    logs: with `wrench`. frame: at the sensor's origin. straight: the sensor's axes are the frame's; by default that is
+    found out.
+    """
+    parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
+    name = mounting_frame(robot, frame)
+    for log in parts:
+        if log.wrench is None:
+            raise ModelError(f"{log.source} has no wrench of a force-torque sensor",
+                             "name its six columns with wrench in the mapping")
+    rows = [log.keep.any(axis=1) for log in parts]
+    columns = np.concatenate([wrench_columns(robot, name, log)[keep] for log, keep in zip(parts, rows, strict=True)])
+    measured = np.concatenate([np.asarray(log.wrench)[keep] for log, keep in zip(parts, rows, strict=True)])
+    rotation, sign = _first_mounting(columns, measured)
+    rotation = np.eye(3) if straight else rotation
+    fit = _gauss_newton(columns, measured, rotation, sign, turning=not straight)
+    if straight is None:
+        angles = rotation_vector(fit.rotation)
+        std = np.sqrt(np.diag(fit.covariance)[16:])
+        if np.all(np.abs(angles) < np.maximum(_STRAIGHT * std, _SMALL)):
+            fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
+    found = fit.covariance[:10, :10]
+    numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta
+    mounting = Mounting(fit.rotation, rotation_vector(fit.rotation), np.sqrt(np.diag(fit.covariance)[16:])
+                        if fit.turning else np.zeros(3), sign, fit.bias, not fit.turning)
+    size, rest = float(np.sum(measured ** 2)), float(np.sum(fit.residual ** 2))
+    bias_only = float(np.sum((measured - measured.mean(axis=0)) ** 2))
+    estimate = PayloadEstimate(
+        name, "sensor", numbers, fit.theta, found, {"noise": found}, np.ones(10, dtype=bool), consistent,
+        100.0 * np.sqrt(rest / size), 100.0 * np.sqrt(bias_only / size), np.zeros(robot.dof),
+        tuple(log.source for log in parts), label, tuple(_findings(fit.theta, numbers, found, consistent)),
+        {"sensor": mounting_facts(mounting)})
+    return estimate, mounting
+
+
+def mounting_facts(mounting: Mounting) -> dict[str, object]:
+    """Plain data for JSON."""
+    return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
+            "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
+            "straight": mounting.straight}
+
+
+def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool) -> list[Finding]:
+    away = distance(theta, numbers, covariance) if consistent else 0.0
+    if away <= _IMPOSSIBLE:
+        return []
+    return [Finding("payload-cannot-exist", "suspicious", "warning",
+                    f"The sensor wants a load that cannot exist; the nearest that can is {away:.1f} deviations away: "
+                    "look at its units and at the frame.", "payload cannot exist", evidence={"deviations": away})]
+
+
+def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
+    """W_pl (samples, 6, 10): force and moment a body on a frame needs for each of its ten numbers, axes of the frame,
+    about its origin."""
+    place = robot.frame(frame)
+    to_body, to_joint = ten.change_frame(place.pose), robot.joints[place.body].after @ place.pose
+    turn, origin = to_joint[:3, :3], to_joint[:3, 3]
+    out = np.empty((len(samples), 6, 10))
+    for k in range(10):
+        inertias = np.zeros((robot.dof, 10))
+        inertias[place.body] = to_body[:, k]
+        wrench = dynamics.link_wrenches(robot, inertias, samples.q, samples.dq, samples.ddq)[:, place.body]
+        force, moment = wrench[:, :3], wrench[:, 3:] - np.cross(origin, wrench[:, :3])
+        out[:, :3, k], out[:, 3:, k] = force @ turn, moment @ turn
+    return out
+
+
+def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
+    """Rotation and sign from the best matrix between weight and force: s m R."""
+    weight = columns[:, :3, 9]
+    known = np.column_stack([weight, np.ones(len(weight))])
+    spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
+    if spread[-1] < _TURNED * max(float(spread[0]), 1e-300):
+        raise NotPossibleError("the sensor does not turn enough to tell its bias from the weight behind it",
+                               "record it in at least four different directions")
+    matrix = np.linalg.lstsq(known, measured[:, :3], rcond=None)[0][:3].T
+    left, _, right = np.linalg.svd(matrix)
+    sign = 1.0 if np.linalg.det(left @ right) > 0 else -1.0
+    return sign * (left @ right), sign
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    theta: Array
+    bias: Array
+    rotation: Array
+    covariance: Array  # of theta, bias and angles (19, 19), or without the angles (16, 16)
+    residual: Array
+    turning: bool
+
+
+def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float, *, turning: bool) -> _Fit:
+    """theta, bias and rotation at their best, each channel weighted by its own noise."""
+    n, weights = len(measured), np.ones(6)
+    theta, bias = np.zeros(10), np.zeros(6)
+    for step in range(_STEPS):
+        jacobian = np.zeros((n, 6, 19 if turning else 16))
+        for part in (slice(0, 3), slice(3, 6)):
+            turned = sign * np.einsum("ab,sbk->sak", rotation, columns[:, part])
+            jacobian[:, part, :10] = turned
+            if turning and step:
+                # R -> R exp(d): R (d x y) = -R [y] d
+                jacobian[:, part, 16:] = -sign * np.einsum("ab,sbc->sac", rotation,
+                                                           ten.skew(columns[:, part] @ theta))
+        jacobian[:, np.arange(6), 10 + np.arange(6)] = 1.0
+        linear = np.concatenate([theta, bias, np.zeros(3 if turning else 0)])
+        target = measured - jacobian[:, :, :16] @ linear[:16]
+        rows = (jacobian * weights[:, None]).reshape(6 * n, -1)
+        used = slice(None) if step or not turning else slice(0, 16)
+        moved = np.zeros(rows.shape[1])
+        moved[used] = np.linalg.lstsq(rows[:, used], (target * weights).reshape(-1), rcond=None)[0]
+        theta, bias = theta + moved[:10], bias + moved[10:16]
+        if turning:
+            rotation = rotation @ exponential(moved[16:])
+        residual = target - jacobian @ moved
+        weights = 1.0 / np.maximum(residual.std(axis=0), 1e-9 * np.abs(measured).max())
+        if step > 2 and np.abs(moved[16:]).max(initial=0.0) < 1e-10:
+            break
+    inverse = np.linalg.pinv(rows.T @ rows, hermitian=True, rcond=1e-14)
+    every = np.ones(n, dtype=bool)
+    middle = np.sum([weights[k] ** 4 * noise_matrix(np.ascontiguousarray(jacobian[:, k].T), every,
+                                                    autocovariance(residual[:, k], every)) for k in range(6)], axis=0)
+    return _Fit(theta, bias, rotation, inverse @ middle @ inverse, residual, turning)
+
+
+def exponential(vector: Array) -> Array:
+    """Rotation (3, 3) by a rotation vector (3,), rad."""
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        return np.eye(3) + ten.skew(vector)
+    cross = ten.skew(vector / angle)
+    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+
+
+def rotation_vector(rotation: Array) -> Array:
+    """Rotation vector (3,), rad, of a rotation (3, 3)."""
+    off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    angle = float(np.arctan2(0.5 * np.linalg.norm(off), 0.5 * (np.trace(rotation) - 1.0)))
+    if angle < 1e-9:
+        return 0.5 * off
+    if np.pi - angle > 1e-6:
+        return off * angle / np.linalg.norm(off)
+    values, vectors = np.linalg.eigh(0.5 * (rotation + rotation.T))
+    return angle * vectors[:, int(np.argmax(values))]
+
+
+def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
+    """One load by two estimates on the same frame, joint torques and a sensor for instance: each weighted by its
+    covariance."""
+    if first.frame != second.frame:
+        raise ModelError(f"the one load hangs on '{first.frame}', the other on '{second.frame}'",
+                         "name one frame for both")
+    gain = first.covariance @ np.linalg.pinv(first.covariance + second.covariance, hermitian=True, rcond=1e-14)
+    keep = np.eye(10) - gain
+    theta = first.free + gain @ (second.free - first.free)
+    parts = {source: keep @ part @ keep.T for source, part in first.parts.items()}
+    for source, part in second.parts.items():
+        parts[source] = parts.get(source, np.zeros((10, 10))) + gain @ part @ gain.T
+    total = np.sum(list(parts.values()), axis=0)
+    numbers = nearest_body(theta, total - parts.get("gains", np.zeros((10, 10))), np.ones(10, dtype=bool)) \
+        if first.consistent else theta
+    return PayloadEstimate(first.frame, f"{first.way} and {second.way}", numbers, theta, total, parts,
+                           first.identified | second.identified, first.consistent, first.relative_error,
+                           first.unloaded_error, first.gain_deviation,
+                           tuple(dict.fromkeys((*first.logs, *second.logs))), first.label,
+                           (*first.findings, *second.findings), {**first.facts, **second.facts})

@@ -1,0 +1,164 @@
+"""Drive gains: torque per unit of current of every joint, found from a log's own target torque and target current."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording.recording import Recording
+from dynid.robot import numbered_joints
+
+# What a torque is worth where nobody measured it against a weight: published gains of one robot give masses from 17 %
+# too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
+GAIN_DEVIATION = 0.08
+_BLOCKS = 10  # stretches of time that are left out in turn
+_SURE = 0.1  # relative deviation above which a gain is not identified
+_AT_REST = 0.02  # of a joint's top speed: where friction has no sign
+_NOTHING = 1e-6  # of the largest torque: rounding
+_STILL = 1e-4  # rad/s or m/s: a joint that moves no faster stands
+LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """Gains of the drives (joints,): torque per unit of current, with deviations, one sigma; infinite where the data do
+    not determine one, whose value then is nan. way: how they were found. reasons: why a joint has none, by name.
+    covariance (joints, joints): of relative errors, where they hang together."""
+
+    joints: tuple[str, ...]
+    values: Array
+    std: Array
+    way: str
+    reasons: dict[str, str]
+    covariance: Array | None = None
+
+    @property
+    def identified(self) -> Bools:
+        """Which joints have one (joints,)."""
+        return np.asarray(np.isfinite(self.std), dtype=np.bool_)
+
+    @property
+    def relative_std(self) -> Array:
+        """Deviations as a share of the values (joints,)."""
+        return np.where(self.identified, self.std / np.abs(np.where(self.identified, self.values, 1.0)), np.inf)
+
+    def applied(self, recording: Recording) -> Recording:
+        """A recording whose torques were currents, as torques; of a joint without a gain the torque is not known."""
+        known = self.identified
+        sure = ", ".join(f"{name} {value:.5g} +- {100 * share:.2g} %" if yes else f"{name} none ({self.reasons[name]})"
+                         for name, value, share, yes in
+                         zip(self.joints, self.values, self.relative_std, known, strict=True))
+        if not known.any():
+            raise NotPossibleError(f"{recording.source}: no drive gain is identifiable: {sure}", "give drive_gain")
+        silent = [name for name, yes in zip(self.joints, known, strict=True) if not yes]
+        return replace(recording, tau=recording.tau * np.where(known, self.values, 0.0), unscaled=False,
+                       gain_deviation=self.relative_covariance, joints=self.joints,
+                       unmeasured=tuple(dict.fromkeys((*recording.unmeasured, *silent))),
+                       notes=(*recording.notes, f"drive gains {self.way}: {sure}"))
+
+    @property
+    def relative_covariance(self) -> Array:
+        """Covariance (joints, joints) of the gains as shares of their values; zero for a joint without."""
+        known = self.identified
+        found = np.diag(np.where(known, self.relative_std, 0.0) ** 2) if self.covariance is None else self.covariance
+        return np.where(np.outer(known, known), found, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; None where there is no gain."""
+        return {"way": self.way, "joints": [
+            {"joint": name, "gain": _finite(value), "std": _finite(std), "relative_std": _finite(share),
+             "identified": bool(known), "reason": self.reasons.get(name, "")}
+            for name, value, std, share, known in zip(self.joints, self.values, self.std, self.relative_std,
+                                                      self.identified, strict=True)]}
+
+
+def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
+    """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
+    common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
+    if not np.isfinite(given).all() or (given.ndim < 2 and (given < 0).any()):
+        raise RecordingError(f"deviations of drive gains are finite and not below zero, got {given.tolist()}")
+    if given.ndim == 0:
+        return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
+    if given.shape == (dof,):
+        return np.diag(given ** 2)
+    if given.shape != (dof, dof):
+        raise RecordingError(f"deviations of drive gains are one number, one a joint, or a covariance of {dof} joints, "
+                             f"got shape {given.shape}")
+    return given
+
+
+def gains_from_log(recording: Recording) -> DriveGains:
+    """Gains from the controller's own target torque and target current.
+
+    target_current = target_torque / gain + friction that the controller makes up for: at rest their ratio is the gain
+    of a joint that carries gravity; in motion viscous and dry friction, an offset and the rotor are regressed out.
+    Deviations by leaving stretches of time out.
+    """
+    torque, current = recording.target_torque, recording.target_current
+    if torque is None or current is None:
+        raise RecordingError(f"{recording.source}: has no target torque and target current to find drive gains from; "
+                             "name their columns with target_torque and target_current")
+    speed = recording.reference_velocity if recording.reference_velocity is not None else recording.dq
+    if speed is None:
+        speed = np.gradient(recording.q, recording.t, axis=0)
+    names = recording.joints or numbered_joints(recording.dof)
+    values, std = np.full(recording.dof, np.nan), np.full(recording.dof, np.inf)
+    reasons: dict[str, str] = {}
+    nothing = _NOTHING * float(np.abs(torque).max(initial=0.0))
+    for j, name in enumerate(names):
+        felt = np.where(np.abs(torque[:, j]) > nothing, torque[:, j], 0.0)
+        columns = _columns(felt, speed[:, j], recording.t)
+        slope, deviation, why = _slope(columns, current[:, j])
+        if why:
+            reasons[name] = why
+        else:
+            values[j], std[j] = 1.0 / slope, max(deviation, LEAST_DEVIATION * abs(slope)) / slope ** 2
+    return DriveGains(names, values, std, "from the controller's target torque and target current", reasons)
+
+
+def _columns(torque: Array, speed: Array, t: Array) -> Array:
+    """What a target current may hold (samples, k): the torque first, friction, offset and rotor where it moves."""
+    top = float(np.abs(speed).max())
+    if top < _STILL:
+        return np.column_stack([torque])
+    return np.column_stack([torque, np.ones_like(torque), speed, np.tanh(speed / (_AT_REST * top)),
+                            np.gradient(speed, t)])
+
+
+def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
+    """Current per torque and its deviation, or why the data do not determine it."""
+    if not np.any(columns[:, 0]):
+        return 0.0, np.inf, "its target torque is zero throughout: it carries no weight and does not accelerate"
+    if not np.any(current):
+        return 0.0, np.inf, "its target current is zero throughout"
+    size = np.linalg.norm(columns, axis=0)
+    unit = columns / np.where(size > 0, size, 1.0)
+    rows = np.array_split(np.arange(len(current)), _BLOCKS)
+    grams = np.array([unit[r].T @ unit[r] for r in rows])
+    sides = np.array([unit[r].T @ current[r] for r in rows])
+    gram, side = grams.sum(axis=0), sides.sum(axis=0)
+    whole = _solve(gram, side)
+    found = [_solve(gram - one, side - other) for one, other in zip(grams, sides, strict=True)]
+    slopes = np.array(found) / size[0]
+    slope, n = whole / size[0], len(rows)
+    deviation = math.sqrt((n - 1) / n * float(np.sum((slopes - slopes.mean()) ** 2)))
+    if not slope > 0 or deviation > _SURE * slope:
+        return 0.0, np.inf, ("its target torque hardly tells from friction and acceleration, as of a vertical axis, "
+                             "which carries no weight")
+    return slope, deviation, ""
+
+
+def _solve(gram: Array, side: Array) -> float:
+    """The first unknown of normal equations of columns of unit size."""
+    return float((np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ side)[0])
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

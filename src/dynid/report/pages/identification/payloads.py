@@ -1,0 +1,26 @@
+"""Payloads: what hung on the robot in the logs that name one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.payloads.controllers import entries
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    if not data.payloads:
+        return None
+    rows = []
+    for one in data.payloads:
+        low, high = one.conf_int().T
+        sound = one.seen and one.consistent and not any(finding.severity == "fatal" for finding in one.findings)
+        rows.append({"found": one, "low": low, "high": high,
+                     "findings": [finding.text for finding in one.findings],
+                     "entries": entries(one) if sound and one.identified.all() else ()})
+    return {"rows": rows}
+
+
+SECTION = Section("payloads", "Payloads", gather)

@@ -1,0 +1,28 @@
+"""What hangs there: mass, centre of mass and inertia with deviations, and where these come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.payload.data import PayloadData
+from dynid.report.section import Section
+
+_WORDS = {"noise": "noise of the loaded logs", "robot": "the robot without load", "gains": "drive gains",
+          "friction": "friction that changes with the load", "scale": "the scale", "mounting": "the sensor's mounting"}
+
+
+def gather(data: PayloadData) -> Mapping[str, Any]:
+    found = data.payload
+    interval = found.conf_int()
+    rows = [("mass", "kg", found.mass, found.mass_std, *interval[0])]
+    if found.seen:
+        rows += [(f"centre of mass, {axis}", "m", found.centre[k], found.centre_std[k], *interval[1 + k])
+                 for k, axis in enumerate("xyz")]
+    inertia = found.central_inertia if found.mass > 0 else None
+    return {"found": found, "rows": rows, "inertia": inertia, "frame": found.frame,
+            "sources": [(_WORDS[source], found.mass_std_from(source)) for source in found.parts],
+            "findings": [(one.severity, one.text) for one in found.findings]}
+
+
+SECTION = Section("body", "What hangs there", gather)

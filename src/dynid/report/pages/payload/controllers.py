@@ -1,0 +1,16 @@
+"""What to type into the controller: the payload in each maker's fields, order and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.payload.data import PayloadData
+from dynid.report.section import Section
+
+
+def gather(data: PayloadData) -> Mapping[str, Any] | None:
+    return {"entries": data.entries, "frame": data.payload.frame} if data.entries else None
+
+
+SECTION = Section("controllers", "What to type in", gather)

@@ -1,0 +1,39 @@
+"""Torques of the loaded log: measured, of the robot alone, and with the payload, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.report.figure import BLUE, LIGHT, MEASURED, Figure, axis, line, numbers, title
+from dynid.report.pages.payload.data import PayloadData
+from dynid.report.section import Section
+from dynid.report.thin import thinned_rows
+from dynid.report.units import SLIDING, TURNING
+
+_POINTS = 2000  # of one joint
+
+
+def gather(data: PayloadData) -> Mapping[str, Any]:
+    units = [SLIDING if joint.prismatic else TURNING for joint in data.robot.joints]
+    return {"figures": [_figure(data, j, name, units[j].effort, units[j].torque)
+                        for j, name in enumerate(data.robot.joint_names)], "log": data.samples.source}
+
+
+def _figure(data: PayloadData, j: int, name: str, effort: str, unit: str) -> Figure:
+    log = data.samples
+    measured, alone = log.tau[:, j], data.without[:, j]
+    whole = alone + data.load[:, j]
+    rows = thinned_rows(np.column_stack([measured, alone, whole]), _POINTS)
+    x = numbers(log.t[rows] - log.t[0], 6)
+    hover = f"%{{y:.4~g}} {unit} at %{{x:.3f}} s"
+    traces = [line(x, numbers(values[rows]), words, colour, width, hovertemplate=hover) for values, words, colour, width
+              in ((measured, "measured", MEASURED, 4), (alone, "robot alone", LIGHT, 1.2),
+                  (whole, "with the payload", BLUE, 1.4))]
+    return Figure(traces, {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"{effort}, {unit}")},
+                  f"Measured {effort} of {name}, and of the model without and with the payload", 260)
+
+
+SECTION = Section("torques", "Torques", gather)

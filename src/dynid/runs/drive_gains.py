@@ -1,0 +1,175 @@
+"""Drive gains of a run that asks for them, and of logs by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.findings import Finding
+from dynid.model import Model
+from dynid.payloads.frames import mounting_frame
+from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.recording import Recording, Samples
+from dynid.recording.drive_gains import DriveGains, gains_from_log
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, per_joint
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import prepare
+from dynid.recording.read import read
+from dynid.robot import Robot
+from dynid.runs.logs import LogEntry, LogSettings, log_settings
+from dynid.runs.models import first_model
+from dynid.runs.settings import PayloadSettings, RunSettings
+
+Tell = Callable[[str], None]
+_APART = 3.0  # deviations between two ways to a gain, above which they contradict each other
+
+
+def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
+    """A load of a run file, of which mass and centre are known."""
+    mass, std = said.mass if isinstance(said.mass, tuple) else (said.mass, 0.0)
+    assert mass is not None
+    return KnownLoad.of(mounting_frame(robot, said.frame), mass, said.centre or (0.0, 0.0, 0.0), said.inertia,
+                        deviation=std / mass)
+
+
+def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> RunSettings:
+    """The settings of a run with its drive gains as numbers, where they are to be found: one set for all logs, written
+    with the result, so that later logs are read with the same."""
+    if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
+        raise DynidError('drive_gain = "from-log" or "known-load" stands in [log], as the gains are those of all logs')
+    asked = settings.log.get("drive_gain")
+    if asked == FROM_LOG:
+        tell("finding drive gains from the controller's targets")
+        gains = pooled([gains_from_log(_in_currents(log_settings(log), settings, robot)) for log in settings.logs])
+        return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
+    if asked != KNOWN_LOAD:
+        return settings
+    known = {name: said for name, said in settings.payloads.items() if said.known and settings.with_payload(name)}
+    if not known:
+        raise DynidError('drive_gain = "known-load" needs a log whose payload = "NAME" has a [payloads.NAME] table '
+                         "with mass and centre")
+    tell("finding drive gains with a known load")
+    name, said = next(iter(known.items()))
+    model = first_model(settings, robot)
+    if not isinstance(model, Model):
+        raise DynidError('drive_gain = "known-load" needs a robot\'s own model')
+    gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
+                                  _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
+    if not gains.identified.any():
+        raise NotPossibleError(f"payload '{name}' says nothing of any drive gain: {next(iter(gains.reasons.values()))}")
+    return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
+
+
+def pooled(gains: Sequence[DriveGains]) -> DriveGains:
+    """One set of gains from several logs of a robot, each weighted by its variance; their deviation is at least that of
+    the surest, and how far they are apart."""
+    values, std = (np.array([getattr(one, which) for one in gains]) for which in ("values", "std"))
+    known = np.isfinite(std)
+    weight = np.where(known, 1.0 / np.where(known, std, 1.0) ** 2, 0.0)
+    total = weight.sum(axis=0)
+    mean = np.where(total > 0, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0),
+                    np.nan)
+    apart = np.sqrt((weight * np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / np.where(total > 0, total, 1.0))
+    spread = np.where(total > 0, np.hypot(std.min(axis=0), apart), np.inf)
+    reasons = {name: gains[0].reasons.get(name, "") or next(one.reasons[name] for one in gains if name in one.reasons)
+               for name, yes in zip(gains[0].joints, total > 0, strict=True) if not yes}
+    return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons)
+
+
+def gain_table(gains: DriveGains) -> dict[str, Any]:
+    """Drive gains as settings of a [log] table; a joint without one is not measured."""
+    table: dict[str, Any] = {
+        "drive_gain": {name: float(value) if yes else 1.0 for name, value, yes in
+                       zip(gains.joints, gains.values, gains.identified, strict=True)},
+        "gain_deviation": {name: float(value) if yes else 0.0 for name, value, yes in
+                           zip(gains.joints, gains.relative_std, gains.identified, strict=True)}}
+    silent = [name for name, yes in zip(gains.joints, gains.identified, strict=True) if not yes]
+    return {**table, "unmeasured": silent} if silent else table
+
+
+def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
+    """Logs in currents, prepared as the run's are."""
+    found, chosen = [], Preparation.of(settings.prepare, "[prepare]")
+    for one in logs:
+        log = log_settings(one)
+        recording = read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)
+        samples = prepare(replace(recording, unscaled=False), chosen)
+        chosen = Preparation.of(dict(samples.settings)).elsewhere()
+        found.append(samples)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FoundGains:
+    """Drive gains by every way that some logs allow, the surest first, and where they contradict each other."""
+
+    ways: tuple[DriveGains, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"gains": [one.to_dict() for one in self.ways],
+                "findings": [finding.to_dict() for finding in self.findings]}
+
+
+def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None = None,
+               loaded: Sequence[str] = (), tell: Tell = lambda sentence: None) -> FoundGains:
+    """Drive gains of logs in currents: from their own targets where they have them, with a known load where logs with
+    it are given, and as given in numbers to hold both against."""
+    ways: list[DriveGains] = []
+    recordings = [_in_currents(log_settings(log), settings, robot) for log in settings.logs]
+    if loaded:
+        if load is None or not load.known:
+            raise DynidError("logs with a known load need its mass and its centre of mass")
+        tell("finding drive gains with a known load")
+        model = first_model(settings, robot)
+        if not isinstance(model, Model):
+            raise DynidError("drive gains with a known load need a robot's own model")
+        carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
+        chosen = Preparation.of(settings.prepare, "[prepare]")
+        samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
+        ways.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
+                                          known_load(robot, load)))
+    targets = [one for one in recordings if one.target_torque is not None and one.target_current is not None]
+    if targets:
+        ways.append(pooled([gains_from_log(one) for one in targets]))
+    if not ways:
+        raise DynidError("these logs have no target torque and target current, and no log with a known load is given",
+                         "name target_torque and target_current in the mapping, or give --loaded, --mass and --centre")
+    given = settings.log.get("drive_gain")
+    if given is not None and not isinstance(given, str):
+        numbers = np.array(per_joint(given, settings.log.get("joints") or robot.joint_names, robot.dof, "drive_gain",
+                                     "[log]"), dtype=float)
+        ways = [replace(one, values=one.values * numbers, std=one.std * np.abs(numbers)) for one in ways]
+        ways.append(DriveGains(robot.joint_names, numbers, np.zeros(robot.dof), "as given", {}))
+    return FoundGains(tuple(ways), tuple(_contradictions(ways)))
+
+
+def _in_currents(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
+    table: Mapping[str, Any] = settings.log
+    if "current" in table and table.get("drive_gain") in (None, FROM_LOG, KNOWN_LOAD):
+        table = {**table, "drive_gain": 1.0}
+    return replace(read(log.files, log.mapping(table), robot), unscaled=False)
+
+
+def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
+    """Where two ways give gains that differ by more than their deviations allow."""
+    found = []
+    for k, one in enumerate(ways):
+        for other in ways[k + 1:]:
+            both = one.identified & other.identified
+            apart = np.abs(one.values - other.values) / np.maximum(np.hypot(one.std, other.std), 1e-300)
+            wrong = np.flatnonzero(both & (apart > _APART))
+            if len(wrong):
+                names = tuple(one.joints[j] for j in wrong)
+                ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)
+                found.append(Finding(
+                    "drive-gains-differ", "suspicious", "warning",
+                    f"Drive gains {one.way} and {other.way} differ by more than their deviations: "
+                    + ", ".join(f"{name} {x:.3f} times" for name, x in zip(names, ratio, strict=True)) + ".",
+                    "drive gains differ", joints=names, evidence={"ratio": ratio}))
+    return found

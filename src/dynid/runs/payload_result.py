@@ -1,0 +1,168 @@
+"""A payload on an earlier result: what a loaded log adds to a robot that was identified without load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.estimate import Estimate
+from dynid.files import write_whole
+from dynid.payloads.controllers import Entry, entries
+from dynid.payloads.payload import payload
+from dynid.payloads.result import PayloadEstimate
+from dynid.payloads.sensor import fused, sensor_payload
+from dynid.payloads.ways import WAYS, Way
+from dynid.recording import Samples
+from dynid.recording.preparation import Preparation
+from dynid.regression import Regression
+from dynid.report import write_page
+from dynid.report.pages.payload import PAYLOAD, PayloadData
+from dynid.robot import Robot
+from dynid.runs.arguments import WINDOW, merged
+from dynid.runs.loading import Resting, Tell, prepared
+from dynid.runs.models import make_robot
+from dynid.runs.results import REGRESSION, load
+from dynid.runs.settings import RunSettings
+
+AnyWay = Way | Literal["sensor", "both"]
+PAYLOAD_FILE, REPORT = "payload.json", "report.html"
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPayload:
+    """A payload, the result it was found on, the samples of its logs, and what to type into controllers; empty without
+    a mass."""
+
+    source: str
+    payload: PayloadEstimate
+    estimate: Estimate
+    robot: Robot
+    samples: tuple[Samples, ...]
+    entries: tuple[Entry, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),
+                "controllers": {one.maker: one.to_dict() for one in self.entries}}
+
+
+@dataclass(frozen=True)
+class PayloadOptions:
+    """How to look for a payload: see `dynid.payload`; way "sensor" is `sensor_payload`, "both" joins it with joint
+    torques. unloaded: logs of the same motion without it, for way "same-motion"; by default those of the result."""
+
+    frame: str | None = None
+    way: AnyWay | None = None
+    mass: float | tuple[float, float] | None = None
+    gain_deviation: float | None = None
+    consistent: bool = True
+    unloaded: tuple[str, ...] = ()
+
+
+def checked_way(name: str) -> AnyWay | None:
+    """A way by its name, None for none; an unknown one is refused with what there is."""
+    every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
+    found = next((way for way in every if way == name), None)
+    if name and found is None:
+        raise DynidError(f"there is no way '{name}' to a payload; there are {', '.join(every)}")
+    return found
+
+
+def find_payload(folder: str | Path, logs: Sequence[str], options: PayloadOptions | None = None,
+                 given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundPayload:
+    """What hangs on the robot of an earlier result in logs that are prepared as those it was identified from.
+
+    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's, but for a
+    window of time alone.
+    """
+    options = PayloadOptions() if options is None else options
+    tell("reading the result")
+    estimate, settings = load(folder)
+    robot = make_robot(settings)
+    if options.frame is not None:
+        robot.frame(options.frame)  # refused before any log is read
+    regression = _fold(Path(folder), estimate)
+    settings = _settings(settings, given or {}, str(folder))
+    chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
+    samples = [one for _, one in prepared(logs, settings, robot, chosen, tell, resting)]
+    if not samples:
+        raise resting[0].problem
+    data: Regression | list[Samples] | None = regression
+    if options.way == "same-motion":
+        names = options.unloaded or settings.unloaded
+        data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
+    tell("finding the payload")
+    found = _found(estimate, robot, samples, data, options)
+    sound = found.seen and found.identified.all() and found.consistent
+    typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
+    return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
+
+
+def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
+           options: PayloadOptions) -> PayloadEstimate:
+    """The payload by the way that was asked for."""
+    way = options.way
+    if way == "sensor":
+        return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]
+    by_torques = payload(estimate, samples, options.frame, way=None if way == "both" else way, unloaded=data,
+                         mass=options.mass, gain_deviation=options.gain_deviation, consistent=options.consistent)
+    if way != "both":
+        return by_torques
+    return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
+
+
+def _settings(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
+    """Settings of a result for other logs: their own [log] table, but not the window of the result's."""
+    given = dict(given)
+    log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
+    window = {key: log.pop(key) for key in WINDOW if key in log}
+    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source)
+
+
+def _fold(folder: Path, estimate: Estimate) -> Regression | None:
+    """The fold of a result's logs; None where its model cannot read it."""
+    try:
+        return Regression.load(folder / REGRESSION, estimate.model)
+    except (ModelError, RecordingError):
+        return None
+
+
+def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
+    """Write a payload and its report into a folder; gives the path of each file by what it is."""
+    folder = Path(folder)
+    paths = {"payload": folder / PAYLOAD_FILE, "report": folder / REPORT}
+    for path in paths.values():
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another folder or say --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_whole(paths["payload"]) as file:
+        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    write_page(PAYLOAD, page_data(found, command), paths["report"])
+    return {what: str(path) for what, path in paths.items()}
+
+
+def page_data(found: FoundPayload, command: str = "") -> PayloadData:
+    """What the page of a payload shows: its torques beside those measured, for the first log."""
+    samples = found.samples[0]
+    without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
+    return PayloadData(f"{found.robot.name}: what hangs on {found.payload.frame}", found.robot, found.payload,
+                       found.entries, samples, without, load_torques(found.robot, found.payload, samples), command)
+
+
+def load_torques(robot: Robot, found: PayloadEstimate, samples: Samples) -> Array:
+    """Torques (samples, dof) of a payload alone along a log."""
+    from dynid import dynamics
+    from dynid.robot import inertia as ten
+
+    frame = robot.frame(found.frame)
+    inertias = np.zeros((robot.dof, 10))
+    inertias[frame.body] = ten.change_frame(frame.pose) @ found.numbers
+    return dynamics.inverse_dynamics(robot, inertias, samples.q, samples.dq, samples.ddq)

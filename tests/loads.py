@@ -1,0 +1,61 @@
+"""A virtual arm of seven joints with and without known loads, as prepared logs, for tests of payloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.signal import butter, sosfilt
+
+from dynid.arrays import Array
+from dynid.consistency import Consistency, nearest
+from dynid.excitation import FourierSeries
+from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
+from dynid.recording import Recording, Samples
+from dynid.recording.prepare import prepare
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+
+FRAME, MASS, CENTRE = "tool", 4.092, np.array([0.01, -0.02, 0.017])
+INERTIA = np.diag([0.0054, 0.0054, 0.01])
+LOAD = ten.from_central(MASS, CENTRE, INERTIA)
+_NOISE = np.array([1.0, 1.2, 0.6, 0.7, 0.3, 0.3, 0.2])  # N m
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A model and its true parameters, without load."""
+
+    model: Model
+    theta: Array
+
+    def loaded(self, numbers: Array, frame: str = FRAME) -> Array:
+        """True parameters with a load of ten numbers on a frame."""
+        place = self.model.robot.frame(frame)
+        theta = self.theta.copy()
+        theta[self.model.parameters.bodies[self.model.robot.bodies[place.body].name]] += (
+            ten.change_frame(place.pose) @ numbers)
+        return theta
+
+    def recording(self, seed: int, theta: Array | None = None, *, noise: float = 1.0, seconds: float = 20.0,
+                  rate: float = 100.0, motion: int | None = None) -> Recording:
+        """A log under torque noise, half of it slow; motion: the seed of the motion, where that is another."""
+        rng, way = np.random.default_rng(seed), np.random.default_rng(seed if motion is None else motion)
+        a, b = 0.25 * way.normal(size=(2, 7, 5))
+        t = np.arange(0.0, seconds, 1.0 / rate)
+        along = FourierSeries(a, b, np.array([0, 0.5, 0, -1.2, 0, 0.8, 0]), seconds).at(t)
+        tau = self.model.inverse_dynamics(self.theta if theta is None else theta, along.q, along.dq, along.ddq)
+        slow = sosfilt(butter(1, 1.0, fs=rate, output="sos"), rng.normal(size=(len(t) + 500, 7)), axis=0)[500:]
+        wrong = 0.5 * _NOISE * noise * (slow / slow.std(axis=0) + rng.normal(size=tau.shape))
+        return Recording(t, along.q, tau + wrong, joints=self.model.joint_names, source=f"log {seed}")
+
+    def log(self, seed: int, theta: Array | None = None, **options: float) -> Samples:
+        return prepare(self.recording(seed, theta, **options), cutoff=8.0)
+
+
+@cache
+def arm() -> Arm:
+    robot = Robot.builtin("kuka-iiwa14")
+    model = Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset()))
+    return Arm(model, nearest(Consistency(model.parameters), model.parameters.nominal).theta)

@@ -1,0 +1,175 @@
+"""Payloads and drive gains in whole runs: folders, run files, commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loads import FRAME, LOAD, MASS, arm
+
+from dynid.cli.main import main
+from dynid.errors import DynidError
+from dynid.payloads import KnownLoad
+from dynid.recording import Recording
+from dynid.recording.write import write_csv
+from dynid.runs import RunSettings, run
+from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
+from dynid.runs.results import save
+
+TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])
+KNOWN = KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
+QUICK = {"robot": "kuka-iiwa14", "method": "wls", "model": {"friction": ["viscous", "coulomb", "offset"]},
+         "prepare": {"cutoff": 8.0}, "simulation": {"run": False}}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory) -> Path:
+    """Logs in torques, and in currents with targets; and the result of the robot without load."""
+    folder, machine = tmp_path_factory.mktemp("payload"), arm()
+    logs = {"without": machine.recording(1), "load": machine.recording(2, machine.loaded(LOAD)),
+            "known": machine.recording(3, machine.loaded(np.array(KNOWN.numbers)))}
+    for name, log in logs.items():
+        write_csv(log, folder / f"{name}.csv")
+        _write_currents(log, folder / f"{name}_currents.npz")
+    write_csv(replace(logs["load"], q=np.full_like(logs["load"].q, 0.3)), folder / "still.csv")
+    save(run(RunSettings.of({**QUICK, "logs": [str(folder / "without.csv")]})), folder / "out", report=False)
+    return folder
+
+
+def _write_currents(log: Recording, path: Path) -> None:
+    machine = arm()
+    dq = np.gradient(log.q, log.t, axis=0)
+    target = machine.model.inverse_dynamics(machine.theta, log.q, dq, np.gradient(dq, log.t, axis=0))
+    np.savez(path, time=log.t, q=log.q, current=log.tau / TRUE, target_moment=target,
+             target_current=target / TRUE + 0.1 * np.tanh(dq / 0.03))
+
+
+CURRENTS = {"time": "time", "position": "q", "current": "current"}
+
+
+def test_a_payload_on_an_earlier_result(desk, tmp_path):
+    found = find_payload(desk / "out", [str(desk / "load.csv")], PayloadOptions(frame=FRAME, gain_deviation=0.01))
+    assert abs(found.payload.mass - MASS) < 3 * found.payload.mass_std < 0.3
+    assert [one.maker for one in found.entries] == ["ur", "franka", "kuka", "abb"]
+    written = save_payload(found, tmp_path / "p", "dynid payload")
+    said = json.loads(Path(written["payload"]).read_text())
+    assert said["mass"]["value"] == pytest.approx(found.payload.mass)
+    page = Path(written["report"]).read_text()
+    assert "What to type in" in page
+    assert "set_target_payload(" in page
+    with pytest.raises(DynidError, match="there already"):
+        save_payload(found, tmp_path / "p")
+
+
+def test_a_load_that_should_not_be_typed_in_is_not_offered(desk, tmp_path):
+    """The load falls off in the middle of the log."""
+    machine = arm()
+    with_it, without = machine.recording(2, machine.loaded(LOAD)), machine.recording(2)
+    half = len(with_it) // 2
+    write_csv(replace(with_it, tau=np.vstack([with_it.tau[:half], without.tau[half:]])), tmp_path / "fell.csv")
+    found = find_payload(desk / "out", [str(tmp_path / "fell.csv")])
+    assert found.entries == ()
+    assert found.payload.findings[0].code == "payload-changed"
+
+
+def test_a_run_file_with_a_payload(desk):
+    settings = {**QUICK, "payloads": {"gripper": {"frame": FRAME}}, "logs": [
+        str(desk / "without.csv"), {"file": str(desk / "load.csv"), "payload": "gripper"}]}
+    found = run(RunSettings.of(settings))
+    (gripper,) = found.payloads
+    assert gripper.label == "gripper"
+    assert abs(gripper.mass - MASS) < 3 * gripper.mass_std
+    assert len(found.samples) == 1  # the robot itself is identified without it
+    for wrong, words in (({**settings, "payloads": {}}, "no \\[payloads.gripper\\]"),
+                         ({**settings, "logs": settings["logs"][1:]}, "every log has a payload")):
+        with pytest.raises(DynidError, match=words):
+            RunSettings.of(wrong)
+
+
+def test_drive_gains_with_a_known_load_in_a_run_file(desk):
+    settings = {**QUICK, "log": {**CURRENTS, "drive_gain": "known-load"},
+                "payloads": {"weight": {"frame": FRAME, "mass": 3.0, "centre": [0.0, 0.0, 0.03],
+                                        "inertia": [0.004, 0, 0, 0.004, 0, 0.004]}, "gripper": {"frame": FRAME}},
+                "logs": [str(desk / "without_currents.npz"),
+                         {"file": str(desk / "known_currents.npz"), "payload": "weight"},
+                         {"file": str(desk / "load_currents.npz"), "payload": "gripper"}]}
+    found = run(RunSettings.of(settings))
+    gripper = next(one for one in found.payloads if one.label == "gripper")
+    assert abs(gripper.mass / MASS - 1.0) < 0.035
+    assert abs(gripper.mass - MASS) < 3 * gripper.mass_std
+    gains = found.settings.log["drive_gain"]
+    assert gains["joint2"] == pytest.approx(14.5, rel=0.03)
+    assert found.settings.log["unmeasured"] == ["joint1", "joint7"]
+    with pytest.raises(DynidError, match="mass and centre"):
+        run(RunSettings.of({**settings, "payloads": {"weight": {}, "gripper": {}}}))
+
+
+def test_drive_gains_from_the_log_in_a_run_file(desk):
+    log = {**CURRENTS, "drive_gain": "from-log", "target_torque": "target_moment", "target_current": "target_current"}
+    found = run(RunSettings.of({**QUICK, "log": log, "payloads": {"gripper": {"frame": FRAME}}, "logs": [
+        str(desk / "without_currents.npz"), {"file": str(desk / "load_currents.npz"), "payload": "gripper"}]}))
+    (gripper,) = found.payloads
+    assert abs(gripper.mass / MASS - 1.0) < 0.035
+    assert gripper.gain_deviation.max() < 0.05
+    assert found.settings.log["drive_gain"]["joint4"] == pytest.approx(9.5, rel=0.02)  # one set for all logs
+    with pytest.raises(DynidError, match="target_torque"):
+        run(RunSettings.of({**QUICK, "log": {**CURRENTS, "drive_gain": "from-log"},
+                            "logs": [str(desk / "without_currents.npz")]}))
+
+
+def _call(capsys, *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return int(end.value.code or 0), out.out, out.err
+
+
+def test_commands(desk, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    code, out, _ = _call(capsys, "payload", desk / "out", desk / "load.csv", "--frame", FRAME, "--mass", "4.092+-0.01",
+                         "--json")
+    said = json.loads(out)
+    assert code == 0
+    assert said["mass"]["std"] < 0.011
+    assert set(said["controllers"]) == {"ur", "franka", "kuka", "abb"}
+    code, out, _ = _call(capsys, "payload", desk / "out", desk / "load.csv", "--way", "residual")
+    assert code == 0
+    assert "Drive gains decide" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("more", "code", "words"), [
+    (("--frame", "hand"), 2, "has no frame 'hand'"), (("--way", "magic"), 2, "no way 'magic'"),
+    (("--mass", "-2"), 2, "above zero"), (("--way", "same-motion"), 1, "same motion without load"),
+    (("--way", "sensor"), 2, "no wrench")])
+def test_calls_that_cannot_be_answered(desk, capsys, more, code, words):
+    left, out, err = _call(capsys, "payload", desk / "out", desk / "load.csv", *more, "--json")
+    assert (left, out) == (code, "")
+    assert words in err
+
+
+def test_a_log_without_motion(desk, capsys):
+    code, _, err = _call(capsys, "payload", desk / "out", desk / "still.csv")
+    assert code == 1
+    assert "no joint moves" in err
+
+
+def test_gains_by_command(desk, capsys, tmp_path):
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text('[log]\ntime = "time"\nposition = "q"\ncurrent = "current"\ndrive_gain = 1.0\n'
+                       'target_torque = "target_moment"\ntarget_current = "target_current"\n')
+    code, out, _ = _call(capsys, "gains", "kuka-iiwa14", desk / "without_currents.npz", "--mapping", mapping,
+                         "--loaded", desk / "known_currents.npz", "--mass", "3", "--centre", "0,0,0.03", "--frame",
+                         FRAME, "--cutoff", 8, "--json")
+    assert code == 0
+    said = json.loads(out)
+    by_load, by_log, given = said["gains"]
+    assert by_load["joints"][1]["gain"] == pytest.approx(14.5, rel=0.03)
+    assert not by_load["joints"][0]["identified"]
+    assert by_log["joints"][3]["gain"] == pytest.approx(9.5, rel=0.02)
+    assert given["joints"][0]["gain"] == 1.0
+    assert {one["code"] for one in said["findings"]} == {"drive-gains-differ"}  # both against the 1.0 that was given
+    code, _, err = _call(capsys, "gains", "kuka-iiwa14", desk / "without.csv")
+    assert code == 2
+    assert "no target torque" in err
