@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -274,6 +275,26 @@ def test_bad_files_are_refused_in_one_sentence(case: str) -> None:
     with pytest.raises(RobotError, match=words) as caught:
         read_mjcf(text)
     assert str(caught.value).startswith("MJCF text") and "\n" not in str(caught.value)
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    rng = np.random.default_rng(0)
+    originals = [random_mjcf(1), to_mjcf(Robot.builtin("delta"), values={}),
+                 four_bar('<weld body1="b" body2="c" relpose="0 0 -0.4 1 0 0 0"/>', TWO)]
+    words = ["nan", "", "1e400", "-1", "0", "1 2 3", "free", "ball", "heavy", "world", "auto", "1e300 1e300 1e300"]
+    outcomes = []
+    for k in range(300):
+        text = originals[k % 3]
+        for _ in range(int(rng.integers(1, 4))):
+            attributes = list(re.finditer(r'(\w+)="([^"]*)"', text))
+            one = attributes[int(rng.integers(len(attributes)))]
+            new = "" if rng.random() < 0.3 else f'{one[1]}="{words[int(rng.integers(len(words)))]}"'
+            text = text[:one.start()] + new + text[one.end():]
+        try:
+            outcomes.append(np.all(np.isfinite([joint.before for joint in read_mjcf(text).joints])))
+        except RobotError as problem:
+            outcomes.append(str(problem).startswith("MJCF text") and len(str(problem)) < 400)
+    assert all(outcomes)
 
 
 def test_files_are_told_apart_by_their_outermost_element(tmp_path: Path) -> None:
