@@ -232,6 +232,21 @@ def test_a_held_joint_and_a_free_base() -> None:
     assert any("'t' is free to move" in warning for warning in robot.warnings)
 
 
+def test_what_mujoco_saves_is_read(tmp_path: Path) -> None:
+    """Inertias from geoms are refused, and the way out that the sentence names works."""
+    text = ('<mujoco><worldbody><body name="a"><joint name="j" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/><body '
+            'name="b" pos="0 0 1"><joint name="k"/><geom size="0.1 0.2 0.3" pos="0.2 0 0" type="box"/></body></body>'
+            "</worldbody></mujoco>")
+    with pytest.raises(RobotError, match="saveinertial"):
+        read_mjcf(text)
+    model = mujoco.MjModel.from_xml_string(text.replace("<worldbody>", '<compiler saveinertial="true"/><worldbody>'))
+    mujoco.mj_saveLastXML(str(tmp_path / "saved.xml"), model)
+    robot = Robot.load(tmp_path / "saved.xml")
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 10, 2))
+    theirs = mujoco_torques((tmp_path / "saved.xml").read_text(), robot, q, dq, ddq)
+    np.testing.assert_allclose(our_torques(robot, q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
+
+
 BODY = f'<body name="a"><joint name="j"/>{I}</body>'
 
 

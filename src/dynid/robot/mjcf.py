@@ -31,7 +31,7 @@ from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, checked_siz
 from dynid.robot.urdf_text import parse_xml
 
 _FAR = 1e10  # MuJoCo's own largest number, the end of a range that has none
-_SAVED = "as MuJoCo does when it saves a compiled model (mj_saveLastXML)"
+_SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
 
@@ -84,7 +84,7 @@ class _Tree:
             raise text.error("there is no <worldbody>")
         if text.compiler.get("inertiafromgeom") == "true":
             raise text.error("<compiler> says inertiafromgeom=\"true\", but inertias are not worked out from geoms; "
-                             f"give every body an <inertial>, {_SAVED}")
+                             f"leave it out and give every body an <inertial>, {_SAVED}")
         for key in _CHANGES_MASS:
             if text.compiler.get(key, "0") not in ("0", "-1", "false"):
                 text.warnings.append(f"<compiler {key}> is not applied: inertias are taken as they stand")
