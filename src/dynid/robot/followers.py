@@ -89,7 +89,7 @@ def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
 
     A joint that follows a locked one is locked where that puts it.
     """
-    direct = {name: _resolved(name, mimics, tree) for name in mimics if name in tree.joint_names}
+    direct = {name: resolved(name, mimics, tree) for name in mimics if name in tree.joint_names}
     still = {name: mimic.multiplier * tree.locked.get(mimic.joint, 0.0) + mimic.offset
              for name, mimic in direct.items() if mimic.joint not in tree.joint_names or mimic.multiplier == 0.0}
     if still:
@@ -175,7 +175,7 @@ def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
     return following.tree, whole
 
 
-def _resolved(name: str, mimics: Mapping[str, Mimic], tree: Robot) -> Mimic:
+def resolved(name: str, mimics: Mapping[str, Mimic], tree: Robot) -> Mimic:
     """Whom a joint follows in the end, over others that follow themselves."""
     found, seen = mimics[name], {name}
     while found.joint in mimics and found.joint in tree.joint_names:

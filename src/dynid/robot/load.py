@@ -1,4 +1,4 @@
-"""Robots by name, by URDF or by a small TOML file with a DH table.
+"""Robots by name, by URDF, MJCF or xacro, or by a small TOML file with a DH table.
 
 The TOML file, as the built-in robots next to this module are written::
 
@@ -45,8 +45,9 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
 import numpy as np
@@ -75,27 +76,58 @@ _JOINT = ("name", "link", "kind", "inertia", *LIMITS)
 
 
 def load(source: str | Path) -> Robot:
-    """A robot from a built-in name, a .urdf file (or URDF text) or a .toml file."""
-    from dynid.robot.urdf import read_urdf  # here, so that a built-in robot needs no XML parser
-
+    """A robot from a built-in name, a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file."""
     text = str(source)
-    if text.lstrip().startswith("<"):
-        return read_urdf(text)
     path = Path(source)
     suffix = path.suffix.lower()
-    if suffix in (".urdf", ".xml"):
-        return read_urdf(path)
+    if text.lstrip().startswith("<") or suffix == ".xml":
+        return _read_xml(text if text.lstrip().startswith("<") else path)
+    if suffix in (".urdf", ".mjcf", ".xacro"):
+        return _READERS[suffix](path)
     if suffix == ".toml":
         return read_toml(path)
-    if suffix == ".xacro":
-        raise RobotError(f"robot file '{path}' is a xacro file: run xacro on it first (xacro {path.name} > robot.urdf) "
-                         "and give the result")
     if os.path.isfile(path):  # False for names that no file can have
-        raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf or .toml")
+        raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf, .xml, .mjcf, .xacro or .toml")
     if suffix or len(path.parts) > 1:
-        raise RobotError(f"robot file '{path}' does not exist; give a .urdf or .toml file or one of "
-                         f"the built-in robots {', '.join(builtin_names())}")
+        raise RobotError(f"robot file '{path}' does not exist; give a .urdf, .xml, .mjcf, .xacro or .toml file or one "
+                         f"of the built-in robots {', '.join(builtin_names())}")
     return builtin(text)
+
+
+# Readers are imported where they are used, so that a built-in robot needs no XML parser.
+def _read_urdf(source: str | Path) -> Robot:
+    from dynid.robot.urdf import read_urdf
+    return read_urdf(source)
+
+
+def _read_mjcf(source: str | Path) -> Robot:
+    from dynid.robot.mjcf import read_mjcf
+    return read_mjcf(source)
+
+
+def _read_xml(source: str | Path) -> Robot:
+    """A robot from a file whose outermost element says whether it is an MJCF or a URDF."""
+    from dynid.robot.urdf_text import parse_xml
+    return (_read_mjcf if parse_xml(source, "URDF")[0].tag == "mujoco" else _read_urdf)(source)
+
+
+def _read_xacro(path: Path) -> Robot:
+    """A robot from a xacro file, expanded by the package xacro where that is installed."""
+    from dynid.robot.urdf import read_urdf
+    try:
+        xacro = import_module("xacro")
+    except ImportError:
+        raise RobotError(f"robot file '{path}' is a xacro file, and the package xacro that expands it is not "
+                         f"installed: install it (pip install xacro), or run it elsewhere (xacro {path.name} > "
+                         "robot.urdf) and give the result") from None
+    try:
+        text = str(xacro.process_file(str(path)).toxml())
+    except Exception as problem:  # macros are programs: whatever theirs raise
+        raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}") from None
+    return replace(read_urdf(text), source=path.name)
+
+
+_READERS: dict[str, Callable[[Path], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf, ".xacro": _read_xacro}
 
 
 def builtin_names() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RobotError
-from dynid.robot.followers import Followers, Mimic, coupled
+from dynid.robot.followers import Followers, Mimic, coupled, resolved
 from dynid.robot.robot import BASE, Frame, Robot
 
 ClosureKind = Literal["point", "axis", "rigid", "rod"]
@@ -67,7 +67,7 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
     following: names of the joints that follow because of the closures. posture: positions of joints (rad or m) near
     which the loops are closed, zero for those not named. mimics: joints that follow one other joint linearly.
     """
-    mimics = dict(mimics or {})
+    mimics = {name: resolved(name, mimics, tree) for name in mimics} if mimics else {}
     for name in (*following, *(posture or {})):
         tree.joint_index(name)
     if not closures or not following:

@@ -164,7 +164,7 @@ class Robot:
     # -- where robots come from ------------------------------------------------------------------
     @staticmethod
     def load(source: str | Path) -> Robot:
-        """From a built-in name, a .urdf or a .toml (DH, MDH) file."""
+        """From a built-in name, a URDF, MJCF or xacro file, or a .toml file."""
         from dynid.robot.load import load
         return load(source)
 
@@ -173,6 +173,12 @@ class Robot:
         """From a URDF file or its text; see `dynid.robot.urdf`."""
         from dynid.robot.urdf import read_urdf
         return read_urdf(source, gravity=gravity)
+
+    @staticmethod
+    def from_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+        """From an MJCF file or its text; see `dynid.robot.mjcf`."""
+        from dynid.robot.mjcf import read_mjcf
+        return read_mjcf(source, gravity=gravity)
 
     @staticmethod
     def from_dh(rows: Sequence[Any], **options: Any) -> Robot:

@@ -1,4 +1,4 @@
-"""The XML of a URDF, read as from a stranger: no entities, nothing from outside, no macros that are not expanded."""
+"""The XML of a URDF or MJCF, read as from a stranger: no entities, nothing from outside, no macros left to expand."""
 
 from __future__ import annotations
 
@@ -14,19 +14,31 @@ from dynid.files import read_small
 
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands."""
+    """As `parse_xml`, of a file that must be a URDF without macros."""
+    root, file, stem, data = parse_xml(source, "URDF")
+    if root.tag != "robot":
+        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
+    _refuse_xacro(root, file)
+    return root, file, stem, data
+
+
+def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | bytes]:
+    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands.
+
+    kind: what messages call the format.
+    """
     data: str | bytes
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        data, file, stem = source, "URDF text", "robot"
+        data, file, stem = source, f"{kind} text", "robot"
     else:
         path = Path(source)
-        file, stem = f"URDF '{path.name}'", path.stem
+        file, stem = f"{kind} '{path.name}'", path.stem
         try:
             data = read_small(path)
         except FileNotFoundError:
-            raise RobotError(f"URDF file '{path}' does not exist") from None
+            raise RobotError(f"{kind} file '{path}' does not exist") from None
         except OSError as problem:
-            raise RobotError(f"URDF file '{path}' cannot be read: {problem.strerror}") from None
+            raise RobotError(f"{kind} file '{path}' cannot be read: {problem.strerror}") from None
     try:
         root: Element = fromstring(data.lstrip() if isinstance(data, str) else data, forbid_dtd=True,
                                    forbid_entities=True, forbid_external=True)
@@ -42,9 +54,6 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
                          f"{column + 1}") from None
     except (LookupError, ValueError) as problem:
         raise RobotError(f"{file} is not readable as XML: {problem}") from None
-    if root.tag != "robot":
-        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
-    _refuse_xacro(root, file)
     return root, file, stem, data
 
 

@@ -32,7 +32,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _OWN) if fields is None else fields
-    follow, closures = _equalities(robot), _closures(robot)
+    follow, closures = [*_equalities(robot), *_driven(robot)], _closures(robot)
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
     robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
@@ -100,16 +100,30 @@ def _equalities(robot: Robot) -> list[str]:
                      "    </spatial>"]
             apart = _at_zero(followers.tree, closure.first) - _at_zero(followers.tree, closure.second)
             zero = float(np.linalg.norm(apart))
-            lines.append(f'    <tendon tendon1={quoteattr(closure.name)} '
+            lines.append(f'    <tendon name={quoteattr(closure.name)} tendon1={quoteattr(closure.name)} '
                          f'polycoef="{_text([closure.length - zero, 0.0, 0.0, 0.0, 0.0])}"/>')
             continue
         kind = "weld" if closure.kind == "rigid" else "connect"
-        lines.append(f"    <{kind} site1={ends[0]} site2={ends[1]}/>")
+        lines.append(f"    <{kind} name={quoteattr(closure.name)} site1={ends[0]} site2={ends[1]}/>")
         if closure.kind == "axis":
             lines.append(f"    <connect site1={_site(closure, 'first', 'along')} "
                          f"site2={_site(closure, 'second', 'along')}/>")
     tendons = ["  <tendon>", *rods, "  </tendon>"] if rods else []
     return [*tendons, "  <equality>", *lines, "  </equality>"]
+
+
+def _driven(robot: Robot) -> list[str]:
+    """Of a closed chain, motors that say which joints are its own, and a posture that says the branch."""
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return []
+    tree, order, children = followers.tree, list[int](), [BASE]
+    while children:  # MuJoCo counts joints in the order of the file: a body, then all on it
+        body = children.pop()
+        order += [body] if body != BASE else []
+        children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
+    return ["  <actuator>", *(f"    <motor joint={quoteattr(name)}/>" for name in robot.joint_names), "  </actuator>",
+            "  <keyframe>", f'    <key name="closed" qpos="{_text(followers.loops.posture[order])}"/>', "  </keyframe>"]
 
 
 def _closures(robot: Robot) -> tuple[Closure, ...]:

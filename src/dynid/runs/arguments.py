@@ -15,12 +15,12 @@ from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
 WINDOW = ("start", "stop")  # settings of [log] that are of one log, not of a format
-_ROBOTS = (".urdf", ".xml", ".toml")
+_ROBOTS = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
 
 def kind_of(source: str | Path) -> Kind:
     """What a source is: "settings" (a run's or study's TOML file: it names a robot), "log" (any other file that is
-    there) or "robot" (a URDF, a robot TOML, a built-in name)."""
+    there) or "robot" (a URDF, an MJCF, a robot TOML, a built-in name)."""
     path = Path(source)
     if path.suffix.lower() == ".toml":
         return "settings" if "robot" in read_table(path) else "robot"

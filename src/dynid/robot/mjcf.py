@@ -1,0 +1,260 @@
+"""Robots from MJCF, the files of MuJoCo, by a reader of our own: the tree, its inertias and what holds it together.
+
+- Hinges and slides, any axis, several a body (bodies without mass stand between them), `ref`, limits, and the effort of
+  `actuatorfrcrange`. A free joint of a body on the world is taken as fixed, with a warning; ball joints are refused.
+- A body without joints is merged into the one it hangs on: inertia, and a named frame. Sites are frames too.
+- armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
+- Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
+- Inertias must stand in the file: none is worked out from geoms, which are not read, nor are meshes.
+- Equality constraints become joints that follow or closures; see `dynid.robot.mjcf_loops`.
+- Angles are taken as they are printed: torques are those of MuJoCo.
+- What stands for other elements (include, replicate, ..) is refused; one sentence names the file and the element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot import inertia as ten
+from dynid.robot.base_kind import base_warnings
+from dynid.robot.mjcf_loops import Spot, held
+from dynid.robot.mjcf_text import MjcfText, Place
+from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
+from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
+from dynid.robot.urdf_text import parse_xml
+
+_FAR = 1e10  # MuJoCo's own largest number, the end of a range that has none
+_SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
+_CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
+
+
+def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+    """Robot from an MJCF file, or from MJCF text (anything that starts with '<').
+
+    gravity: (3,) in the frame of the world, m/s^2; that of the file when left out.
+    """
+    root, file, stem, _ = parse_xml(source, "MJCF")
+    if root.tag != "mujoco":
+        raise RobotError(f"{file} has <{root.tag}> as its outermost element, an MJCF has <mujoco>")
+    text = MjcfText(file, root)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
+            tree = _Tree(text)
+            tree.read()
+            robot = checked_sizes(tree.robot(root.get("model") or stem))
+        robot = held(robot, text, tree.spots, tree.refs, tree.addresses)
+    except RobotError as problem:
+        raise text.error(str(problem).removeprefix(f"{file}: ")) from None
+    robot = replace(robot, warnings=(*text.warnings, *base_warnings(robot)))
+    return robot if gravity is None else robot.with_gravity(gravity)
+
+
+@dataclass
+class _Tree:
+    """What a walk through <worldbody> finds, bodies in the order of the file.
+
+    spots: where bodies and sites are, by ("body" or "site", name). refs: where each joint is in the posture that the
+    file draws. addresses: for each joint the number of its position among those of a <key>.
+    """
+
+    text: MjcfText
+    joints: list[Joint] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+    parts: dict[int, list[Part]] = field(default_factory=lambda: {BASE: []})
+    frames: list[Frame] = field(default_factory=list)
+    values: dict[str, float] = field(default_factory=dict)
+    spots: dict[tuple[str, str], Spot] = field(default_factory=dict)
+    refs: list[float] = field(default_factory=list)
+    addresses: list[int] = field(default_factory=list)
+    positions: int = 0  # in a <key>, so far
+    names: dict[str, set[str]] = field(default_factory=lambda: {"body": {"world"}, "joint": set(), "site": set()})
+
+    def read(self) -> None:
+        """Walk through the file."""
+        text = self.text
+        worlds = text.root.findall("worldbody")
+        if not worlds:
+            raise text.error("there is no <worldbody>")
+        if text.compiler.get("inertiafromgeom") == "true":
+            raise text.error("<compiler> says inertiafromgeom=\"true\", but inertias are not worked out from geoms; "
+                             f"leave it out and give every body an <inertial>, {_SAVED}")
+        for key in _CHANGES_MASS:
+            if text.compiler.get(key, "0") not in ("0", "-1", "false"):
+                text.warnings.append(f"<compiler {key}> is not applied: inertias are taken as they stand")
+        self.spots["body", "world"] = Spot(BASE, np.eye(4), np.eye(4))
+        self.frames.append(Frame("world", BASE, np.eye(4)))
+        for world in worlds:
+            self.inside(world, "main", self.spots["body", "world"], "the world")
+
+    def inside(self, element: Element, childclass: str, spot: Spot, where: str) -> None:
+        """Sites and bodies inside a body."""
+        for place in self.text.contents(element, childclass):
+            if place.element.tag == "site":
+                self.site(place, spot)
+            elif place.element.tag == "body":
+                self.body(place, spot, where)
+
+    def name(self, kind: str, given: str | None) -> str:
+        """Of an element, or one made up; refused where the file has it twice."""
+        taken, number = self.names[kind], len(self.names[kind])
+        name = given or f"{kind}{number}"
+        if given and given in taken:
+            raise self.text.error(f"two {kind} elements are called '{given}'")
+        while name in taken:
+            number += 1
+            name = f"{kind}{number}"
+        taken.add(name)
+        return name
+
+    def site(self, place: Place, spot: Spot) -> None:
+        given = place.element.get("name")
+        attributes = self.text.attributes(place.element, "site", f"site '{given}'", place.childclass)
+        name = self.name("site", given)
+        pose = place.frame @ self.text.pose(attributes, f"site '{name}'")
+        self.spots["site", name] = Spot(spot.body, spot.pose @ pose, spot.drawn @ pose)
+        if given:
+            self.frames.append(Frame(name, spot.body, spot.pose @ pose))
+
+    def body(self, place: Place, parent: Spot, parent_name: str) -> None:
+        """A body with all inside it."""
+        text, element = self.text, place.element
+        name = self.name("body", element.get("name"))
+        where = f"body '{name}'"
+        childclass = element.get("childclass", place.childclass)
+        if childclass not in text.defaults:
+            raise text.error(f"{where} has the childclass '{childclass}', which no <default> of the file has")
+        pose = place.frame @ text.pose(element.attrib, where)
+        drawn = parent.drawn @ pose
+        inside = list(text.contents(element, childclass))
+        moving = [one for one in inside if one.element.tag in ("joint", "freejoint")]
+        if any(self.kind(one) == "free" for one in moving):
+            if parent_name != "the world" or len(moving) > 1:
+                raise text.error(f"a free joint of {where} is not the only joint of a body on the world")
+            text.warnings.append(f"{where} is free to move, but the base is taken as fixed: use logs in which it stood "
+                                 "clamped")
+            self.positions += 7
+            moving = []
+        spot = Spot(parent.body, parent.pose @ pose, drawn)
+        for k, one in enumerate(moving):
+            self.joint(one, spot, name, last=k == len(moving) - 1)
+            spot = Spot(len(self.joints) - 1, np.eye(4), drawn)
+        self.spots["body", name] = spot
+        self.frames.append(Frame(name, spot.body, spot.pose))
+        inertia = self.inertia(inside, where, spot.body == BASE)
+        self.parts.setdefault(spot.body, []).append(Part(name, spot.pose, inertia))
+        if element.get("mocap") == "true":
+            self.spots["body", name] = replace(spot, mocap=True)
+        if float(text.numbers(element.attrib, "gravcomp", 1, where, (0.0,))[0]):
+            text.warnings.append(f"gravcomp of {where} is a force of the simulator and is not taken")
+        self.inside(element, childclass, self.spots["body", name], where)
+
+    def kind(self, place: Place) -> str:
+        if place.element.tag == "freejoint":
+            return "free"
+        named = f"joint '{place.element.get('name', '')}'"
+        return self.text.attributes(place.element, "joint", named, place.childclass).get("type", "hinge")
+
+    def joint(self, place: Place, spot: Spot, body: str, last: bool) -> None:
+        """One joint of a body; all but the last move a body without mass whose frame is that of the next."""
+        text = self.text
+        name = self.name("joint", place.element.get("name"))
+        where = f"joint '{name}'"
+        attributes = text.attributes(place.element, "joint", where, place.childclass)
+        kind = attributes.get("type", "hinge")
+        if kind not in ("hinge", "slide"):
+            raise text.error(f"{where} has the type '{kind}', it must be hinge or slide; write a ball as three hinges")
+        sliding = kind == "slide"
+        unit = 1.0 if sliding else text.unit
+        ref = unit * float(text.numbers(attributes, "ref", 1, where, (0.0,))[0])
+        axis = text.direction(text.numbers(attributes, "axis", 3, where, (0.0, 0.0, 1.0)), "axis", where)
+        own = np.eye(4)
+        own[:3, 3] = text.numbers(attributes, "pos", 3, where, (0.0, 0.0, 0.0))
+        own = place.frame @ own @ turn_z_to(axis)
+        back = translation(0.0, 0.0, -ref) if sliding else rotation_z(-ref)
+        lower, upper = self.limits(attributes, unit, where)
+        effort = float(np.abs(text.numbers(attributes, "actuatorfrcrange", 2, where, (0.0, 0.0))).max())
+        limited = np.isfinite([lower, upper]).any()
+        self.joints.append(Joint(name, "prismatic" if sliding else "revolute" if limited else "continuous", spot.body,
+                                 spot.pose @ own @ back, inverse(own), lower, upper, effort=effort or np.inf))
+        # The names of bodies without mass are no names of the file, so they cannot meet one.
+        self.bodies.append(Body(body) if last else Body(f"{body} on {name}", np.zeros(10), virtual=True))
+        for symbol, key in (("Ia", "armature"), ("Fv", "damping"), ("Fc", "frictionloss")):
+            value = text.positive(attributes, key, where)
+            if value:
+                self.values[f"{symbol}{len(self.joints)}"] = value
+        if np.any(text.numbers(attributes, "stiffness", len(attributes.get("stiffness", "0").split()), where, (0.0,))):
+            text.warnings.append(f"the stiffness of {where} is not taken; identify a spring with a term of its own")
+        self.refs.append(ref)
+        self.addresses.append(self.positions)
+        self.positions += 1
+
+    def limits(self, attributes: dict[str, str], unit: float, where: str) -> tuple[float, float]:
+        text = self.text
+        lower, upper = text.numbers(attributes, "range", 2, where, (0.0, 0.0))
+        limited = attributes.get("limited", "auto")
+        if limited not in ("true", "false", "auto"):
+            raise text.error(f"'limited' of {where} must be true, false or auto, got \"{limited}\"")
+        if limited == "false" or (limited == "auto" and (lower >= upper or not text.autolimits)):
+            return -np.inf, np.inf
+        if lower >= upper:
+            raise text.error(f"'range' of {where} has its lower end {lower:g} not below its upper end {upper:g}")
+        return (-np.inf if lower <= -_FAR else float(lower) * unit), (np.inf if upper >= _FAR else float(upper) * unit)
+
+    def inertia(self, inside: Sequence[Place], where: str, still: bool) -> Array | None:
+        """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that would give it one."""
+        text = self.text
+        found = [place for place in inside if place.element.tag == "inertial"]
+        if len(found) > 1:
+            raise text.error(f"{where} has {len(found)} <inertial> elements")
+        if not found:
+            heavy = any(self.heavy(place) for place in inside if place.element.tag == "geom")
+            if heavy and not still and text.compiler.get("inertiafromgeom", "auto") != "false":
+                raise text.error(f"{where} has no <inertial>, and inertias are not worked out from geoms; give it one, "
+                                 f"{_SAVED}")
+            return None
+        attributes, what = found[0].element.attrib, f"<inertial> of {where}"
+        pose = found[0].frame @ text.pose(attributes, what)
+        mass = text.numbers(attributes, "mass", 1, what)[0]
+        if "fullinertia" in attributes:
+            if "diaginertia" in attributes or set(attributes) & {"quat", "axisangle", "xyaxes", "zaxis", "euler"}:
+                raise text.error(f"{what} has fullinertia and diaginertia or a turn; say one of both")
+            xx, yy, zz, xy, xz, yz = text.numbers(attributes, "fullinertia", 6, what)
+            matrix = ten.symmetric([xx, xy, xz, yy, yz, zz])
+        else:
+            matrix = np.diag(text.numbers(attributes, "diaginertia", 3, what))
+        turn = pose[:3, :3]
+        return ten.from_central(mass, pose[:3, 3], turn @ matrix @ turn.T)
+
+    def heavy(self, place: Place) -> bool:
+        """Whether a geom has mass: 1000 kg/m^3 where it does not say."""
+        attributes = self.text.attributes(place.element, "geom", "a <geom>", place.childclass)
+        key = "mass" if "mass" in attributes else "density"
+        return bool(self.text.numbers(attributes, key, 1, "a <geom>", (1000.0,))[0])
+
+    def robot(self, name: str) -> Robot:
+        """The tree, every joint free."""
+        if not self.joints:
+            raise self.text.error("no body has a hinge or a slide, so there is nothing to identify")
+        idle = [part.link for part in self.parts[BASE] if part.inertia is not None]
+        if idle:
+            self.text.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
+                                      f"{'it is' if len(idle) == 1 else 'they are'} fixed to the world")
+        bodies = [body if body.virtual else replace(body, inertia=merged_inertia(self.parts[i]),
+                                                    parts=tuple(self.parts[i])) for i, body in enumerate(self.bodies)]
+        return Robot(name, tuple(self.joints), tuple(bodies), self.gravity(), tuple(self.frames), "world",
+                     values=self.values, source=self.text.file.removeprefix("MJCF '").removesuffix("'"))
+
+    def gravity(self) -> Array:
+        text, down = self.text, np.array([0.0, 0.0, -9.81])
+        for option in text.root.findall("option"):
+            down = text.numbers(option.attrib, "gravity", 3, "<option>", tuple(down))
+            if any(flag.get("gravity") == "disable" for flag in option.findall("flag")):
+                return np.zeros(3)
+        return down

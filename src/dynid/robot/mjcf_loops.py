@@ -1,0 +1,234 @@
+"""Equality constraints of an MJCF as joints that follow one other, or as closures.
+
+- joint: joint1 follows joint2 linearly, or the other way round where only joint1 is driven; alone it is held.
+- connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both between bodies or sites.
+- tendon: a spatial one over two sites that is held at its length is a rod.
+- Joints of loops that no actuator drives follow. The branch is that of the first <key>, else that of the drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.robot.followers import Mimic, followed, resolved
+from dynid.robot.loops import Closure, ClosureKind, closed
+from dynid.robot.mjcf_text import ACTUATORS, MjcfText, from_quat
+from dynid.robot.pose import inverse, translation, turn_z_to
+from dynid.robot.robot import BASE, Frame, Robot
+
+_SAME = 1e-6  # m: two points as far from each other on one body as on the other
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """A place on a body of the tree: pose (4, 4) there, and in the world as the file draws it."""
+
+    body: int
+    pose: Array
+    drawn: Array
+    mocap: bool = False
+
+
+Spots = Mapping[tuple[str, str], Spot]
+
+
+def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
+    """The robot whose joints are those of the tree that the file's constraints leave free."""
+    reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
+    driven = reader.driven()
+    for section in text.root.findall("equality"):
+        for element in section:
+            attributes = text.attributes(element, "equality", f"<{element.tag}> in <equality>")
+            if text.flag(attributes, "active", True, f"<{element.tag}> in <equality>"):
+                reader.read(element, attributes, driven)
+    closures = _with_axes(reader.closures)
+    following = reader.following(closures, driven)
+    if closures and driven is None:
+        raise text.error(f"constraint '{closures[0].name}' closes a loop, but no actuator says which joints are "
+                         "driven; add <actuator> with a <motor> for each that is, or write the robot as a TOML file "
+                         "with closures")
+    robot = (closed(tree, closures, following, reader.posture(addresses), reader.mimics) if closures
+             else followed(tree, reader.mimics))
+    lost = [name for j, name in enumerate(tree.joint_names) if name in (*following, *reader.mimics)
+            and any(f"{symbol}{j + 1}" in tree.values for symbol in ("Ia", "Fv", "Fc"))]
+    if lost:
+        text.warnings.append(f"armature, damping and frictionloss of {', '.join(lost)} are not taken, since "
+                             f"{'it follows' if len(lost) == 1 else 'they follow'} other joints")
+    return robot
+
+
+class _Constraints:
+    """Turns equality constraints into mimics and closures of a tree; refs: where each joint is drawn."""
+
+    def __init__(self, tree: Robot, text: MjcfText, spots: Spots, refs: Mapping[str, float]) -> None:
+        self.tree, self.text, self.spots, self.refs = tree, text, spots, refs
+        self.mimics: dict[str, Mimic] = {}
+        self.closures: list[Closure] = []
+        self.tendons = {one.get("name"): one for section in text.root.findall("tendon") for one in section}
+
+    def driven(self) -> set[str] | None:
+        """Names of the joints that actuators drive, over tendons of joints too; None without actuators."""
+        found: set[str] = set()
+        elements = [one for section in self.text.root.findall("actuator") for one in section if one.tag in ACTUATORS]
+        for element in elements:
+            where = f"actuator '{element.get('name', '')}'"
+            attributes = self.text.attributes(element, "actuator", where)
+            name = attributes.get("joint", attributes.get("jointinparent"))
+            if name is not None:
+                found.add(self.joint(name, where))
+            elif attributes.get("tendon") in self.tendons:
+                tendon = self.tendons[attributes["tendon"]]
+                found |= {self.joint(one.get("joint", ""), where) for one in tendon.findall("joint")}
+            if any(attributes.get(key, "0") not in ("0", "0.0") for key in ("armature", "damping")):
+                self.text.warnings.append(f"armature and damping of {where} are not taken; give them to its joint")
+        return found if elements else None
+
+    def joint(self, name: str, where: str) -> str:
+        if name not in self.tree.joint_names:
+            raise self.text.error(f"{where} names joint '{name}', which is no hinge or slide of the file")
+        return name
+
+    def read(self, element: Element, attributes: Mapping[str, str], driven: set[str] | None) -> None:
+        name = element.get("name") or f"{element.tag}{len(self.closures) + len(self.mimics) + 1}"
+        where = f"<{element.tag}> '{name}' in <equality>"
+        if element.tag == "joint":
+            self.mimic(attributes, where, driven or set())
+        elif element.tag in ("connect", "weld"):
+            self.closure(element.tag, attributes, name, where)
+        elif element.tag == "tendon":
+            self.rod(attributes, name, where)
+        else:
+            raise self.text.error(f"{where} is not read; connect, weld, joint and tendon are")
+
+    def coefficients(self, attributes: Mapping[str, str], where: str) -> Array:
+        """Of a polynomial (5,), those left out as MuJoCo has them."""
+        count = min(max(len(attributes.get("polycoef", "0").split()), 1), 5)
+        found = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+        found[:count] = self.text.numbers(attributes, "polycoef", count, where, (0.0,))
+        return found
+
+    def mimic(self, attributes: Mapping[str, str], where: str, driven: set[str]) -> None:
+        """q1 - ref1 = a0 + a1 (q2 - ref2)."""
+        coefficients = self.coefficients(attributes, where)
+        first = self.joint(attributes.get("joint1", ""), where)
+        if "joint2" not in attributes:
+            others = [name for name in self.tree.joint_names if name != first]
+            if not others:
+                raise self.text.error(f"{where} holds the only joint '{first}', so there is nothing to identify")
+            self.follow(first, Mimic(others[0], 0.0, self.refs[first] + float(coefficients[0])), where)
+            return
+        second = self.joint(attributes["joint2"], where)
+        if np.any(coefficients[2:]):
+            raise self.text.error(f"{where} lets joint '{first}' follow '{second}' by a polynomial of higher order; "
+                                  "only linear ones, with two coefficients, are read")
+        slope = float(coefficients[1])
+        offset = self.refs[first] + float(coefficients[0]) - slope * self.refs[second]
+        if first in driven and second not in driven and slope != 0.0:
+            self.follow(second, Mimic(first, 1.0 / slope, -offset / slope), where)
+        else:
+            self.follow(first, Mimic(second, slope, offset), where)
+
+    def follow(self, name: str, mimic: Mimic, where: str) -> None:
+        if name in self.mimics or name == mimic.joint:
+            raise self.text.error(f"{where} lets joint '{name}' follow '{mimic.joint}', but it follows "
+                                  f"{'itself' if name == mimic.joint else self.mimics[name].joint} already")
+        self.mimics[name] = mimic
+
+    def spot(self, kind: str, name: str, where: str) -> Spot:
+        if (kind, name) not in self.spots:
+            raise self.text.error(f"{where} names the {kind} '{name}', which is not in the file")
+        return self.spots[kind, name]
+
+    def closure(self, tag: str, attributes: Mapping[str, str], name: str, where: str) -> None:
+        kind = "site" if "site1" in attributes else "body"
+        first = self.spot(kind, attributes.get(f"{kind}1", ""), where)
+        second = self.spot(kind, attributes.get(f"{kind}2", "world" if kind == "body" else ""), where)
+        if first.mocap or second.mocap:
+            self.text.warnings.append(f"{where} holds a body to one that the simulator's user moves (mocap); it is "
+                                      "left out")
+            return
+        if tag == "weld" and float(self.text.numbers(attributes, "torquescale", 1, where, (1.0,))[0]) == 0.0:
+            raise self.text.error(f"{where} has torquescale=\"0\"; write it as <connect>")
+        places = [first.pose, second.pose]
+        if kind == "body":
+            # Where only one place is given, the other one is where it is in the drawing.
+            across = inverse(second.drawn) @ first.drawn
+            if tag == "connect":
+                at = translation(*self.text.numbers(attributes, "anchor", 3, where))
+                places = [first.pose @ at, second.pose @ across @ at]
+            else:
+                pose = self.text.numbers(attributes, "relpose", 7, where, (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+                given = "relpose" in attributes and np.any(pose[3:])
+                between = inverse(across)
+                if given:
+                    between = from_quat(self.text.direction(pose[3:], "relpose", where))
+                    between[:3, 3] = pose[:3]
+                places = [first.pose @ between, second.pose]
+        self.hold(name, "point" if tag == "connect" else "rigid", (first.body, second.body), places)
+
+    def hold(self, name: str, kind: ClosureKind, bodies: Sequence[int], places: Sequence[Array],
+             length: float = 0.0) -> None:
+        ends = [Frame(f"{name} {side}", body, place)
+                for side, body, place in zip(("first", "second"), bodies, places, strict=True)]
+        self.closures.append(Closure(name, kind, ends[0], ends[1], length))
+
+    def rod(self, attributes: Mapping[str, str], name: str, where: str) -> None:
+        """length = that in the drawing + a0."""
+        tendon = self.tendons.get(attributes.get("tendon1"))
+        sites = [] if tendon is None else [one.get("site", "") for one in tendon]
+        if tendon is None or "tendon2" in attributes or tendon.tag != "spatial" or len(sites) != 2:
+            raise self.text.error(f"{where} is not read: only one spatial tendon over two sites, which is a rod, is")
+        first, second = (self.spot("site", site, where) for site in sites)
+        drawn = float(np.linalg.norm(first.drawn[:3, 3] - second.drawn[:3, 3]))
+        self.hold(name, "rod", (first.body, second.body), (first.pose, second.pose),
+                  drawn + float(self.coefficients(attributes, where)[0]))
+
+    def following(self, closures: Sequence[Closure], driven: set[str] | None) -> list[str]:
+        """Names of the joints in loops that neither an actuator drives nor another joint."""
+        tree, names = self.tree, self.tree.joint_names
+        inside = np.zeros(tree.dof, dtype=bool)
+        for closure in closures:
+            first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
+                             for end in (closure.first, closure.second))
+            inside |= first != second
+        # A joint in a loop that mimics another brings that one into the loop.
+        in_loop = {resolved(name, self.mimics, tree).joint if name in self.mimics else name
+                   for name, one in zip(names, inside, strict=True) if one}
+        return [name for name in names if name in in_loop and name not in (driven or set())]
+
+    def posture(self, addresses: Sequence[int]) -> dict[str, float]:
+        """Positions of all joints in the first <key> that has them, else in the drawing."""
+        for key in (key for section in self.text.root.findall("keyframe") for key in section.findall("key")):
+            words = key.get("qpos", "").split()
+            if words:
+                q = self.text.numbers(key.attrib, "qpos", len(words), f"<key> '{key.get('name', '')}'")
+                if len(q) <= max(addresses):
+                    raise self.text.error(f"<key> '{key.get('name', '')}' has {len(q)} positions, fewer than joints")
+                return {name: float(q[i]) for name, i in zip(self.tree.joint_names, addresses, strict=True)}
+        return dict(self.refs)
+
+
+def _with_axes(closures: Sequence[Closure]) -> list[Closure]:
+    """Closures where two points between the same two bodies are one axis through both."""
+    found: list[Closure] = []
+    for closure in closures:
+        for k, other in enumerate(found):
+            if other.kind == closure.kind == "point" and (other.first.body, other.second.body) == (
+                    closure.first.body, closure.second.body):
+                along = [b.pose[:3, 3] - a.pose[:3, 3] for a, b in
+                         ((other.first, closure.first), (other.second, closure.second))]
+                lengths = [float(np.linalg.norm(one)) for one in along]
+                if min(lengths) > _SAME and abs(lengths[0] - lengths[1]) <= _SAME * max(lengths):
+                    first, second = (
+                        Frame(end.name, end.body, translation(*end.pose[:3, 3]) @ turn_z_to(one / length))
+                        for end, one, length in zip((other.first, other.second), along, lengths, strict=True))
+                    found[k] = Closure(other.name, "axis", first, second)
+                    break
+        else:
+            found.append(closure)
+    return found

@@ -1,0 +1,206 @@
+"""What elements of an MJCF say: attributes with their defaults, numbers, orientations, each checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot.pose import rotation_x, rotation_y, rotation_z
+
+ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
+_DEEPEST = 200  # elements inside each other
+_REFUSED = {"include": "give the whole model in one file", "replicate": "write out what it repeats",
+            "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
+_ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+_TURNS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
+
+Attributes = Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An element inside a body: the pose (4, 4) of the <frame> elements around it, and the class that holds there."""
+
+    element: Element
+    frame: Array
+    childclass: str
+
+
+@dataclass
+class MjcfText:
+    """Reads attributes; `file` opens every message. defaults: by class and tag, those of parents included."""
+
+    file: str
+    root: Element
+    warnings: list[str] = field(default_factory=list)
+    defaults: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
+    compiler: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._refuse()
+        for element in self.root.findall("compiler"):
+            self.compiler.update(element.attrib)
+        for k, element in enumerate(self.root.findall("default")):
+            self._read_defaults(element, "main", outermost=True)
+            if k == 0:  # whatever it is called, it is what holds everywhere
+                self.defaults["main"] = self.defaults[element.get("class", "main")]
+        angle = self.compiler.get("angle", "degree")
+        if angle not in ("degree", "radian"):
+            raise self.error(f"<compiler> has angle=\"{angle}\", it must be degree or radian")
+        self.unit = math.pi / 180 if angle == "degree" else 1.0
+        self.sequence = self.compiler.get("eulerseq", "xyz")
+        if len(self.sequence) != 3 or set(self.sequence.lower()) - set("xyz"):
+            raise self.error(f"<compiler> has eulerseq=\"{self.sequence}\", it must be three of x, y, z, X, Y, Z")
+        self.autolimits = self.flag(self.compiler, "autolimits", True, "<compiler>")
+
+    def error(self, message: str) -> RobotError:
+        return RobotError(f"{self.file}: {message}")
+
+    def _refuse(self) -> None:
+        """Raise at elements that stand for others, and where the file is nested without end."""
+        stack = [(self.root, 1)]
+        while stack:
+            element, depth = stack.pop()
+            tag = element.tag if isinstance(element.tag, str) else ""
+            if tag in _REFUSED:
+                raise self.error(f"<{tag}> is not read; {_REFUSED[tag]}, as MuJoCo does when it saves a compiled model "
+                                 "(mj_saveLastXML)")
+            if depth > _DEEPEST:
+                raise self.error(f"<{tag}> stands inside {_DEEPEST} other elements, which is more than is read")
+            stack.extend((child, depth + 1) for child in element)
+
+    def _read_defaults(self, element: Element, parent: str, outermost: bool = False) -> None:
+        name = element.get("class") or ("main" if outermost else "")
+        if not name:
+            raise self.error(f"a <default> inside <default class=\"{parent}\"> has no class")
+        if not outermost and name in self.defaults:
+            raise self.error(f"two <default> elements have the class '{name}'")
+        own = {tag: dict(attributes) for tag, attributes in self.defaults.get(name, self.defaults[parent]).items()}
+        for child in element:
+            if child.tag != "default":
+                own.setdefault("actuator" if child.tag in ACTUATORS else child.tag, {}).update(child.attrib)
+        self.defaults[name] = own
+        for child in element.findall("default"):
+            self._read_defaults(child, name)
+
+    def attributes(self, element: Element, kind: str, where: str, childclass: str = "main") -> dict[str, str]:
+        """Those of an element, with the defaults of its class; kind: the tag that has these in <default>."""
+        name = element.get("class", childclass)
+        if name not in self.defaults:
+            raise self.error(f"{where} has the class '{name}', which no <default> of the file has")
+        return {**self.defaults[name].get(kind, {}), **element.attrib}
+
+    def contents(self, parent: Element, childclass: str, frame: Array | None = None) -> Iterator[Place]:
+        """Everything inside a body in the order of the file, with the <frame> elements opened."""
+        pose = np.eye(4) if frame is None else frame
+        for element in parent:
+            if element.tag == "frame":
+                inner = pose @ self.pose(element.attrib, "a <frame>")
+                yield from self.contents(element, element.get("childclass", childclass), inner)
+            else:
+                yield Place(element, pose, childclass)
+
+    # -- numbers -----------------------------------------------------------------------------------
+    def numbers(self, attributes: Attributes, key: str, count: int, where: str,
+                default: tuple[float, ...] | None = None) -> Array:
+        """An attribute of `count` finite numbers (count,)."""
+        text = attributes.get(key)
+        if text is None:
+            if default is None:
+                raise self.error(f"{where} has no attribute '{key}'")
+            return np.array(default)
+        try:
+            values = np.array([float(word) for word in text.split()])
+        except ValueError:
+            raise self.error(f"'{key}' of {where} must be numbers, got \"{text[:60]}\"") from None
+        if len(values) != count or not np.all(np.isfinite(values)):
+            raise self.error(f"'{key}' of {where} needs {count} finite number{'s' if count > 1 else ''}, got "
+                             f"\"{text[:60]}\"")
+        return values
+
+    def positive(self, attributes: Attributes, key: str, where: str) -> float:
+        """A number that is not negative, zero where it is left out. Of several, which are the coefficients of a
+        polynomial in the speed, all but the first must be zero."""
+        words = attributes.get(key, "0").split()
+        value, *others = self.numbers(attributes, key, max(len(words), 1), where, (0.0,))
+        if value < 0:
+            raise self.error(f"'{key}' of {where} is negative")
+        if any(others):
+            raise self.error(f"'{key}' of {where} is a polynomial, and only its first number is read; leave the others "
+                             "out")
+        return float(value)
+
+    def flag(self, attributes: Attributes, key: str, default: bool, where: str) -> bool:
+        text = attributes.get(key)
+        if text is None:
+            return default
+        if text not in ("true", "false"):
+            raise self.error(f"'{key}' of {where} must be true or false, got \"{text[:60]}\"")
+        return text == "true"
+
+    # -- poses -------------------------------------------------------------------------------------
+    def pose(self, attributes: Attributes, where: str) -> Array:
+        """Of an element (4, 4) in the frame around it: pos, and at most one of the five ways to say a turn."""
+        given = [key for key in _ORIENTATIONS if key in attributes]
+        if len(given) > 1:
+            raise self.error(f"{where} has both {given[0]} and {given[1]}; say one of them")
+        pose = self._turn(attributes, given[0], where) if given else np.eye(4)
+        pose[:3, 3] = self.numbers(attributes, "pos", 3, where, (0.0, 0.0, 0.0))
+        return pose
+
+    def _turn(self, attributes: Attributes, key: str, where: str) -> Array:
+        if key == "euler":
+            return self._euler(self.numbers(attributes, key, 3, where) * self.unit)
+        if key == "quat":
+            return from_quat(self.direction(self.numbers(attributes, key, 4, where), key, where))
+        if key == "axisangle":
+            *axis, angle = self.numbers(attributes, key, 4, where)
+            return _about(self.direction(np.array(axis), key, where), float(angle) * self.unit)
+        if key == "zaxis":
+            x, y, z = self.direction(self.numbers(attributes, key, 3, where), key, where)
+            level = math.hypot(x, y)
+            return _about(np.array([-y, x, 0.0]) / level, math.atan2(level, z)) if level > 1e-15 else \
+                rotation_x(0.0 if z > 0 else math.pi)
+        six = self.numbers(attributes, key, 6, where)
+        first = self.direction(six[:3], key, where)
+        second = self.direction(six[3:] - first * (first @ six[3:]), key, where)
+        pose = np.eye(4)
+        pose[:3, :3] = np.column_stack([first, second, np.cross(first, second)])
+        return pose
+
+    def _euler(self, angles: Array) -> Array:
+        """Lower case turns about axes that have turned already, upper case about those that stand."""
+        pose = np.eye(4)
+        for letter, angle in zip(self.sequence, angles, strict=True):
+            turn = _TURNS[letter.lower()](float(angle))
+            pose = pose @ turn if letter.islower() else turn @ pose
+        return pose
+
+    def direction(self, vector: Array, key: str, where: str) -> Array:
+        """The vector at length one."""
+        largest = float(np.abs(vector).max())
+        if largest < 1e-12:
+            raise self.error(f"'{key}' of {where} has no direction: it is zero or its vectors are parallel")
+        unit = vector / largest
+        return np.asarray(unit / np.linalg.norm(unit))
+
+
+def from_quat(quat: Array) -> Array:
+    """The turn (4, 4) of a quaternion w x y z of length one."""
+    w, x, y, z = (float(part) for part in quat)
+    pose = np.eye(4)
+    pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    return pose
+
+
+def _about(axis: Array, angle: float) -> Array:
+    return from_quat(np.array([math.cos(angle / 2), *(math.sin(angle / 2) * axis)]))
+
