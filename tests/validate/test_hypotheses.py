@@ -14,7 +14,7 @@ from dynid.recording.stuck import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
-from dynid.validate.hypotheses.motions import gear_ratio, hoped, refined
+from dynid.validate.hypotheses.motions import gear_ratio, held_for, hoped, refined, worth_of_delay
 from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.play import lag_of_link
 from dynid.validate.hypotheses.screen import ROWS, Screen
@@ -240,3 +240,11 @@ def test_left_out_score_is_that_of_fits_without_each_block(simulate):
         beta = np.linalg.lstsq(y[kept].reshape(-1, len(base)), tau[kept].ravel(), rcond=None)[0]
         total += float(np.sum((tau[rows] - y[rows] @ beta) ** 2))
     assert score(trial, noise) == pytest.approx(total / tau.size, rel=1e-6)
+
+
+def test_a_delay_within_two_sample_periods_has_to_explain_more(simulate):
+    samples = simulate("arm3r").samples
+    held = held_for(samples)
+    assert held == pytest.approx(2.0 * float(np.mean(np.diff(samples.t))), rel=1e-9)
+    assert worth_of_delay(0.9 * held, held) == worth_of_delay(-0.9 * held, held) == 2.0
+    assert worth_of_delay(1.1 * held, held) == worth_of_delay(-1.1 * held, held) == 1.0

@@ -18,6 +18,7 @@ from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 from dynid.robot import Robot
 from dynid.validate import Verdict, cross_validate, reconstruct, verdict
+from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.gains import drive_gains
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
@@ -149,6 +150,32 @@ def test_negative_friction(simulate, robot):
 def test_unphysical_inertia_of_the_last_link(simulate):
     found = judged(simulate("kuka-lwr4", changes={"ZZ7": -0.02}))
     assert suspicions(found) == [("unphysical-inertia", "ZZ7")]
+
+
+def test_a_small_inertia_below_zero_does_not_matter(simulate):
+    # Surely below zero, yet it makes no more than a trifle of any joint's torque.
+    log = simulate("kuka-lwr4", changes={"ZZ7": -2e-5}, noise=1e-6)
+    _, estimate = log.fitted()
+    place = estimate.names.index("ZZ7")
+    assert estimate.values[place] < -2.0 * estimate.std[place]
+    assert suspicions(judged(log)) == []
+
+
+@pytest.mark.parametrize(("joint", "times", "named"), [(None, 0.0, True), (1, 0.0, False), (1, 2.0, True)])
+def test_parameters_that_move_with_the_cutoff_beside_another_cause(simulate, joint, times, named):
+    # The best known parameter moves by ten deviations and half its value, predictions by so many times their error.
+    log = simulate("arm3r")
+    log = log if joint is None else scaled(log, joint, -1.0)
+    problem, estimate = log.fitted()
+    own = reconstruct(estimate, log.samples)
+    place = int(np.argmin(estimate.relative_std))
+    values, at = estimate.values, estimate.values.copy()
+    at[place] += max(10.0 * estimate.std[place], 0.5 * abs(values[place]))
+    moves = CutoffDependence("wls", 8.0, np.array([16.0]), estimate.names, values, estimate.std, at[None],
+                             np.array([times * own.relative_error]), own.relative_error, np.array([False]))
+    found = verdict(problem, estimate, own, cutoff=moves)
+    assert ("cutoff-dependent" in {one.code for one in found.findings}) == named
+    assert ("torque-sign" in {one.code for one in found.findings}) == (joint is not None)
 
 
 def test_inertia_matrix_that_cannot_be(simulate):

@@ -24,6 +24,7 @@ from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 from dynid.validate.candidates import CandidateFit, Rows, fit_candidates, joined, take_rows
+from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, plain, sentence
 
@@ -157,6 +158,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     rows = joined(side_by_side(lambda pair: take_rows(estimate, *pair), both, threads=1))
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
+    held = max(held_for(part) for part in reconstruction.samples)
 
     def test(j: int) -> JointTests:
         fit = reconstruction.joints[j]
@@ -165,20 +167,22 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         if not enough:
             return JointTests(fit.name, unit, None, None, (), None)
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
-        strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0)
+        strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 
     return ResidualTests(tuple(side_by_side(test, range(len(names)))), rows)
 
 
-def _strong(fit: CandidateFit, torque: float) -> bool:
+def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
-    of its torque (RMS), to be named."""
+    of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
     certain = fit.strength > _CERTAIN
+    relevant = _RELEVANT * (0.5 if certain else 1.0)
+    if fit.candidate == "delay":
+        relevant *= worth_of_delay(fit.coefficient or 0.0, held)
     followed = fit.left_out > _FOLLOWED or (certain and fit.of_own > _NEARLY_ALL)
-    return (followed and fit.strength > _STRENGTH and fit.torque > _RELEVANT * torque * (0.5 if certain else 1.0)
-            and fit.blocks >= _AGREED)
+    return followed and fit.strength > _STRENGTH and fit.torque > relevant * torque and fit.blocks >= _AGREED
 
 
 def filter_memory(samples: Samples) -> int:

@@ -16,6 +16,8 @@ RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may 
 GEARS = (0.8, 1.25)
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
+_HELD = 2.0  # sample periods: a command is held for one, and its motion is logged after another
+_WORTH = 2.0  # times as much of the torque that a delay no longer than that has to explain
 _NUMBERS = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}  # causes with a number
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
 
@@ -78,6 +80,16 @@ def delay(late: float) -> Hypothesis:
         return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
 
     return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True)
+
+
+def held_for(log: Samples) -> float:
+    """Seconds by which torque and motion of a log may be apart by sampling alone."""
+    return _HELD / log.rate
+
+
+def worth_of_delay(late: float, held: float) -> float:
+    """How many times as much a delay of `late` seconds has to explain as one that is longer than sampling makes."""
+    return 1.0 if abs(late) > held else _WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:

@@ -15,7 +15,15 @@ from dynid.regression import TorqueEquations, fold
 from dynid.validate.hypotheses.gains import Scales, wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
-from dynid.validate.hypotheses.motions import GAPS, backlash, hoped, motion_hypotheses, refined
+from dynid.validate.hypotheses.motions import (
+    GAPS,
+    backlash,
+    held_for,
+    hoped,
+    motion_hypotheses,
+    refined,
+    worth_of_delay,
+)
 from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own_score, score, try_out
 
@@ -95,7 +103,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
         judged.append((score(trial, noise, one.torque), one))
-        if judged[-1][0] <= share * min(before, terms) and _matters(null, trial, one, noise):
+        if judged[-1][0] <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
         elif one.cause not in _SCALES:
             break  # what explains less of the screen's rows will not matter either
@@ -120,12 +128,14 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
                                                          "rivals": tuple(map(float, scales.rivals))})
 
 
-def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array) -> bool:
+def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
     """Whether a hypothesis also explains the data inside the fit, and enough of some joint's torque."""
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
-    worth = _LATE if hypothesis.cause == "residual-follows-delay" else _WORTH
+    worth = _WORTH
+    if hypothesis.cause == "residual-follows-delay":
+        worth = _LATE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
     return inside < MATERIAL and float(np.max(gained)) > worth ** 2
 
 

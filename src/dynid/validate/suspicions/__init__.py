@@ -21,7 +21,9 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
 
 
 _MORE = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
-_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2", "cutoff-dependent"}
+_LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
+_FOLLOWED = "residual-follows-"
+_EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show moves with the cut-off too
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Explained]:
@@ -40,8 +42,13 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
     if said:  # what a fault leaves behind is no cause of its own
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
-               and not (finding.code.startswith("residual-follows") and _little(cause.case, finding))]
-    transfer = [finding for finding in _look("transfer", case) if not (said and finding.code in _LEFT_BEHIND)]
+               and not (finding.code.startswith(_FOLLOWED) and _little(cause.case, finding))]
+    transfer = _look("transfer", case)
+    explains = said or any(finding.code.startswith(_FOLLOWED) or finding.code in _EXPLAINS_CUTOFF
+                           for finding in (*fit, *transfer))
+    if explains and not cutoff.predictions_depend(case):
+        # What is wrong or not modelled is filtered otherwise at another cut-off: parameters move for that cause.
+        transfer = [finding for finding in transfer if finding.code != "cutoff-dependent"]
     return [*priced, *found, *cause.findings, *fit, *transfer], cause
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dynid.arrays import Bools
 from dynid.findings import Finding
+from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed, span
 
@@ -24,7 +26,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     deviations, percent = np.abs(found.deviations), np.abs(found.percent)
     moved = (deviations > _MOVES) & (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN)
     moved &= ~found.refused[:, None]
-    changed = (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
+    changed = _changed(found)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -44,6 +46,17 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
                       "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
                       "relative_error": found.error, "percent": each(most[order]),
                       "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])})
+
+
+def _changed(found: CutoffDependence) -> Bools:
+    """At which of the other cut-offs (k,) predictions change about as much as they err."""
+    return (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
+
+
+def predictions_depend(case: Case) -> bool:
+    """Whether predictions, and not only parameters, depend on the cut-off: then it is no by-product of another cause,
+    and may be what makes others look true."""
+    return case.cutoff is not None and bool(_changed(case.cutoff).any())
 
 
 SUSPICIONS = (Suspicion("transfer", depends_on_cutoff),)

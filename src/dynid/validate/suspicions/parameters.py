@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import NormalDist
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
+_CHANCE = 0.01  # that noise alone puts one of all inertias so far below zero
+_LITTLE = 0.02  # share of every joint's torque that an inertia makes, up to which its sign does not matter
 _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
 _SPEEDS = 25  # of either direction at which friction is looked at
@@ -33,9 +36,13 @@ _NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "its term does no
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
-    """Friction, rotor inertia and diagonal inertias below zero by more than their deviations allow."""
+    """Friction, rotor inertia and diagonal inertias below zero by more than their deviations allow, inertias where that
+    matters."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
-    for (code, title, why), places in _negative(case).items():
+    for (code, title, why), below in _negative(case).items():
+        places = [i for i in below if code != _NEGATIVE["body"][0] or _material(case, i)]
+        if not places:
+            continue
         leading = [items[estimate.base.independent[i]] for i in places]
         names = [estimate.names[i] for i in places]
         joints = [*dict.fromkeys(case.problem.regression.joints[one.owner] for one in leading)]
@@ -61,6 +68,21 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
         kind = items[estimate.base.independent[i]].kind
         found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
     return found
+
+
+def _material(case: Case, i: int) -> bool:
+    """Whether base parameter i, an inertia below zero, is so by more than chance makes of as many as there are, and
+    makes enough of some joint's torque: noise of positions shifts small inertias by more than their deviations."""
+    estimate, regression = case.estimate, case.problem.regression
+    items, base = estimate.base.parameters.items, estimate.base
+    tried = sum(items[c].never_negative and items[c].kind.group == "body" for c in base.independent)
+    if estimate.values[i] > NormalDist().inv_cdf(_CHANCE / max(tried, 1)) * estimate.std[i]:
+        return False
+    if base is not regression.base:
+        return True
+    shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
+              / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
+    return max(shares) > _LITTLE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
