@@ -3,6 +3,14 @@
 The positions have encoder steps and noise, the torques white and coloured noise, the nominal model of the ridges errs
 by about a fifth. In the closed loop the noise of the positions goes round through the control law, so that the machine
 trembles and the torques show it.
+
+What is asserted, for every robot, loop and method, over all parameters that the estimates call identified: the median
+parameter is covered in 90 to 98 % of the logs, and the worst in more than 80. The worst of many counts of so few logs
+lies below its truth by chance: of 1900 intervals that hold in 95 % one or two are seen to hold in 32 of 40 logs or
+fewer. So a parameter that is seen at 80 % or below in the first logs is counted again in as many new ones, which
+did not choose it, and it is that count which must be above 80 %. With 40 logs a parameter that truly holds in 70 %
+fails nine times in ten, one of 75 % two times in three, one of 90 % twice in a thousand, one of 95 % once in two
+million. No parameter is left out because a note names it.
 """
 
 from __future__ import annotations
@@ -11,89 +19,76 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _machines import JUDGED_ON, MACHINES, Machine
-from scipy.special import bdtrik
+from _coverage_batches import Batch, Held, cover, machine_of
+from _machines import JUDGED_ON, MACHINES
 
-from dynid.errors import NotPossibleError
-from dynid.estimate import Problem, identify
-from dynid.recording.prepare import prepare
+from dynid.arrays import Ints
+from dynid.workers import Workers
 
 LOGS = 40
 METHODS = ("wls", "irls", "pc-wls", "ridge", "pc-ridge", "iv")
-OPTIONS: dict[str, dict[str, Any]] = {"iv": {"start": "nominal"}}
 MEDIAN, WORST = (90.0, 98.0), 80.0  # percent of the logs in which an interval should hold the truth
-# Codes of notes by which an estimate says that its deviations are not of noise alone.
-REASONS = ("noise-in-motion", "leans-on-nominal")
-_BY_CHANCE = 0.01  # how often a worst parameter that is covered in 80 % may be called worse
+FAILURES = 0.05  # share of the logs from which a method may give no estimate
 
 
-def cover(machine: Machine, *, closed: bool, logs: Sequence[int] = range(LOGS), methods: Sequence[str] = METHODS
-          ) -> dict[str, dict[str, Any]]:
-    """For each method how often (base,) its intervals held the truth, in percent of the logs that it identified a
-    parameter from; bias and stated deviation over the spread (base,); share of the logs that state a reason; failures.
-    """
-    truth = machine.base.reduce(machine.theta)
-    values: dict[str, list[Any]] = {method: [] for method in methods}
-    stds: dict[str, list[Any]] = {method: [] for method in methods}
-    held: dict[str, list[Any]] = {method: [] for method in methods}
-    said: dict[str, list[bool]] = {method: [] for method in methods}
-    for seed in logs:
-        recording = machine.record(seed, closed=closed)
-        problem = Problem.of(machine.model, prepare(recording), base=machine.base, nominal=machine.nominal(seed),
-                             recordings=recording, controller=machine.law)
-        for method in methods:
-            try:
-                found = identify(problem, method=method, **OPTIONS.get(method, {}))
-            except NotPossibleError:
-                continue
-            low, high = found.conf_int().T
-            held[method].append(np.where(found.identified, (low <= truth) & (truth <= high), np.nan))
-            values[method].append(found.values)
-            stds[method].append(found.std)
-            said[method].append(any(note.code in REASONS for note in found.diagnostics.notes))
-    return {method: _scores(truth, np.array(held[method]), np.array(values[method]), np.array(stds[method]))
-            | {"said": float(np.mean(said[method])), "failures": len(logs) - len(said[method])}
-            for method in methods if said[method]}
+def run(progress: Callable[[str], None], logs: int = LOGS, machines: Sequence[str] = MACHINES,
+        workers: Workers | None = None) -> dict[str, Any]:
+    workers = Workers() if workers is None else workers
+    cases = [(name, closed) for name in machines for closed in (False, True)]
+    halves = np.array_split(np.arange(logs), min(logs, 4))
+    first = _covered(workers, progress, "first logs", [
+        Batch(name, closed, tuple(map(int, seeds)), METHODS) for name, closed in cases for seeds in halves])
+    suspects = {key: np.flatnonzero(one.coverage <= WORST) for key, one in first.items()}
+    again = _covered(workers, progress, "new logs for parameters at 80 % or below", [
+        Batch(name, closed, tuple(map(int, logs + seeds)), chosen) for name, closed in cases for seeds in halves
+        if (chosen := tuple(m for m in METHODS if (name, closed, m) in first and len(suspects[name, closed, m])))])
+    rows = [_row(key, one, suspects[key], again.get(key)) for key, one in first.items()]
+    return {"logs": logs, "rows": rows, "checks": {words: fine for row in rows for words, fine in _checks(row)}}
 
 
-def _scores(truth: Any, held: Any, values: Any, stds: Any) -> dict[str, Any]:
-    spread = np.maximum(values.std(axis=0), 1e-300)
-    return {"coverage": 100.0 * np.nanmean(held, axis=0), "bias": (values.mean(axis=0) - truth) / spread,
-            "stated": np.sqrt(np.mean(stds ** 2, axis=0)) / spread}
+def _covered(workers: Workers, progress: Callable[[str], None], words: str, batches: Sequence[Batch]
+             ) -> dict[tuple[str, bool, str], Held]:
+    """All batches, together by machine, loop and method, in the order of the batches."""
+    done: dict[int, dict[str, Held]] = {}
+    for k, found in workers.each(cover, None, batches) if batches else ():
+        done[k] = found
+        progress(f"{words}, {len(done)} of {len(batches)} batches")
+    out: dict[tuple[str, bool, str], Held] = {}
+    for k, batch in enumerate(batches):
+        for method, one in done[k].items():
+            key = (batch.machine, batch.closed, method)
+            out[key] = out[key] + one if key in out else one
+    return out
 
 
-def fewest(logs: int, parameters: int) -> int:
-    """How many of so many intervals must hold: fewer would be a rare chance in the worst of so many parameters that
-    are covered in 80 %."""
-    return int(np.ceil(bdtrik(_BY_CHANCE / parameters, logs, WORST / 100.0)))
+def _row(key: tuple[str, bool, str], first: Held, suspects: Ints, again: Held | None) -> dict[str, Any]:
+    name, closed, method = key
+    names, percent = machine_of(name).base.names, first.coverage
+    seen = np.isfinite(percent)
+    worst = int(np.nanargmin(percent)) if seen.any() else 0
+    size = np.sqrt(np.nanmean(np.where(np.isfinite(first.z), first.z, np.nan)[:, worst] ** 2)) if seen.any() else 0.0
+    counted = {} if again is None else {names[k]: float(again.coverage[k]) for k in suspects}
+    return {"robot": name, "judged": name in JUDGED_ON, "loop": "closed" if closed else "open", "method": method,
+            "parameters": int(seen.sum()), "of": len(names), "logs": len(first.held), "failures": first.failures,
+            "mean": float(np.nanmean(percent)), "median": float(np.nanmedian(percent)), "worst": float(percent[worst]),
+            "worst_parameter": names[worst], "worst_error_over_stated": float(size), "again": counted,
+            "reasons": first.reasons}
 
 
-def run(progress: Callable[[str], None], logs: int = LOGS, machines: Sequence[str] = MACHINES) -> dict[str, Any]:
-    rows, checks = [], {}
-    for name in machines:
-        machine = Machine.of(name)
-        names = machine.base.names
-        for closed in (False, True):
-            loop = "closed" if closed else "open"
-            progress(f"{name}, {loop} loop, {logs} logs")
-            for method, one in cover(machine, closed=closed, logs=range(logs)).items():
-                percent = one["coverage"]
-                worst = int(np.argmin(percent))
-                row = {"robot": name, "judged": name in JUDGED_ON, "loop": loop, "method": method,
-                       "parameters": len(names), "mean": float(percent.mean()), "median": float(np.median(percent)),
-                       "worst": float(percent[worst]), "worst_parameter": names[worst],
-                       "worst_bias": float(one["bias"][worst]), "worst_stated": float(one["stated"][worst]),
-                       "said": one["said"], "failures": one["failures"]}
-                rows.append(row)
-                few = 100.0 * fewest(logs - one["failures"], len(names)) / (logs - one["failures"])
-                fine = one["said"] > 0.5 or (MEDIAN[0] <= row["median"] <= MEDIAN[1] and row["worst"] >= few)
-                checks[f"{name}, {loop} loop, {method}: {row['median']:.0f} % in the median parameter, {MEDIAN[0]:g} "
-                       f"to {MEDIAN[1]:g} wanted, {row['worst']:.0f} in the worst, not below {few:.0f} by chance where "
-                       f"{WORST:g} are wanted; a reason is stated in {100.0 * one['said']:.0f} %"] = bool(fine)
-    return {"logs": logs, "rows": rows, "checks": checks}
+def _checks(row: dict[str, Any]) -> list[tuple[str, bool]]:
+    where = f"{row['robot']}, {row['loop']} loop, {row['method']}"
+    least = min([row["worst"], *row["again"].values()] if not row["again"] else row["again"].values())
+    words = f"{row['worst']:.0f} % in the worst of {row['parameters']}" + "".join(
+        f", {value:.0f} % of {name} in new logs" for name, value in row["again"].items())
+    return [(f"{where}: {row['median']:.0f} % in the median parameter, {MEDIAN[0]:g} to {MEDIAN[1]:g} wanted",
+             MEDIAN[0] <= row["median"] <= MEDIAN[1]),
+            (f"{where}: {words}, above {WORST:g} wanted", least > WORST),
+            (f"{where}: an estimate from {row['logs']} logs of {row['logs'] + row['failures']}",
+             row["failures"] <= FAILURES * (row["logs"] + row["failures"]))]
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [("robot", "loop", "method", "mean, %", "median", "worst", "of", "a reason is stated, % of logs"),
-            *((row["robot"], row["loop"], row["method"], f"{row['mean']:.1f}", f"{row['median']:.0f}",
-               f"{row['worst']:.0f}", row["worst_parameter"], f"{100.0 * row['said']:.0f}") for row in result["rows"])]
+    return [("robot", "loop", "method", "mean, %", "median", "worst", "of", "in new logs"),
+            *((row["robot"], row["loop"], row["method"], f"{row['mean']:.1f}", f"{row['median']:.1f}",
+               f"{row['worst']:.0f}", row["worst_parameter"],
+               ", ".join(f"{name} {value:.0f}" for name, value in row["again"].items())) for row in result["rows"])]

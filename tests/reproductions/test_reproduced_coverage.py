@@ -7,33 +7,42 @@ import json
 import coverage_
 import numpy as np
 import pytest
-from _machines import Machine
+from _coverage_batches import Batch, Held, cover, machine_of
+
+from dynid.workers import Workers
 
 
 def test_intervals_hold_in_the_closed_loop() -> None:
     """Over all parameters of twelve logs; from residuals alone, and with one error for all nominal values, 85 to 89 %
     of them did."""
-    found = coverage_.cover(Machine.of("arm3r"), closed=True, logs=range(12), methods=("wls", "ridge", "pc-ridge"))
-    for method, one in found.items():
-        assert 91.0 < np.mean(one["coverage"]) < 99.5, method
-        assert one["coverage"].min() >= 60.0, method
-        assert one["failures"] == 0
-        assert one["said"] > 0.5
+    batch = Batch("arm3r", True, tuple(range(12)), ("wls", "ridge", "pc-ridge"))
+    for method, one in cover(None, batch).items():
+        assert 91.0 < np.mean(one.coverage) < 99.5, method
+        assert one.coverage.min() >= 60.0, method
+        assert one.failures == 0
+        assert one.reasons["noise-in-motion"] > 6
 
 
 def test_the_result_is_plain_and_the_table_is_text() -> None:
-    result = coverage_.run(lambda words: None, logs=2, machines=("scara2",))
+    result = coverage_.run(lambda words: None, logs=2, machines=("scara2",), workers=Workers(1))
     json.dumps(result, allow_nan=False)
     head, *rows = coverage_.table(result)
     assert len(rows) == 2 * len(coverage_.METHODS)
     assert all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
 
 
-def test_fewest_is_the_binomial_bound() -> None:
-    from scipy.stats import binom
+def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
+    """Twenty logs of which one interval held in fifteen: what new logs say of it decides, and only of it."""
+    def held(shares: list[float]) -> Held:
+        found = np.array([np.arange(20) < 20 * share for share in shares], dtype=float).T
+        return Held(found, np.ones(found.shape), 0, {})
 
-    few = coverage_.fewest(40, 20)
-    assert binom.cdf(few - 1, 40, 0.8) < 0.01 / 20 <= binom.cdf(few, 40, 0.8)
+    key, names = ("scara2", False, "wls"), machine_of("scara2").base.names
+    first = held([0.75] + [0.95] * (len(names) - 1))
+    for share, fine in ((0.95, True), (0.75, False)):
+        row = coverage_._row(key, first, np.array([0]), held([share] + [0.5] * (len(names) - 1)))
+        assert row["worst"] == 75.0 and row["again"] == {names[0]: pytest.approx(100.0 * share)}
+        assert [holds for _, holds in coverage_._checks(row)] == [True, fine, True]
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,15 @@ from dynid.estimate.consistent import consistency_of, prior_rows
 from dynid.estimate.covariance import Noise, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve
+from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.ridge import parameter_scales
 from dynid.findings import Note
 from dynid.regression import Stacked
 from dynid.regression.correlation import correlation
+from dynid.robot import inertia as ten
 from dynid.threads import one_blas_thread
 
-_MOSTLY = 0.5  # share of a parameter's variance
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
@@ -83,41 +85,72 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
         beta = problem.base.matrix @ theta
-        found, covariance, leaning = _covariance(problem, replace(solution, beta=beta), chosen, stacked, believed)
+        said = _deviations(problem, replace(solution, beta=beta), chosen, stacked, believed,
+                           dict(zip(consistency.bodies, nominal.matrices, strict=True)))
         facts = diagnostics(
-            problem, replace(solution, beta=beta), weights, covariance, found,
-            notes=leaning, consistent=True, metric=metric, strength=chosen.strength,
-            strength_from="given" if strength else "evidence",
+            problem, replace(solution, beta=beta), weights, said.covariance, said.noise,
+            notes=said.notes, consistent=True, metric=metric, strength=chosen.strength,
+            strength_from="given" if strength else "evidence", nominal_wrong_by=said.wrong_by,
             nominal_thickened=list(nominal.thickened),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
-            deviation="of the posterior: noise of the data as it correlates in time, and the prior" + (
+            deviation="noise of the data as it correlates in time, and errors of the nominal model as the data show" + (
                 "; the set's border, where it is active, is not in it" if on_border else ""))
-        return Estimate("pc-ridge", problem.model, problem.base, beta, covariance, solution.identified, theta,
+        return Estimate("pc-ridge", problem.model, problem.base, beta, said.covariance, solution.identified, theta,
                         diagnostics=facts, uncertainty="posterior")
 
 
-def _covariance(problem: Problem, solution: Solution, chosen: PriorFit, stacked: Stacked, weights: Array
-                ) -> tuple[Noise, Array, tuple[Note, ...]]:
-    """The noise of a fit with these joint weights (dof,), the covariance (base, base) of noise and prior together, and
-    a note on the parameters whose deviations are mostly the prior's.
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Mean square error (base, base) of an estimate, the noise behind it, by how much the nominal bodies are wrong, and
+    what to say of it."""
 
-    P = K J^-1 K' is the posterior's, J = K' H K + L with the prior's curvature L, were the data's noise worth H = R'R
-    as the weights have it, one number of effective rows a joint. It is worth what correlation says at the frequencies
-    of the columns: J^-1 (K' middle K + L) J^-1 is P + P (middle - H) P.
+    covariance: Array
+    noise: Noise
+    wrong_by: float
+    notes: tuple[Note, ...]
+
+
+def _deviations(problem: Problem, solution: Solution, chosen: PriorFit, stacked: Stacked, weights: Array,
+                bodies: Mapping[str, Array]) -> Deviations:
+    """Of a fit with these joint weights (dof,); bodies: nominal pseudo-inertias (4, 4) by name.
+
+    To first order the estimate errs by J^-1 (noise - L e), J = H + L with the prior's curvature L, where the nominal
+    bodies err by e (`nominal_errors`). That is more than the posterior's J^-1 where they err by more than the prior has
+    it: the entropic one takes the directions in which a thin body is thin for known.
     """
-    spread = problem.base.matrix @ chosen.spread @ problem.base.matrix.T
-    found = noise(problem, replace(solution, inverse=spread), weights, regression=replace(problem.regression,
-                                                                                         prior=None))
-    covariance = spread + spread @ (found.middle - stacked.r.T @ stacked.r) @ spread
-    by_prior = 1.0 - np.diag(spread @ stacked.r.T @ stacked.r @ spread) / np.maximum(np.diag(spread), 1e-300)
-    names = [name for name, share, known in zip(problem.base.names, by_prior, solution.identified, strict=True)
-             if known and share > _MOSTLY]
-    notes = () if not names else (Note(
-        "leans-on-nominal", f"what is said of {', '.join(names)} is from the nominal model more than from the data; "
-        "their deviations hold if it errs there no more than elsewhere"),)
-    return replace(found, uncertainty="posterior"), 0.5 * (covariance + covariance.T), notes
+    base = problem.base
+    gain, columns = base.matrix @ chosen.spread, stacked.r @ base.matrix
+    found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), weights,
+                  regression=replace(problem.regression, prior=None))
+    given = prior_rows(problem, np.ones(problem.regression.dof), stacked)
+    other = chosen.information - columns.T @ columns
+    stated = np.zeros_like(other) if given is None else given[0].T @ given[0]
+    nominal, scale = _nominal_and_scale(problem, stacked, bodies)
+    body = np.array([item.body is not None for item in base.parameters])
+    curvature = np.where(np.outer(body, body), other - stated, 0.0)
+    seen = solution.excited
+    errors = NominalErrors.of(nominal_groups(base.parameters, bodies, scale), (stacked.r.T @ columns)[seen],
+                              (stacked.r.T @ (stacked.rho - columns @ nominal))[seen], found.middle[np.ix_(seen, seen)])
+    by_nominal = errors.covariance(gain @ curvature)
+    # Values known with a deviation, and limits that are near, are as uncertain as they say.
+    covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + other - curvature) @ gain.T + by_nominal
+    notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
+    return Deviations(0.5 * (covariance + covariance.T), replace(found, uncertainty="posterior"),
+                      errors.wrong_by(np.where(body, scale, 0.0)), notes)
+
+
+def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Nominal values (parameters,), zero for what is no body's, and by how much each may err (parameters,): bodies by
+    themselves, all else by a value that alone would make the torques."""
+    parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
+    nominal = np.zeros(len(parameters))
+    for name, places in parameters.bodies.items():
+        nominal[places] = ten.from_pseudo_inertia(bodies[name])
+    alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)
+    body = np.array([item.body is not None for item in parameters])
+    return nominal, np.where(body, parameter_scales(parameters, nominal), alone)
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,

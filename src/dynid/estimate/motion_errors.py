@@ -11,15 +11,18 @@ Least squares takes the columns of the regressor for exact. Two errors of theirs
   as one does whose encoder noise goes round its control loop. With X_w the columns whose dry ones see the whole motion,
   the estimate is off by -H^-1 X' W^2 (X - X_w) b. Positions do not show that motion, since inside its bandwidth a loop
   follows the noise and hides both; torques do: what is fast in the residuals, over the inertia, is its acceleration,
-  as far as it is coherent with the positions. The rest is noise of the torques alone, which moves nothing.
+  as far as it is coherent with the positions and not far above what these show or their noise. The rest is noise of
+  the torques alone, which moves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.estimate.dry_columns import dry_columns
@@ -36,6 +39,8 @@ from dynid.threads import side_by_side
 _ENOUGH_ROWS = 131072  # rows at full rate that are looked at; of longer data some whole stretches all along
 _SAME_INERTIA = 0.02  # s, over which the inertia is taken for constant
 _NEAR = 12  # neighbouring frequencies on each side over which spectra are averaged
+_LOOP_PEAK = 3.0  # greatest motion of a machine against the noise of its positions: the peak of a loop's response
+_BY_CHANCE = 0.01  # how often series that have nothing to do with each other may be taken for coherent at a frequency
 _LEAST_INERTIA = 0.02  # smallest eigenvalue of an inertia matrix scaled to ones that is believed
 _MOST_NOISE = 0.95  # share of a direction's columns that may be noise before nothing can be said of it
 _RANK = 1e-10  # share of the largest eigenvalue of the scaled normal equations
@@ -119,28 +124,42 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
     out = np.zeros(samples.q.shape)
     for start, stop in samples.segments:
         here = slice(start, stop)
-        torque = _coherent(fast[here], q[here] - samples.q[here])
-        f = np.fft.rfftfreq(stop - start, 1.0 / samples.rate)
+        left = q[here] - samples.q[here]
+        torque = _coherent(fast[here], left)
+        f = np.fft.rfftfreq(stop - start, 1.0 / samples.rate)[:, None]
         spectra = np.fft.rfft(np.einsum("mij,mj->mi", inverse[here], torque), axis=0)
         high = f > 0.5 * cutoff
-        spectra[high] /= 2j * np.pi * f[high, None]
-        spectra[~high] = 0.0
-        out[here] = np.fft.irfft(spectra, stop - start, axis=0)
+        spectra = np.where(high, spectra / np.where(high, 2j * np.pi * f, 1.0), 0.0)
+        # A loop turns noise of the positions into motion of about its size. Torques that ask for more are no motion.
+        floor = 0.5 * samples.rate * (stop - start) * _floors(samples)
+        seen = np.maximum(_near(np.abs(np.fft.rfft(left, axis=0)) ** 2), floor) * (2.0 * np.pi * f) ** 2
+        excess = _near(np.abs(spectra) ** 2) / np.maximum(_LOOP_PEAK ** 2 * seen, 1e-300)
+        out[here] = np.fft.irfft(spectra / np.sqrt(np.maximum(excess, 1.0)), stop - start, axis=0)
     return out
 
 
 def _coherent(series: Array, other: Array) -> Array:
-    """The part of series (rows, joints) that is coherent with another, joint by joint."""
-    window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
-    out = np.zeros(series.shape)
+    """The part of series (rows, joints) that is coherent with another, joint by joint.
+
+    Spectra averaged over n frequencies show a coherence of 1/n in the mean where there is none, and more than
+    1 - chance^(1 / (n - 1)) only by that chance: up to there nothing is taken for coherent, above it 1/n is left out.
+    """
+    count, out = 2 * _NEAR + 1, np.zeros(series.shape)
     if len(series) < 8 * _NEAR:
         return out
-    for j in range(series.shape[1]):
-        own, by = np.fft.rfft(series[:, j]), np.fft.rfft(other[:, j])
-        power = np.convolve(np.abs(by) ** 2, window, mode="same")
-        transfer = np.convolve(own * by.conj(), window, mode="same") / np.maximum(power, 1e-300)
-        out[:, j] = np.fft.irfft(np.where(power > 0.0, transfer * by, 0.0), len(series))
-    return out
+    least = 1.0 - _BY_CHANCE ** (1.0 / (count - 1))
+    own, by = np.fft.rfft(series, axis=0), np.fft.rfft(other, axis=0)
+    cross, power = _near(own * by.conj()), _near(np.abs(by) ** 2)
+    coherence = np.abs(cross) ** 2 / np.maximum(power * _near(np.abs(own) ** 2), 1e-300)
+    share = np.where(coherence > least, (coherence - 1.0 / count) / (1.0 - 1.0 / count), 0.0)
+    share = np.sqrt(share / np.maximum(coherence, 1e-300))
+    return np.asarray(np.fft.irfft(share * cross * by / np.where(power > 0.0, power, np.inf), len(series), axis=0))
+
+
+def _near(spectra: NDArray[Any]) -> NDArray[Any]:
+    """Mean over neighbouring frequencies of spectra (frequencies, joints)."""
+    window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
+    return np.column_stack([np.convolve(one, window, mode="same") for one in spectra.T])
 
 
 def _inverses(inertia: Array) -> Array:

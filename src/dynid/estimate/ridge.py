@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import diagnostics, noise
+from dynid.estimate.covariance import Noise, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
 from dynid.estimate.problem import Problem, method
 from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
+from dynid.robot import inertia as ten
 
 RULES = ("one-deviation", "minimum")
 _LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is nominally next to zero may be wrong by
@@ -33,10 +35,9 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the largest one
     whose loss against that is within one deviation of the loss over the blocks.
 
-    The estimate is biased. Its covariance is the mean square error: the noise's part, and the part of the bias if the
-    nominal values are wrong by what the strength says, or by what the data show if that is more: of bodies and of all
-    others apart, as a file's friction errs more than its masses. Parameters that the
-    data do not excite keep what the solution makes of their nominal values and are marked as not identified.
+    The estimate is biased. Its covariance is the mean square error: the noise's part, and the bias if the nominal
+    values are wrong by what the data show of each body and of each kind of the others (`nominal_errors`). Parameters
+    that the data do not excite keep what the solution makes of their nominal values and are marked as not identified.
     """
     if rule not in RULES:
         raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
@@ -55,10 +56,12 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
     found = noise(problem, solution, weights)
     by_noise = found.covariance(solution)
-    wrong, by_chance = scaled.nominal_deviations(found.middle, strength)
-    covariance = by_noise + scaled.bias(strength, wrong * by_chance)
-    facts |= {"strength": float(strength), "nominal_wrong_by": float(np.sqrt(np.mean(wrong ** 2))),
-              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist()}
+    errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
+    by_nominal = errors.covariance(scaled.pull(strength))
+    covariance = by_noise + by_nominal
+    facts |= {"strength": float(strength), "nominal_wrong_by": errors.wrong_by(scale),
+              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
+              "notes": leaning(problem.base, np.diag(by_nominal), np.diag(covariance), known.identified)}
     return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
                     diagnostics=diagnostics(problem, solution, weights, covariance, found, **facts),
                     uncertainty=found.uncertainty, freedom=found.freedom)
@@ -101,47 +104,22 @@ class RidgeProblem:
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
-    def bias(self, strength: float, wrong: Array) -> Array:
-        """Covariance (base, base) from a nominal model whose scaled parameters are wrong by `wrong` (parameters,)."""
-        half = (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T * wrong)
-        return half @ half.T
-
-    def nominal_deviations(self, middle: Array, strength: float) -> tuple[Array, Array]:
-        """Deviation of each scaled nominal parameter (parameters,) from the truth, one for bodies and one for all else,
-        and the factors (parameters,) by which they may be more, as few parameters tell of them.
-
-        The estimate z has moved from the nominal values by F z_true + noise, F = V singular^2 / (singular^2 + strength)
-        V'. So its squares over a group g are, in the mean, sum_h wrong_h^2 |F_gh|^2 and those of the noise, whose
-        covariance comes from middle (base, base). One deviation more is taken of what noise could hide, and never less
-        than the strength says.
-        """
-        down = 1.0 / (self.singular ** 2 + strength)
-        moved = self.right @ (down * self.singular * self.target)
-        shown = (self.right * (down * self.singular ** 2)) @ self.right.T
-        through = self._to_base * down
-        noise = self.right @ (through.T @ middle @ through) @ self.right.T
-        body = np.array([item.body is not None for item in self.base.parameters])
-        groups = [group for group in (body, ~body) if shown[group].any()]
-        squares = np.array([max(np.sum(moved[g] ** 2 - np.diag(noise)[g]), 0.0)
-                            + np.sqrt(2.0 * np.sum(noise[np.ix_(g, g)] ** 2)) for g in groups])
-        matrix = np.array([[np.sum(shown[np.ix_(g, h)] ** 2) for h in groups] for g in groups])
-        seen = np.array([np.sum(shown[np.ix_(g, g)] ** 2) for g in groups])
-        wrong, factors = np.full(len(self.scale), 1.0 / np.sqrt(strength)), np.ones(len(self.scale))
-        for group, square, count in zip(groups, _not_negative(matrix, squares), seen, strict=True):
-            wrong[group] = np.maximum(wrong[group], np.sqrt(square))
-            factors[group] = np.sqrt(1.0 + np.sqrt(2.0 / max(count, 1.0)))  # one deviation of a sum of squares
-        return wrong, factors
+    def pull(self, strength: float) -> Array:
+        """(base, parameters): what errors of the nominal values do to the base values of the solution."""
+        return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 
 
-def _not_negative(matrix: Array, right: Array) -> Array:
-    """Solution of one or two equations, without an unknown that would come out below zero."""
-    found = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=float)
-    if np.all(found >= 0.0):
-        return found
-    keep = found >= 0.0
-    found = np.zeros(len(right))
-    found[keep] = right[keep] / np.diag(matrix)[keep]
-    return found
+def _nominal_errors(problem: Problem, stacked: Stacked, found: Noise, excited: Bools, nominal: Array, scale: Array
+                    ) -> NominalErrors:
+    """By how much the nominal values (parameters,) of these scales are wrong, from the equations of all joints."""
+    columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
+    seen, middle = np.ix_(excited, excited), found.middle
+    if found.uncertainty == "blocks":  # of fewer ranks than there are parameters: only its size is known
+        middle = normal * (np.trace(np.linalg.solve(normal[seen], middle[seen])) / excited.sum())
+    matrices = {body: ten.pseudo_inertia(nominal[places]) for body, places in problem.base.parameters.bodies.items()}
+    groups = nominal_groups(problem.base.parameters, matrices, scale)
+    return NominalErrors.of(groups, (stacked.r.T @ columns)[excited],
+                            (stacked.r.T @ (stacked.rho - columns @ nominal))[excited], middle[seen])
 
 
 def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:

@@ -100,7 +100,7 @@ class _Misfits:
 
 def _normal(entries: Array) -> Array:
     """Products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows); gravity is in few columns."""
-    flat = entries.reshape(-1, entries.shape[2])
+    flat = entries.reshape(entries.shape[0] * entries.shape[1], entries.shape[2])
     size = np.einsum("im,im->i", flat, flat).reshape(entries.shape[:2])
     seen = np.flatnonzero((size > 1e-18 * (size.max(axis=0) + 1e-300)).ravel())
     out = np.zeros((len(flat), len(flat)))

@@ -63,7 +63,7 @@ def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
 
 def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
     """Links, joint axes, centres of mass and ellipsoids in a posture q (dof,), in the base frame."""
-    poses = dynamics.forward_kinematics(robot, q)
+    poses = dynamics.forward_kinematics(robot, q)[:robot.dof]  # bodies that follow are not drawn
     frames = geometry.joint_frames(robot, poses)
     size = geometry.robot_size(frames, poses)
     lines, axes = geometry.link_lines(robot, poses), geometry.axis_lines(frames, 0.06 * size)

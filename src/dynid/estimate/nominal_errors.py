@@ -1,0 +1,171 @@
+"""Errors of a nominal model: which there are, how large by what the data say, and what they leave in an estimate that
+is pulled towards it.
+
+A body of a robot's file is wrong as a whole: stretched, sheared, shifted, too heavy. Its pseudo-inertia P is that of
+the true body under an affine map and errs, to first order, by A P + P A', A (4, 4) in units of the body's size. So what
+is next to zero in it, a product of inertia or the thickness of a rod, errs by a share of what it is made of, not of
+itself. The shape of each body errs by an amount of its own, the masses of all by another, and so does each kind of the
+other parameters.
+
+With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M the noise's covariance of it,
+
+    s ~ N(0, M + sum_g v_g (H K) D_g (H K)'),
+
+D_g the covariance of group g if it errs by one. The amounts v_g are their means given s. They do not depend on what an
+estimate made of the data: a pull that is too strong hides from the estimate how wrong it is, not from the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.findings import Note
+from dynid.model import Parameters
+from dynid.regression import BaseParameters
+from dynid.robot import inertia as ten
+
+_STRETCH = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
+_WRONG = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
+_FREEDOM = 4.0  # numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
+_TURNS = 3  # as groups share what the data show, their errors are found in turn this often
+_FIRST = 0.1  # error that the turns begin with
+_MOSTLY = 0.5  # share of a parameter's variance
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Parameters that err together: half (parameters, k), half half' is their covariance if they err by one. kind: of
+    errors that are alike."""
+
+    half: Array
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class NominalErrors:
+    """Groups of nominal values, the squares v (groups,) of the shares by which they err, in the mean of what the data
+    leave possible, and the shares (groups,) that are likely of their kinds."""
+
+    groups: tuple[Group, ...]
+    variances: Array
+    shares: Array
+
+    @staticmethod
+    def of(groups: Sequence[Group], effect: Array, score: Array, noise: Array) -> NominalErrors:
+        """From the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
+        size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
+        noise = noise / np.outer(size, size) + _ROUNDING * len(size) * np.eye(len(size))
+        halves = [(effect @ group.half) / size[:, None] for group in groups]
+        kinds = [group.kind for group in groups]
+        return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))
+
+    def covariance(self, pull: Array) -> Array:
+        """Covariance (b, b) of an estimate that errs by pull (b, parameters) times the error of the nominal values."""
+        found = np.zeros((len(pull), len(pull)))
+        for v, group in zip(self.variances, self.groups, strict=True):
+            through = pull @ group.half
+            found += v * (through @ through.T)
+        return found
+
+    def wrong_by(self, scale: Array) -> float:
+        """Likely error of the nominal values over their scale (parameters,), root mean square of those that have one;
+        zero where none has."""
+        square, there = np.zeros(len(scale)), scale > 0.0
+        for share, group in zip(self.shares, self.groups, strict=True):
+            square += share ** 2 * np.sum(group.half ** 2, axis=1)
+        return float(np.sqrt(np.mean(square[there] / scale[there] ** 2))) if there.any() else 0.0
+
+
+def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[Group]:
+    """The shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind of the
+    other parameters by their scale (parameters,); a body that cannot exist errs by the scale of its numbers."""
+    width, masses, found = len(parameters), [], []
+    body = np.zeros(width, dtype=bool)
+    for name, places in parameters.bodies.items():
+        pseudo = matrices[name]
+        if np.linalg.eigvalsh(pseudo)[0] < 0.0 or pseudo[3, 3] <= 0.0:
+            found.append(_by_scale(places, scale, "shape"))
+        else:
+            shape, mass = np.zeros((width, 12)), np.zeros(width)
+            shape[places], mass[places] = _affine_moves(pseudo), ten.from_pseudo_inertia(pseudo)
+            found.append(Group(shape, "shape"))
+            masses.append(mass)
+        body[places] = True
+    if masses:
+        found.append(Group(np.array(masses).T, "mass"))
+    symbols = np.array([item.symbol for item in parameters])
+    for symbol in dict.fromkeys(symbols[~body]):
+        found.append(_by_scale(np.flatnonzero(~body & (symbols == symbol)), scale, "other"))
+    return [group for group in found if np.any(group.half)]
+
+
+def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
+    """A note on the parameters whose variance (base,) is mostly by errors of the nominal model, by_nominal (base,)."""
+    names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
+             if known and part > _MOSTLY * whole]
+    return () if not names else (Note(
+        "leans-on-nominal", f"what is said of {', '.join(names)} is from the nominal model more than from the data; "
+        "their deviations hold if it errs there no more than elsewhere"),)
+
+
+def _by_scale(places: Ints, scale: Array, kind: str) -> Group:
+    half = np.zeros((len(scale), len(places)))
+    half[places, np.arange(len(places))] = scale[places]
+    return Group(half, kind)
+
+
+def _affine_moves(pseudo: Array) -> Array:
+    """(10, 12): by what the ten numbers of a body change with each entry of an affine map of its matter."""
+    size = np.sqrt(np.trace(pseudo[:3, :3]) / pseudo[3, 3])
+    units = np.array([size, size, size, 1.0])
+    moves = []
+    for i in range(3):
+        for k in range(4):
+            turn = np.zeros((4, 4))
+            turn[i, k] = _STRETCH * units[i] / units[k]
+            moves.append(ten.from_pseudo_inertia(turn @ pseudo + pseudo @ turn.T))
+    return np.array(moves).T
+
+
+def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, noise: Array) -> tuple[Array, Array]:
+    """v_g (groups,) in the mean, first one for all groups of a kind, then each by itself about that; and the likely
+    shares (groups,) of the kinds."""
+    squares = [half @ half.T for half in halves]
+    variances, shares = np.full(len(halves), _FIRST ** 2), np.full(len(halves), _FIRST)
+
+    def update(members: Bools, prior: Array) -> None:
+        rest = noise + sum(v * square for v, square, own in zip(variances, squares, members, strict=True) if not own)
+        own = np.hstack([half for half, inside in zip(halves, members, strict=True) if inside])
+        weight = _weights(own, score, rest, prior)
+        variances[members] = np.sum(weight * _WRONG ** 2)
+        shares[members] = np.exp(np.sum(weight * np.log(_WRONG)))
+
+    for _ in range(_TURNS):
+        for kind in dict.fromkeys(kinds):
+            # Nothing is known of its order, but that a nominal model is hardly more than useless.
+            update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _WRONG ** 2) ** 2)
+    common, likely = variances.copy(), shares.copy()
+    for _ in range(_TURNS):
+        for g, center in enumerate(common):
+            # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
+            share = _WRONG ** 2 / center
+            update(np.arange(len(halves)) == g, share ** (-0.5 * _FREEDOM) * np.exp(-0.5 * _FREEDOM / share))
+    return variances, likely
+
+
+def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
+    """Probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half'); prior (grid,): theirs."""
+    lower = np.linalg.cholesky(rest)
+    whitened = solve_triangular(lower, np.column_stack([half, score]), lower=True)
+    left, singular, _ = np.linalg.svd(whitened[:, :-1], full_matrices=False)
+    seen = (left.T @ whitened[:, -1]) ** 2
+    spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
+    evidence = np.log(np.maximum(prior, 1e-300)) - 0.5 * np.sum(np.log(spread) + seen / spread, axis=1)
+    weight = np.exp(evidence - evidence.max())
+    return weight / weight.sum()
