@@ -1,4 +1,4 @@
-"""Rows without accelerations beside plain ones, 7 joints, 69 base parameters."""
+"""Closed chains beside trees and MuJoCo, and rows without accelerations beside plain ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from _mujoco_loop import loop_torques
 
+from dynid.dynamics.following import tree_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
@@ -16,6 +18,7 @@ from dynid.regression import equations_of
 from dynid.robot import Robot
 
 SAMPLES, RATE, CUTOFF, REPEATS = 40_000, 1000.0, 8.0, 7
+CLOSED, LOOPED = 16_384, 200  # samples of the closed chain, and of the loop over MuJoCo
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
@@ -27,10 +30,46 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     every = {"kernel": kernel, "plain": plain, "full_rate": replace(plain, decimation=None)}
     progress("rows of a kernel, decimated rows and rows at full rate, one thread")
     times = _times(model, every)
-    return {"samples": SAMPLES, "joints": robot.dof, "window_s": kernel.settings["kernel_window"],
+    return {**_closed(progress), "samples": SAMPLES, "joints": robot.dof, "window_s": kernel.settings["kernel_window"],
             "us_kernel_rows": times["kernel"], "us_plain_rows": times["plain"],
             "us_rows_at_full_rate": times["full_rate"], "kernel_rows_ratio": times["kernel"] / times["plain"],
             "kernel_rows_ratio_full_rate": times["kernel"] / times["full_rate"]}
+
+
+def _closed(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Regressor of the delta robot a sample, one thread: beside its tree with as many bodies, all joints free, and a
+    Python loop over MuJoCo that gives torques alone, where all joints are known already."""
+    robot = Robot.builtin("delta")
+    followers = robot.followers
+    assert followers is not None
+    t = np.arange(CLOSED) / RATE
+    speed = np.array([3.0, 4.0, 5.0])
+    q, dq = 0.4 * np.sin(np.outer(t, speed)), 0.4 * speed * np.cos(np.outer(t, speed))
+    ddq = -speed ** 2 * q
+    chain, tree = Model(robot), Model(followers.tree)
+    motion = tree_motion(robot, q, dq, ddq)
+    progress("regressor of the delta robot and of its tree, one thread")
+    times = {"delta": np.inf, "tree": np.inf}
+    for _ in range(REPEATS):
+        for name, one, moved in (("delta", chain, (q, dq, ddq)), ("tree", tree, motion[:3])):
+            times[name] = min(times[name], _filled(one, moved))
+    progress("a Python loop over MuJoCo")
+    loop, apart = loop_torques(robot, motion, LOOPED)
+    return {"us_delta": times["delta"], "us_tree": times["tree"], "us_mujoco_loop": loop,
+            "ratio_to_tree": times["delta"] / times["tree"], "speedup_vs_mujoco_loop": loop / times["delta"],
+            "difference": apart}
+
+
+def _filled(model: Model, motion: tuple[Any, ...]) -> float:
+    """CPU time a sample (us) of all entries of a regressor, each contiguous over the samples, as a fold asks for."""
+    joints, columns = np.nonzero(model.structure)
+    place = np.full(model.structure.shape, -1, dtype=np.int64)
+    place[joints, columns] = np.arange(len(joints))
+    out, start = np.zeros((len(joints), 512)), time.process_time()
+    for k in range(0, CLOSED, 512):
+        rows = [np.ascontiguousarray(x[k:k + 512]) for x in motion]
+        model.fill(*rows, place, out[:, :len(rows[0])])
+    return 1e6 * (time.process_time() - start) / CLOSED
 
 
 def _log(robot: Robot) -> Recording:
@@ -55,7 +94,12 @@ def _times(model: Model, samples: dict[str, Samples]) -> dict[str, float]:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [("rows, a sample", "time", "ratio"),
+    return [("regressor of a delta robot, a sample", "time", "ratio"),
+            ("tree of as many bodies", f"{result['us_tree']:.2f} us", "1"),
+            ("closed chain", f"{result['us_delta']:.2f} us", f"{result['ratio_to_tree']:.2f}"),
+            ("Python loop over MuJoCo", f"{result['us_mujoco_loop']:.0f} us",
+             f"{result['us_mujoco_loop'] / result['us_tree']:.0f}"),
+            ("rows, a sample", "", ""),
             ("plain, decimated", f"{result['us_plain_rows']:.2f} us", "1"),
             ("of a kernel", f"{result['us_kernel_rows']:.2f} us", f"{result['kernel_rows_ratio']:.2f}"),
             ("plain, at full rate", f"{result['us_rows_at_full_rate']:.2f} us",
