@@ -1,0 +1,17 @@
+"""The simulated delta robot of table I."""
+
+from __future__ import annotations
+
+import delta
+import pytest
+
+
+@pytest.mark.slow
+def test_kernels_find_table_i_and_savitzky_golay_does_not() -> None:
+    result = delta.run(lambda step: None)
+    assert all(result["checks"].values()), result["checks"]
+
+
+def test_how_fully_bodies_are_described_makes_the_count() -> None:
+    model, _ = delta._machine()
+    assert list(delta._counts(model).values()) == [13, 16, 19, 40]
