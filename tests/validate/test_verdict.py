@@ -161,9 +161,10 @@ def test_a_small_inertia_below_zero_does_not_matter(simulate):
     assert suspicions(judged(log)) == []
 
 
-@pytest.mark.parametrize(("joint", "times", "named"), [(None, 0.0, True), (1, 0.0, False), (1, 2.0, True)])
+@pytest.mark.parametrize(("joint", "times", "named"), [(None, 0.0, True), (1, 0.0, False), (1, 2.0, False)])
 def test_parameters_that_move_with_the_cutoff_beside_another_cause(simulate, joint, times, named):
-    # The best known parameter moves by ten deviations and half its value, predictions by so many times their error.
+    # The best known parameter moves by ten deviations and half its value, predictions by so many times their error; a
+    # sign that explains most of what the fit leaves explains that too.
     log = simulate("arm3r")
     log = log if joint is None else scaled(log, joint, -1.0)
     problem, estimate = log.fitted()

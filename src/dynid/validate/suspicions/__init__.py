@@ -46,10 +46,16 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     transfer = _look("transfer", case)
     explains = said or any(finding.code.startswith(_FOLLOWED) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
-    if explains and not cutoff.predictions_depend(case):
+    if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):
         # What is wrong or not modelled is filtered otherwise at another cut-off: parameters move for that cause.
         transfer = [finding for finding in transfer if finding.code != "cutoff-dependent"]
     return [*priced, *found, *cause.findings, *fit, *transfer], cause
+
+
+def _most(case: Case, without: Case) -> bool:
+    """Whether the causes explain most of what the fit leaves: torques are met twice as well without them."""
+    before, after = (one.reconstruction.total.relative_error for one in (case, without))
+    return before is not None and after is not None and after < 0.5 * before
 
 
 def _little(case: Case, finding: Finding) -> bool:
