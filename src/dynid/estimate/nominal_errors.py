@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.findings import Note
@@ -161,8 +160,9 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
     """Probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half'); prior (grid,): theirs."""
-    lower = np.linalg.cholesky(rest)
-    whitened = solve_triangular(lower, np.column_stack([half, score]), lower=True)
+    size, direction = np.linalg.eigh(rest)  # of variances so far apart that a factor of Cholesky may not be had
+    whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
+    whitened = whiten @ np.column_stack([half, score])
     left, singular, _ = np.linalg.svd(whitened[:, :-1], full_matrices=False)
     seen = (left.T @ whitened[:, -1]) ** 2
     spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
