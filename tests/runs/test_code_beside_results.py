@@ -9,42 +9,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import one_arm
 import pytest
 
 from dynid.cli.main import main
 from dynid.errors import DynidError
-from dynid.model import Model, make_terms
-from dynid.recording import Recording
-from dynid.recording.write import write_npz
-from dynid.robot import Robot
 from dynid.runs import RunSettings, run
 from dynid.runs.result_folder import check, manifest
 from dynid.runs.results import load, save
 
-URDF = """<robot name="one arm">
-  <link name="base"/>
-  <link name="arm">
-    <inertial><origin xyz="0.1 0 0"/><mass value="2"/>
-      <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial>
-  </link>
-  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
-</robot>
-"""
 MOTION = np.random.default_rng(0).normal(size=(3, 5, 1))
 
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "arm.urdf").write_text(URDF)
-    robot = Robot.from_urdf(URDF)
-    model = Model(robot, make_terms(robot, friction=("viscous",)))
-    t = np.arange(2000) / 200
-    q, dq, ddq = np.sin(3 * t)[:, None], 3 * np.cos(3 * t)[:, None], -9 * np.sin(3 * t)[:, None]
-    truth = model.parameters.vector([*robot.inertias[0], 0.4])
-    write_npz(Recording(t, q, model.inverse_dynamics(truth, q, dq, ddq), joints=("j",)), tmp_path / "log.npz")
-    return {"robot": str(tmp_path / "arm.urdf"), "logs": [str(tmp_path / "log.npz")], "method": "pc-wls",
-            "model": {"friction": ["viscous"]}, "prepare": {"cutoff": 20.0}, "simulation": {"run": False},
-            "output": {"code": ["c", "python"]}}
+    return {**one_arm.written(tmp_path), "simulation": {"run": False}, "output": {"code": ["c", "python"]}}
 
 
 def test_code_lies_beside_the_urdf_and_says_the_same(settings, tmp_path):

@@ -5,37 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import one_arm
 import pytest
 
-from dynid.model import Model, make_terms
-from dynid.recording import Recording
-from dynid.recording.write import write_npz
+from dynid.model import Model
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import load, save
 
-TEXT = """<robot name="one"> <!-- mine -->
-  <link name="base"/>
-  <link name="arm">
-    <inertial><origin xyz="0.1 0 0"/><mass value="2"/>
-      <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial>
-  </link>
-  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
-</robot>
-"""
-
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "robot.urdf").write_text(TEXT)
-    robot = Robot.from_urdf(TEXT)
-    model = Model(robot, make_terms(robot, friction=("viscous",)))
-    t = np.arange(2000) / 200
-    q, dq, ddq = np.sin(3 * t)[:, None], 3 * np.cos(3 * t)[:, None], -9 * np.sin(3 * t)[:, None]
-    truth = model.parameters.vector([*robot.inertias[0], 0.4])
-    write_npz(Recording(t, q, model.inverse_dynamics(truth, q, dq, ddq), joints=("j",)), tmp_path / "log.npz")
-    return RunSettings(robot=str(tmp_path / "robot.urdf"), logs=(str(tmp_path / "log.npz"),), method="pc-wls",
-                       model=ModelSettings(friction=("viscous",)), prepare={"cutoff": 20.0})
+    return RunSettings.of(one_arm.written(tmp_path, "robot.urdf"))
 
 
 def test_the_copy_predicts_what_the_result_predicts(settings, tmp_path):
@@ -57,7 +38,7 @@ def test_a_users_own_file_of_that_name_is_left_alone(settings, tmp_path):
     found = run(settings)
     assert "robot" not in save(found, tmp_path, report=False)
     assert "robot" not in save(found, tmp_path, force=True, report=False)
-    assert (tmp_path / "robot.urdf").read_text() == TEXT
+    assert (tmp_path / "robot.urdf").read_text() == one_arm.URDF
 
 
 def test_a_stale_copy_goes_with_its_result(settings, tmp_path):

@@ -12,8 +12,8 @@ from dynid.model.elements import Dry, axis
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Slopes
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.term import Entries, Slopes
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
 from dynid.robot import Robot
 
 
@@ -35,12 +35,10 @@ class BreakawayFriction:
                      for j in chosen(robot, self.joints) for symbol in ("Fc", "Fb"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, 2 * k, self.sign(dq[:, j])
+        return sign_entries(robot, self.joints, self.sign, dq, 2)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, 2 * k, DQ, j, self.sign.slope(dq[:, j])
+        return sign_slopes(robot, self.joints, self.sign, dq, 2)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Dry]:
         for j, (dry, more) in zip(chosen(robot, self.joints), values.reshape(-1, 2).tolist(), strict=True):

@@ -16,8 +16,8 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
 from dynid.robot import Robot
 
 
@@ -93,12 +93,10 @@ class Dahl:
             yield j, k, memory[:, k]
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, self.sign(dq[:, j])
+        return sign_entries(robot, self.joints, self.sign, dq)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DQ, j, self.sign.slope(dq[:, j])
+        return sign_slopes(robot, self.joints, self.sign, dq)
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
         """Names of the free shape parameters: reach1, reach2, .."""

@@ -18,7 +18,16 @@ from dynid.model.kinds import DRY, FRICTION, OFFSET, ROTOR, VISCOUS, Kind
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DDQ, DQ, Entries, Slopes
-from dynid.model.terms import chosen, coupling_matrix, joint_parameter, joint_unit, of_chosen, one_each
+from dynid.model.terms import (
+    chosen,
+    coupling_matrix,
+    joint_parameter,
+    joint_unit,
+    of_chosen,
+    one_each,
+    sign_entries,
+    sign_slopes,
+)
 from dynid.robot import Robot
 
 
@@ -64,8 +73,7 @@ class Coulomb:
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, self.sign(dq[:, j])
+        return sign_entries(robot, self.joints, self.sign, dq)
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         return self.sign(of_chosen(robot, self.joints, dq))
@@ -74,8 +82,7 @@ class Coulomb:
         return one_each(robot, self.joints)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, k, DQ, j, self.sign.slope(dq[:, j])
+        return sign_slopes(robot, self.joints, self.sign, dq)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, value in zip(chosen(robot, self.joints), values, strict=True):

@@ -17,8 +17,8 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY, FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
 from dynid.robot import Robot
 
 
@@ -122,12 +122,10 @@ class LuGreFriction:
             yield j, 2 * k + 1, memory[:, 2 * k + 1]
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, 2 * k, self.sign(dq[:, j])
+        return sign_entries(robot, self.joints, self.sign, dq, 2)
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
-        for k, j in enumerate(chosen(robot, self.joints)):
-            yield j, 2 * k, DQ, j, self.sign.slope(dq[:, j])
+        return sign_slopes(robot, self.joints, self.sign, dq, 2)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
         for j, (force, damping), (reach, ratio, vs) in zip(chosen(robot, self.joints), values.reshape(-1, 2),

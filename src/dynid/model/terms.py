@@ -19,7 +19,8 @@ from dynid.errors import ModelError
 from dynid.model.elements import Bodies, Linear, on_joints
 from dynid.model.kinds import BODY, OTHER, ROTOR, SPRING, Kind
 from dynid.model.parameters import Parameter
-from dynid.model.term import DDQ, Entries, Place, Q, Slopes, entry_differences
+from dynid.model.sign import Sign
+from dynid.model.term import DDQ, DQ, Entries, Place, Q, Slopes, entry_differences
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
@@ -145,6 +146,18 @@ class RotorInertia:
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
     """Indices of the joints a term acts on: all, or those named (or numbered from 1)."""
     return list(range(robot.dof)) if joints is None else [robot.joint_index(joint) for joint in joints]
+
+
+def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Entries:
+    """Entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
+    for k, j in enumerate(chosen(robot, joints)):
+        yield j, each * k, sign(dq[:, j])
+
+
+def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Slopes:
+    """Slopes of `sign_entries`."""
+    for k, j in enumerate(chosen(robot, joints)):
+        yield j, each * k, DQ, j, sign.slope(dq[:, j])
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:

@@ -8,7 +8,7 @@ all signals are late by the same, and nothing is distorted by phase.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -61,6 +61,33 @@ class Grid:
         return _interpolated(at, t, q), _interpolated(at, t, tau)
 
 
+class GridMotion:
+    """Motion of one run: raw samples in, positions and their derivatives at grid points out, each by one of the kernels
+    (taps,), all of one length; torques of `late` points before. top (dof,): the top speed so far, kept up."""
+
+    def __init__(self, rate: float, kernels: Sequence[Array], late: int, top: Array) -> None:
+        self.kernels, self.late, self.top = tuple(kernels), late, top
+        self._grid, self._reach = Grid(rate), len(kernels[0]) - 1
+        self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
+
+    def push(self, t: Array, q: Array, tau: Array) -> tuple[list[Array], Array] | None:
+        """Raw samples (m,), (m, dof), (m, dof), and q, dq, .., tau (n, dof) of the points that they complete, with the
+        top speed so far at each (n, dof), however they came in blocks; None for none."""
+        found = self._grid.push(t, q, tau)
+        if found is None:
+            return None
+        self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
+        reach = self._reach
+        if len(self._q) <= reach:
+            return None
+        motion = [convolved(self._q, kernel) for kernel in self.kernels]
+        motion.append(self._tau[reach - self.late:len(self._tau) - self.late])
+        self._q, self._tau = self._q[-reach:], self._tau[-reach:]
+        tops = np.maximum.accumulate(np.vstack([self.top, np.abs(motion[1])]))[1:]
+        self.top[:] = tops[-1]
+        return [np.ascontiguousarray(x) for x in motion], tops
+
+
 class CausalRows:
     """Rows of one run: raw samples in, rows of the regression out, `delay` seconds late.
 
@@ -69,38 +96,25 @@ class CausalRows:
     """
 
     def __init__(self, entries: Entries, rate: float, cutoff: float, slow: float | None, top: Array) -> None:
-        self.entries, self.rate, self.slow, self.top = entries, rate, slow, top
+        self.entries, self.rate, self.slow = entries, rate, slow
         kernel = low_pass_kernel(cutoff, rate)
         self.kernel, self.kernels = kernel, derivative_kernels(kernel, rate)
         self.step = max(1, int(rate / (_ROWS * cutoff)))
         self.delay = (len(self.kernels[0]) // 2 + len(kernel) // 2) / rate
-        self._grid = Grid(rate)
-        self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
+        self._motion = GridMotion(rate, self.kernels, len(self.kernels[0]) // 2, top)
         self._rows, self._speeds, self._row = np.zeros((0, 0)), np.zeros((0, len(top))), 0
-        self._tops = np.zeros((0, len(top)))  # top speed so far at each of these rows, however they came in blocks
+        self._tops = np.zeros((0, len(top)))  # top speed so far at each of these rows
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
         """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
         them count (n, dof); None for none."""
-        found = self._grid.push(t, q, tau)
+        found = self._motion.push(t, q, tau)
         if found is None:
             return None
-        self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
-        return self._filtered()
-
-    def _filtered(self) -> tuple[Array, Bools] | None:
-        """Motion of the grid points whose neighbours are all there, and the rows that follow."""
-        reach = len(self.kernels[0]) - 1
-        if len(self._q) <= reach:
-            return None
-        q, dq, ddq = (convolved(self._q, kernel) for kernel in self.kernels)
-        tau = self._tau[reach // 2:len(self._tau) - reach // 2]
-        self._q, self._tau = self._q[-reach:], self._tau[-reach:]
-        tops = np.maximum.accumulate(np.vstack([self.top, np.abs(dq)]))[1:]
-        self.top[:] = tops[-1]
-        rows = self.entries(*(np.ascontiguousarray(x) for x in (q, dq, ddq, tau))).T
+        motion, tops = found
+        rows = self.entries(*motion).T
         self._rows = rows if not len(self._rows) else np.vstack([self._rows, rows])
-        self._speeds, self._tops = np.vstack([self._speeds, dq]), np.vstack([self._tops, tops])
+        self._speeds, self._tops = np.vstack([self._speeds, motion[1]]), np.vstack([self._tops, tops])
         return self._decimated()
 
     def _decimated(self) -> tuple[Array, Bools] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.model import LinearModel, complete
 from dynid.model.momentum import MomentumForm
-from dynid.online.causal import STOPS, Grid, convolved
+from dynid.online.causal import STOPS, GridMotion
 from dynid.recording.preparation.row_filter import RowFilter
 from dynid.regression import BaseParameters
 from dynid.regression.equations import Layout
@@ -61,37 +61,26 @@ class KernelRows:
     """
 
     def __init__(self, entries: MomentumEntries, row_filter: RowFilter, slow: float | None, top: Array) -> None:
-        self.entries, self.filter, self.slow, self.top = entries, row_filter, slow, top
+        self.entries, self.filter, self.slow = entries, row_filter, slow
         motion, rate = row_filter.motion, row_filter.rate
         self.delay = row_filter.delay
-        self._motion = (motion.taps(rate), motion.taps(rate, 1))
-        self._late = round(motion.delay_s * rate)
-        self._grid = Grid(rate)
+        self._motion = GridMotion(rate, (motion.taps(rate), motion.taps(rate, 1)), round(motion.delay_s * rate), top)
         dof = len(top)
-        self._q, self._tau = np.zeros((0, dof)), np.zeros((0, dof))
         self._momentum, self._force = np.zeros((0, 0)), np.zeros((0, 0))
         self._speeds, self._tops, self._row = np.zeros((0, dof)), np.zeros((0, dof)), 0
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
         """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
         them count (n, dof); None for none."""
-        found = self._grid.push(t, q, tau)
+        found = self._motion.push(t, q, tau)
         if found is None:
             return None
-        self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
-        reach = len(self._motion[0]) - 1
-        if len(self._q) <= reach:
-            return None
-        q, dq = (convolved(self._q, taps) for taps in self._motion)
-        tau = self._tau[reach - self._late:len(self._tau) - self._late]
-        self._q, self._tau = self._q[-reach:], self._tau[-reach:]
-        tops = np.maximum.accumulate(np.vstack([self.top, np.abs(dq)]))[1:]
-        self.top[:] = tops[-1]
-        momentum, force = (x.T for x in self.entries(*(np.ascontiguousarray(x) for x in (q, dq, tau))))
+        moved, tops = found
+        momentum, force = (x.T for x in self.entries(*moved))
         first = not len(self._momentum)
         self._momentum = momentum if first else np.vstack([self._momentum, momentum])
         self._force = force if first else np.vstack([self._force, force])
-        self._speeds, self._tops = np.vstack([self._speeds, dq]), np.vstack([self._tops, tops])
+        self._speeds, self._tops = np.vstack([self._speeds, moved[1]]), np.vstack([self._tops, tops])
         return self._rows()
 
     def _rows(self) -> tuple[Array, Bools] | None:
