@@ -41,6 +41,7 @@ COMMANDS = {
     "compare": "dynid.cli.compare",
     "generate": "dynid.cli.generate",
     "methods": "dynid.cli.methods",
+    "presets": "dynid.cli.presets",
     "reproduce": "dynid.cli.reproduce",
     "bench": "dynid.cli.bench",
     "version": "dynid.cli.version",

@@ -15,11 +15,12 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
+from dynid.recording.episodes import episode_rows
 from dynid.recording.layout import Column, Layout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
 from dynid.recording.order import strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.recording import DroppedRow
-from dynid.recording.source import Block, Fault, Values, rechunk, rows_of
+from dynid.recording.source import Block, Fault, Values, rechunk
 from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
@@ -94,7 +95,7 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
     for index, source in enumerate(current.sources):
         names = list(dict.fromkeys(column.field for columns in current.columns.values() for column in columns
                                    if column.source == index))
-        streams.append(rechunk(rows_of(source, names, current.samples[index], rows), rows))
+        streams.append(rechunk(episode_rows(source, names, current.samples[index], rows, current.mapping), rows))
     done = 0
     for blocks in zip_longest(*streams):
         lengths = [0 if block is None else len(block) for block in blocks]
@@ -375,7 +376,8 @@ def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, 
         first = int(back[0])
         before = t[first - 1] if first else clock.last
         raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from {before:.6f} s to "
-                             f"{t[first]:.6f} s after the start of the log; if it holds several runs, split it there")
+                             f"{t[first]:.6f} s after the start of the log; if it holds several runs, split it there "
+                             "or choose one with episode")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynid.errors import RecordingError
 from dynid.recording.mapping import Names
@@ -19,13 +19,14 @@ class Match:
     """Fields of a source for one signal, in order.
 
     joints: whose they are, where the columns say it. extra: joints that have such a field and are not wanted. note:
-    what is to be known about the names, if anything.
+    what is to be known about the names, if anything. parts: which column of each field, from 0; all where it is None.
     """
 
     fields: tuple[str, ...]
     joints: tuple[str, ...] | None = None
     extra: tuple[str, ...] = ()
     note: str | None = None
+    parts: tuple[int, ...] | None = None
 
 
 def listed(names: Sequence[str], most: int = 24) -> str:
@@ -40,6 +41,25 @@ def match(source: Source, names: Names | None, signal: str, joints: Sequence[str
     joints: the wanted joints' names, if known. count: how many joints there should be, if known.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
+    return _matched(source, known, names, signal, joints, count)
+
+
+def match_parts(source: Source, array: str, names: Names | None, signal: str, joints: Sequence[str] | None,
+                count: int | None) -> Match:
+    """Find the columns of one array that `names` means, by number from 1 or by the names the file gives them."""
+    shape = source.fields.get(array, ())
+    if len(shape) != 2:
+        have = [name for name, size in source.fields.items() if len(size) == 2]
+        raise RecordingError(f"{source.path}: has no array '{array}' of several columns for {signal}; it has "
+                             f"{listed(have)}")
+    known = list(source.texts.get(array, ())) or [str(i + 1) for i in range(shape[1])]
+    found = _matched(source, known, names, signal, joints, count)
+    return replace(found, fields=(array,) * len(found.fields), parts=tuple(known.index(name) for name in found.fields))
+
+
+def _matched(source: Source, known: list[str], names: Names | None, signal: str, joints: Sequence[str] | None,
+             count: int | None) -> Match:
+    """The fields among the known ones that `names` means."""
     if names is None:
         return Match(tuple(known))
     if isinstance(names, list):

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.columns import listed
-from dynid.recording.mapping import SI, Mapping, gears, per_joint
+from dynid.recording.mapping import OF_ROBOT, SI, Mapping, gears, per_joint
 from dynid.robot import Robot
 
 
@@ -91,9 +91,15 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
         raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints")
+    if mapping.torque_scale is not None:
+        gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
+        if not np.all(np.isfinite(gain) & (gain > 0)):
+            raise RecordingError(f"{source}: torque_scale must be above zero for each joint; turn signs with "
+                                 "torque_sign")
     motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
              "motor": mapping.motor_side == "motor"}
-    matrix = gears(mapping, names, count, source, constants.get("ratio")) if any(motor.values()) else None
+    ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
+    matrix = gears(mapping, names, count, source, ratio) if any(motor.values()) else None
     inverse = None if matrix is None else np.asarray(np.linalg.inv(matrix), dtype=float)
     turning = per_joint(mapping.unit, names, count, "unit", source)  # motors turn, whatever the joint does
     turns = np.array([SI[unit if unit in ("rad", "deg") else "rad"] for unit in turning])
@@ -108,6 +114,18 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         joints=robot.joint_names if robot is not None else tuple(names or ()),
         motor_scale=turns if motor["motor"] else scale,
         motor_inverse=inverse if motor["motor"] else None)
+
+
+def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -> Array:
+    """Gear ratios (count,) of the columns' joints, from the transmissions of the robot's file."""
+    if robot is None or names is None:
+        raise RecordingError(f"{source}: ratio = \"robot\" needs a robot whose file has transmissions")
+    known = {joint.name: joint.reduction for joint in robot.joints}
+    missing = [name for name in names if known.get(name) is None]
+    if missing:
+        raise RecordingError(f"{source}: ratio = \"robot\", but the file of robot '{robot.name}' states no mechanical "
+                             f"reduction of joint '{missing[0]}'", "give ratio as numbers")
+    return np.array([known[name] for name in names], dtype=float)
 
 
 def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source: str, notes: list[str]) \

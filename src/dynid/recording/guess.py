@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dynid.errors import RecordingError
 from dynid.recording.columns import Match, by_name, by_number, listed
+from dynid.recording.presets import no_torque
 from dynid.recording.source import Source
 
 _WORDS = {
@@ -24,6 +25,7 @@ _KIND = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
+_DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque"}  # keys of `write_npz`
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
@@ -158,7 +160,9 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
 def _classify(name: str) -> _Reading | None:
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     kinds = {_KIND[word] for word in words if word in _KIND}
-    if len(kinds) != 1:
+    if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # turned into a torque by the recorder
+        kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]
+    if len(kinds) != 1 or set(words) & _DERIVED or no_torque(name):
         return None
     kind = kinds.pop()
     if set(words) & _REFERENCE:

@@ -13,10 +13,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
-from dynid.recording.columns import Match, by_prefix, listed, match
+from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.guess import Guess, guess
-from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, SIGNALS, Mapping, Names, Place
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, Place
+from dynid.recording.presets import no_torque, recognised
+from dynid.recording.rosbag import Bag
 from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
@@ -123,6 +125,7 @@ def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
 def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     path = files.path
     notes: list[str] = []
+    mapping = _with_preset(files, mapping, notes)
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
     # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
     some = robot is not None and bool(robot.source_joints) and mapping.joints is None
@@ -136,16 +139,18 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, others)
     for signal, place in places.items():
         index = files.get(place)
-        columns = place.columns if place.width is None else "values"
         whose = joints if signal not in ("time", "wrench") else None
         source = files.sources[index]
         try:
-            matches[signal] = (index, match(source, columns, signal, whose, count))
+            matches[signal] = (index, _placed(source, place, signal, whose, count))
         except RecordingError:
+            if mapping.may_lack(signal):
+                continue
             if signal not in ("torque", "current") or not mapping.unmeasured:
                 raise
             few = _measured(joints, mapping)
-            matches[signal] = (index, match(source, columns, signal, few, None if few is None else len(few)))
+            matches[signal] = (index, _placed(source, place, signal, few, None if few is None else len(few)))
+    _check_torque(files.sources, matches)
     if "current" in matches:
         matches["torque"] = matches.pop("current")
     for index, source in enumerate(files.sources):
@@ -191,6 +196,49 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
     if known and len(mapping.unmeasured) == len(known):
         raise RecordingError(f"{path}: no joint's torque is measured, so nothing can be identified from this log")
     return tuple(known.index(name) for name in mapping.unmeasured)
+
+
+def _placed(source: Source, place: Place, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
+    """The columns of a source that a place means."""
+    if place.array is not None:
+        return match_parts(source, place.array, place.columns, signal, joints, count)
+    return match(source, place.columns if place.width is None else "values", signal, joints, count)
+
+
+def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]]) -> None:
+    """Raise where names say that the torques are not those that move the robot."""
+    if "torque" not in matches:
+        return
+    index, found = matches["torque"]
+    source = sources[index]
+    for name in (*found.fields, *((source.topic,) if isinstance(source, Bag) else ())):
+        why = no_torque(name)
+        if why is not None:
+            raise RecordingError(f"{source.path}: '{name}' cannot be the torque: numbers of this name {why}",
+                                 "name the measured torques with torque = [...] in the mapping")
+
+
+def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
+    """The mapping with the preset of the recorder whose columns the file has, where nothing says what they are."""
+    if mapping.names_signals or mapping.preset is not None:
+        return mapping
+    index = files.get(Place())
+    main = files.sources[index]
+    problem: RecordingError | None = None
+    for preset in recognised(main.fields):
+        if preset.refusal:
+            raise RecordingError(f"{main.path}: {preset.refusal}")
+        try:
+            found = mapping.having(preset=preset.name)
+        except RecordingError as refused:
+            problem = problem or refused
+            continue
+        notes.append(f"read by the preset '{preset.name}' ({preset.recorder}), whose columns these are")
+        return found
+    if problem is not None:
+        raise RecordingError(f"{main.path}: is a log of {recognised(main.fields)[0].recorder}; "
+                             f"{str(problem).removeprefix('mapping: ')}")
+    return mapping
 
 
 def _place(value: Names | Place) -> Place:
@@ -259,6 +307,8 @@ def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Matc
 
 def _columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]) -> tuple[Column, ...]:
     """One entry a column; arrays give several."""
+    if found.parts is not None:
+        return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
     columns: list[Column] = []
     for name in found.fields:
         shape = source.fields[name]
@@ -323,7 +373,7 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
 def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
     """Numbers of a setting that names their key in one of the log's files; None where it names none."""
     key = getattr(mapping, name)
-    if not isinstance(key, str) or key in (FROM_LOG, KNOWN_LOAD):
+    if not isinstance(key, str) or key in (FROM_LOG, KNOWN_LOAD) or (name == "ratio" and key == OF_ROBOT):
         return None
     source = next((source for source in files.sources if key in source.fields), None)
     if source is None:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.files import read_small, toml_table
+from dynid.recording.presets import overlaid, preset_of
 
 Names = str | int | list[str | int]
 PerJoint = float | list[float] | dict[str, float]
@@ -29,6 +30,7 @@ SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
            "motor_position", "sensed_torque", "target_torque", "target_current")
 FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
+OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
 
 class Place(BaseModel):
@@ -36,7 +38,9 @@ class Place(BaseModel):
 
     columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
     stands for the log's own file name without its ending: every log then has a file of its own.
-    width: the file holds one number a line and this many consecutive lines make one sample.
+    width: the file holds one number a line and this many consecutive lines make one sample. array: the key of an array
+    (samples, k) that holds several signals; columns are then its columns, by number from 1 or by the names that the
+    file gives them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,10 +48,11 @@ class Place(BaseModel):
     columns: Names | None = None
     file: str | None = None
     width: Annotated[int, Field(gt=0, le=10_000)] | None = None
+    array: str | None = None
 
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
-        if self.width is not None and self.columns is not None:
+        if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("give columns or width, not both: a flat file has no columns to choose from")
         return self
 
@@ -55,6 +60,7 @@ class Place(BaseModel):
 class Mapping(BaseModel):
     """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
 
+    preset: the name of a `Preset`, whose settings hold where none are given here.
     time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature, motor_position,
     sensed_torque, target_torque, target_current (the controller's own torque and current, of which "from-log" finds
     drive gains): a column name, a list of them, a column number counted from 1, a range of numbers "2-8", a pattern
@@ -63,12 +69,15 @@ class Mapping(BaseModel):
     no time column.
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
     target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
+    torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
+    1000 for permille of it.
     gain_deviation: relative deviation of drive gains or torque sensors, one sigma, for what is said of payloads.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
     where motor_side = "motor". sensed_torque: joint torque sensors, joint side.
-    ratio: motor turns for one joint turn, a number, one a joint, or the key of a value in the file; or coupling, the
+    ratio: motor turns for one joint turn, a number, one a joint, the key of a value in the file, or "robot" for those
+    of the transmissions in the robot's file; or coupling, the
     square matrix R with q_motor = R q_joint, and so tau_joint = R^T tau_motor.
     sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
     for torques alone; offset: added to joint positions after the sign, in `unit`.
@@ -80,17 +89,20 @@ class Mapping(BaseModel):
     columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
     sample; found by their shapes when left out.
     start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.
+    episode: only the rows whose `episode_column` holds this number count, where a file holds many runs.
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    preset: str | None = None
     time: Names | Place | None = None
     time_unit: TimeUnit | None = None
     rate: Rate | None = None
     position: Names | Place | None = None
     velocity: Names | Place | None = None
     torque: Names | Place | None = None
+    torque_scale: PerJoint | None = None
     current: Names | Place | None = None
     drive_gain: str | PerJoint | None = None
     gain_deviation: PerJoint | None = None
@@ -123,7 +135,22 @@ class Mapping(BaseModel):
     axis: Literal[0, 1] | None = None
     start: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     stop: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    episode: Annotated[int, Field(ge=0)] | None = None
+    episode_column: str = "episode_index"
     bad_rows: Literal["error", "drop"] = "error"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("preset") is None:
+            return given
+        preset = preset_of(given["preset"])
+        if preset.refusal:
+            raise ValueError(preset.refusal)
+        found = overlaid(preset.settings, given)
+        if found.get("torque") is None and found.get("current") is None:
+            raise ValueError(f"drive_gain is for currents, and logs of preset '{preset.name}' hold torques")
+        return found
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -138,6 +165,8 @@ class Mapping(BaseModel):
                              "controller's own torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain goes with current, not with torque")
+        if self.torque_scale is not None and self.current is not None:
+            raise ValueError("torque_scale goes with torque; of a current it is drive_gain")
         if self.motor_position is not None and self.side == "motor":
             raise ValueError('motor_position goes with positions of the links; for the motors alone give position and '
                              'side = "motor"')
@@ -188,8 +217,17 @@ class Mapping(BaseModel):
         """The same mapping with some settings changed; checked like a new one."""
         if not overrides:
             return self
-        settings = {name: getattr(self, name) for name in self.model_fields_set} | overrides
+        settings = overlaid({name: getattr(self, name) for name in self.model_fields_set}, overrides)
         return Mapping.of({name: value for name, value in settings.items() if value is not None})
+
+    def may_lack(self, signal: str) -> bool:
+        """Whether a log need not have this signal: a preset names it, and it is not one that must be there."""
+        if self.preset is None or signal in ("time", "position", "torque", "current"):
+            return False
+        if self.drive_gain == FROM_LOG and signal in ("target_torque", "target_current"):
+            return False
+        told = preset_of(self.preset).settings.get(signal)
+        return (Place(**told) if isinstance(told, dict) else told) == getattr(self, signal)
 
     @property
     def names_signals(self) -> bool:
@@ -206,13 +244,14 @@ def sentence(problem: ValidationError) -> str:
         close = difflib.get_close_matches(name, list(Mapping.model_fields), n=1)
         hint = f"; did you mean '{close[0]}'?" if close else f"; it knows {', '.join(Mapping.model_fields)}"
         if len(first["loc"]) > 1:
-            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width"
+            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width, array"
         return f"there is no setting '{name}'{hint}"
     text = str(first["msg"]).removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
     if first["type"] == "value_error":
         return f"'{name}': {text}" if name else text
-    wanted = {name: "column names, a pattern, an array key or {file, columns, width}" for name in ("time", *SIGNALS)}
+    wanted = dict.fromkeys(("time", *SIGNALS),
+                           "column names, a pattern, an array key or {file, columns, width, array}")
     wanted |= {name: "a number, one a joint, or a key of the file" for name in ("drive_gain", "ratio")}
     wanted["axis"] = "0 (a row a sample) or 1 (a column a sample)"
     if name in wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import RecordingError
+from dynid.files import read_small
 from dynid.recording.source import Block, Fault, Values, need
 
 _CHUNK = 65_536
@@ -19,7 +21,6 @@ class Parquet:
 
     row = "row"
     lines = 0
-    texts: Mapping[str, tuple[str, ...]] = {}
     defaults: Mapping[str, str] = {}
 
     def __init__(self, path: Path) -> None:
@@ -33,6 +34,8 @@ class Parquet:
             raise RecordingError(f"{path}: the Parquet file cannot be read, {' '.join(str(problem).split())}") from None
         widths = {item.name: self._width(item) for item in self._file.schema_arrow}
         self._widths = {name: width for name, width in widths.items() if width is not None}
+        self.texts = {name: names for name, names in _part_names(path).items()
+                      if len(names) == self._widths.get(name)}
 
     def _width(self, item: Any) -> int | None:
         """Numbers in a cell of this column; 0 for a plain number, None when it holds none."""
@@ -88,3 +91,18 @@ class Parquet:
             else:
                 faults.setdefault(row, (name, 0, f"holds {len(cells or [])} of {width} numbers"))
         return numbers
+
+
+def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
+    """Names of the columns of arrays, from the description that lies beside the files of a LeRobot dataset:
+    data/chunk-000/file-000.parquet and meta/info.json in one folder."""
+    about = path.absolute().parents[2] / "meta" / "info.json" if len(path.absolute().parents) > 2 else None
+    if about is None or not about.is_file():
+        return {}
+    try:
+        features = json.loads(read_small(about))["features"]
+        return {str(name): tuple(map(str, one["names"])) for name, one in features.items()
+                if isinstance(one.get("names"), list)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise RecordingError(f"{about}: is not the description of a dataset; correct it or move the log elsewhere") \
+            from None

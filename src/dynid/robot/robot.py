@@ -59,6 +59,7 @@ class Joint:
     velocity: float = np.inf  # rad/s or m/s
     acceleration: float = np.inf  # rad/s^2 or m/s^2
     effort: float = np.inf  # N m or N
+    reduction: float | None = None  # motor turns for one joint turn, where the file's transmissions say it
 
     @property
     def prismatic(self) -> bool:

@@ -8,6 +8,7 @@
 - Links without <inertial> are allowed: such a robot has its kinematics only.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
+- <transmission> elements, those of <ros2_control> too, give `Joint.reduction`.
 - A floating or planar joint of the root link is taken as fixed, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they stand for, and a warning
   says which; see `dynid.robot.angles`.
@@ -46,6 +47,7 @@ from dynid.robot.robot import (
     checked_sizes,
     merged_inertia,
 )
+from dynid.robot.transmissions import reductions
 from dynid.robot.urdf_text import parse_urdf
 
 _SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
@@ -59,6 +61,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     """
     root, file, stem, text = parse_urdf(source)
     reader = _Reader(file)
+    reader.reductions = reductions(root, file)
     with np.errstate(over="ignore", invalid="ignore"):
         links = reader.links(root)
     edges = reader.edges(root, links)
@@ -103,6 +106,7 @@ class _Reader:
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
         self.children: set[str | None] = set()  # links that some joint moves or holds
+        self.reductions: dict[str, float] = {}  # gear ratios, by joint
         self.rounded: dict[str, list[float]] = {}  # by joint: by how much (rad) each of its angles was off
 
     # -- numbers -----------------------------------------------------------------------------------
@@ -247,7 +251,8 @@ class _Reader:
             return _Edge(name, ends[0], ends[1], origin, None)
         self.mimic(element, name, where)
         turn = turn_z_to(self.axis(element, name, where))
-        joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn))
+        joint = Joint(name, cast(JointKind, kind), BASE, origin @ turn, inverse(turn),
+                      reduction=self.reductions.get(name))
         dynamics = element.find("dynamics")
         return _Edge(name, ends[0], ends[1], origin, self.limited(joint, element.find("limit"), where),
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))

@@ -16,11 +16,9 @@ from dynid.recording import Recording
 from dynid.recording.layout import shared_file
 from dynid.recording.mapping import Mapping
 from dynid.recording.names import distinct
+from dynid.recording.presets import overlaid
 from dynid.recording.read import window_of
 from dynid.recording.recording import DroppedRow
-
-# A setting of a log's own takes the place of those in [log] that say the same thing otherwise.
-_INSTEAD = ((("rate",), ("time", "time_unit")), (("torque",), ("current", "drive_gain")), (("ratio",), ("coupling",)))
 
 
 class LogSettings(BaseModel):
@@ -69,12 +67,9 @@ class LogSettings(BaseModel):
         """How this log is read: its own settings over those of [log]."""
         own = self.own
         table = dict(common) if self.inherit else {}
-        for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
-            if any(key in own for key in these):
-                table = {key: value for key, value in table.items() if key not in those}
         if own.get("side") == "joint" and own.get("torque_side", "joint") == "joint":
             table = {key: value for key, value in table.items() if key not in ("torque_side", "ratio", "coupling")}
-        return Mapping.of({**table, **own}, f"log {self.label}" if own else "[log]")
+        return Mapping.of(overlaid(table, own), f"log {self.label}" if own else "[log]")
 
 
 LogEntry = str | tuple[str, ...] | LogSettings

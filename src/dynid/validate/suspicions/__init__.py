@@ -7,7 +7,7 @@ in the list below.
 from __future__ import annotations
 
 from dynid.findings import Finding
-from dynid.validate.suspicions import amount, body, cutoff, known, parameters, residuals, signals, transfer
+from dynid.validate.suspicions import amount, body, compensated, cutoff, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
 from dynid.validate.suspicions.causes import Explained, Refit, explained
 from dynid.validate.suspicions.price import without_conditions
@@ -15,7 +15,7 @@ from dynid.validate.suspicions.price import without_conditions
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
 # In the order in which findings are said, stage by stage.
-SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *residuals.SUSPICIONS,
+SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICIONS, *residuals.SUSPICIONS,
                                      *parameters.SUSPICIONS, *known.SUSPICIONS, *amount.SUSPICIONS,
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 

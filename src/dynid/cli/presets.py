@@ -1,0 +1,21 @@
+"""`dynid presets`: the recorders whose logs are read by name."""
+
+from __future__ import annotations
+
+from dynid.cli.output import Json, console, print_json, table
+
+
+def command(json: Json = False) -> None:
+    """List the presets for logs, what to mind with each, and where its names are documented."""
+    from dynid.recording.presets import PRESETS
+
+    if json:
+        print_json({"presets": {name: {"recorder": one.recorder, "settings": dict(one.settings),
+                                       "guessed": bool(one.columns), "minds": list(one.minds), "source": one.source,
+                                       "refusal": one.refusal} for name, one in PRESETS.items()}})
+        return
+    console().print(table(["preset", "logs of", "mind"], [
+        (name, one.recorder, "; ".join(one.minds) if one.refusal is None else f"refused: {one.refusal}")
+        for name, one in PRESETS.items()]))
+    console().print('Use one in a run file, under [log]: preset = "libfranka". What else stands there goes before it.',
+                    markup=False)

@@ -1,0 +1,134 @@
+"""Presets: how the logs of well-known recorders are read, each with where its names come from and what to mind."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Settings that say the same thing in two ways: one that is given takes the place of the other.
+_INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain")),
+            (("ratio",), ("coupling",)))
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings of a `Mapping` for one recorder.
+
+    recorder: the program that writes such logs. settings: of the mapping, by name. columns: patterns of names that
+    all have to be there for a file to be taken for one of these; none where names alone do not tell. minds: what to
+    know about such logs. source: where the names and units are documented. refusal: why such a log cannot be used.
+    """
+
+    name: str
+    recorder: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    minds: tuple[str, ...] = ()
+    source: str = ""
+    refusal: str | None = None
+
+    def fits(self, names: Iterable[str]) -> bool:
+        """Whether a file with these columns is one of this recorder's."""
+        known = list(names)
+        return bool(self.columns) and all(any(re.fullmatch(one, name) for name in known) for one in self.columns)
+
+
+_RTDE = {"time": "timestamp", "position": "actual_q_{i}", "velocity": "actual_qd_{i}", "reference": "target_q_{i}",
+         "reference_velocity": "target_qd_{i}", "temperature": "joint_temperatures_{i}"}
+_RTDE_MINDS = "rows may repeat or skip a timestamp where the writer is not tied to the controller's cycle"
+_STATE = {"time": "stamp", "position": "position/{joint}", "velocity": "velocity/{joint}"}
+_LIBFRANKA = "frankaemika/libfranka: src/logging/robot_state_log.cpp, include/franka/robot_state.h"
+_RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, examples/record_configuration.xml"
+
+PRESETS: Mapping[str, Preset] = {one.name: one for one in (
+    Preset("joint-state", "bags of sensor_msgs/JointState (ROS 1, ROS 2, MCAP)",
+           {**_STATE, "torque": "effort/{joint}"},
+           minds=("effort is what the driver puts there: a torque, a current, an estimate of outside torques or zeros; "
+                  "its documentation says which",),
+           source="ros-controls/ros2_controllers: joint_state_broadcaster; sensor_msgs/JointState"),
+    Preset("joint-state-current", "bags of sensor_msgs/JointState whose effort is a current, as of Universal Robots' "
+           "driver until 2026", {**_STATE, "current": "effort/{joint}"},
+           minds=("needs drive_gain, N m per A; the bag does not tell whether effort is a current or a torque",),
+           source="UniversalRobots/Universal_Robots_ROS2_Driver: doc/usage, pull request 1551"),
+    Preset("franka-ros", "franka_ros, topic franka_state_controller/joint_states",
+           {**_STATE, "torque": "effort/{joint}", "topic": "/franka_state_controller/joint_states"},
+           minds=("30 Hz by default, too slow for inertias: raise publish_rate",
+                  "effort is tau_J, measured at the links behind the gears, so friction of the gears is hardly seen"),
+           source="frankaemika/franka_ros: franka_state_controller.cpp, default_controllers.yaml"),
+    Preset("ur-rtde-torque", "Universal Robots: RTDE record.py or ur_rtde, with actual_current_as_torque",
+           {**_RTDE, "torque": "actual_current_as_torque_{i}"},
+           columns=("actual_q_0", "actual_current_as_torque_0"),
+           minds=("from PolyScope 5.23 and 10.11; whether gravity is left in is not documented: look at a standstill",
+                  _RTDE_MINDS),
+           source="UniversalRobots/Universal_Robots_Client_Library: src/rtde/data_package.cpp"),
+    Preset("ur-rtde", "Universal Robots: RTDE record.py or ur_rtde",
+           {**_RTDE, "current": "actual_current_{i}", "target_torque": "target_moment_{i}",
+            "target_current": "target_current_{i}"},
+           columns=("actual_q_0", "actual_current_0"),
+           minds=('needs drive_gain, N m per A, or drive_gain = "from-log" where target_moment and target_current are '
+                  "recorded", "target_moment and target_current are the controller's own model, no measurement",
+                  _RTDE_MINDS), source=_RTDE_SOURCE),
+    Preset("libfranka", "libfranka: franka::logToCSV",
+           {"time": "time", "time_unit": "ms", "position": "state.q[{i}]", "velocity": "state.dq[{i}]",
+            "torque": "state.tau_J[{i}]", "reference": "state.q_d[{i}]", "reference_velocity": "state.dq_d[{i}]"},
+           columns=(r"time", r"state\.q\[0\]", r"state\.tau_J\[0\]"),
+           minds=("time is in whole milliseconds", "a log holds 50 states by default: raise log_size",
+                  "tau_J is measured at the links, gravity included; friction of the gears is hardly seen"),
+           source=_LIBFRANKA),
+    Preset("panda-py", "panda-py: get_log() saved as NPZ",
+           {"time": "time", "time_unit": "ms", "position": "q", "velocity": "dq", "torque": "tau_J"},
+           columns=("time", "q", "tau_J", "tau_ext_hat_filtered"),
+           minds=("time is in milliseconds", "rows come at 1 kHz while a controller runs, and only then"),
+           source="JeanElsner/panda-py: src/panda.cpp"),
+    Preset("lerobot-openarm", "LeRobot datasets of OpenArm with use_velocity_and_torque",
+           {"time": "timestamp", "position": {"array": "observation.state", "columns": "{joint}.pos"},
+            "velocity": {"array": "observation.state", "columns": "{joint}.vel"},
+            "torque": {"array": "observation.state", "columns": "{joint}.torque"}, "unit": "deg",
+            "episode_column": "episode_index"},
+           minds=("30 Hz by default, too slow for inertias", "give episode = N: time begins anew in each"),
+           source="huggingface/lerobot: robots/openarm_follower, motors/damiao"),
+    Preset("abb-egm", "abb_libegm's logger", columns=("R_FB_POS_RJ1", "R_FB_VEL_RJ1"),
+           source="ros-industrial/abb_libegm: src/egm_logger.cpp, proto/egm.proto",
+           refusal="logs of ABB's externally guided motion hold positions and velocities but no joint torques or "
+                   "currents, so nothing can be identified from them"),
+)}
+
+# Words of a column's or topic's name that say its torque is not what moves the robot, and why it cannot be used.
+_NO_TORQUE = (
+    (re.compile(r"(?<![a-z])ext(ernal)?(?![a-z])"),
+     "are estimates of outside torques, with the robot's own model taken out"),
+    (re.compile(r"(?<![a-z])tau_j_d(?![a-z])"), "are commanded torques without gravity and friction"),
+)
+
+
+def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings `common` with `own` over them; what says the same thing otherwise gives way."""
+    table = dict(common)
+    for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
+        if any(own.get(key) is not None for key in these):
+            table = {key: value for key, value in table.items() if key not in those}
+    return {**table, **own}
+
+
+def preset_of(name: Any) -> Preset:
+    """The preset of this name; ValueError where there is none."""
+    if name not in PRESETS:
+        close = difflib.get_close_matches(str(name), list(PRESETS), n=1)
+        raise ValueError(f"there is no preset '{name}'" + (f"; did you mean '{close[0]}'?" if close else
+                                                          f"; there are {', '.join(PRESETS)}"))
+    return PRESETS[name]
+
+
+def recognised(names: Iterable[str]) -> list[Preset]:
+    """The presets that a file with these columns fits, the most telling first."""
+    known = list(names)
+    return [preset for preset in PRESETS.values() if preset.fits(known)]
+
+
+def no_torque(name: str) -> str | None:
+    """Why a column or topic of this name holds no torque to identify from; None where its name says nothing such."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return next((why for pattern, why in _NO_TORQUE if pattern.search(spaced)), None)

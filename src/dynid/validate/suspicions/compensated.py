@@ -1,0 +1,102 @@
+"""Suspicion that torques do not hold gravity: a recorder or driver has taken it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Problem
+from dynid.findings import Finding
+from dynid.model import Model
+from dynid.validate.hypotheses.gravity import with_gravity
+from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.words import joints_listed
+
+_ROWS = 2000  # of the longest log
+_CARRIES = 0.2  # of a joint's torque that nominal gravity has to make, where offset and friction cannot
+_NONE = 0.2  # share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all
+_SURE = 4.0  # deviations from half of nominal gravity
+
+
+@dataclass(frozen=True)
+class GravityShare:
+    """The share of its nominal gravity torque that a joint's torque holds, whatever way the robot is mounted, and its
+    deviation. size: root mean square of what of that gravity no offset, friction or rotor can make, over that of the
+    torque about its mean."""
+
+    joint: int
+    share: float
+    std: float
+    size: float
+
+
+def gravity_removed(case: Case) -> Iterator[Finding]:
+    """Torques in which no joint that has to carry its arm feels gravity."""
+    shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
+    without = [one for one in shares if one.share < _NONE and 0.5 - one.share > _SURE * one.std]
+    if not without or len(without) < len(shares):
+        return
+    names = [case.reconstruction.joints[one.joint].name for one in without]
+    most = max(one.share for one in without)
+    yield suspect("gravity-removed", "gravity removed", joints_listed(names),
+                  f"the torque of {joints_listed(names)} holds no gravity (at most {most:.0%} of what the robot's file "
+                  "gives, along any direction), so the recorder or driver has taken it out: record measured torques",
+                  severity="fatal", joints=names, evidence={"share": each([one.share for one in without])})
+
+
+def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
+    """One for each joint whose nominal bodies weigh on it and whose torque is measured; none without nominal bodies.
+
+    tau = sum_k a_k gravity_k + b (nominal torque without gravity) + offset, friction and rotor, by least squares joint
+    by joint, with gravity along x, y and z of the base; the length of a is near one where torques are whole, and zero
+    where gravity was taken out.
+    """
+    model = problem.model
+    values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
+    theta = np.array([float(value) if p.body is not None and value is not None else 0.0
+                      for p, value in zip(model.parameters, values, strict=True)])
+    if not isinstance(model, Model) or not problem.data or not np.any(theta):
+        return ()
+    size = float(np.linalg.norm(model.robot.gravity))
+    part = max(problem.data, key=len)
+    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
+    still = np.zeros_like(q)
+    gravity = np.stack([with_gravity(model, axis).regressor(q, still, still) @ theta for axis in size * np.eye(3)], 2)
+    rest = with_gravity(model, np.zeros(3)).regressor(q, dq, ddq) @ theta
+    found = []
+    for j in range(model.dof):
+        keep = part.keep[rows, j]
+        speed = dq[keep, j]
+        own = np.column_stack([rest[keep, j], np.ones_like(speed), speed, np.sign(speed), ddq[keep, j]])
+        one = _share(part.tau[rows[keep], j], gravity[keep, j], own)
+        if one is not None:
+            found.append(GravityShare(j, *one))
+    return tuple(found)
+
+
+def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float] | None:
+    """Length of the coefficients of gravity (rows, 3) beside the other columns, its deviation, and the size of what
+    only gravity can make."""
+    own = own[:, np.any(own, axis=0)]
+    if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
+        return None
+    u, s, _ = np.linalg.svd(own / np.linalg.norm(own, axis=0), full_matrices=False)
+    basis = u[:, s > 1e-9 * s[0]]
+    alone = gravity - basis @ (basis.T @ gravity)
+    power, whole = np.sum(alone ** 2, axis=0), float(np.sum(gravity ** 2))
+    alone, power = alone[:, power > 1e-6 * whole], power[power > 1e-6 * whole]
+    if not len(power):
+        return None
+    inverse = np.linalg.pinv(alone.T @ alone, rcond=1e-6)
+    coefficients = inverse @ (alone.T @ tau)
+    left = tau - basis @ (basis.T @ tau) - alone @ coefficients
+    noise = float(left @ left) / (len(tau) - own.shape[1] - len(power))
+    return (float(np.linalg.norm(coefficients)), float(np.sqrt(noise * np.trace(inverse))),
+            float(np.sqrt(power.max() / len(tau)) / np.std(tau)))
+
+
+SUSPICIONS = (Suspicion("data", gravity_removed),)

@@ -1,0 +1,53 @@
+"""Gravity taken out of the torques is named; a robot mounted otherwise, or with a rough file, is not blamed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.validate import reconstruct, verdict
+from dynid.validate.hypotheses.gravity import with_gravity
+from dynid.validate.suspicions.compensated import gravity_shares
+
+
+def codes(log) -> list[str]:
+    problem, estimate = log.fitted()
+    return [one.code for one in verdict(problem, estimate, reconstruct(estimate, log.samples)).of("suspicious")]
+
+
+def weight(log) -> np.ndarray:
+    """Torques of gravity alone, by the parameters behind the log."""
+    still = np.zeros_like(log.samples.q)
+    model = log.model
+    return (model.regressor(log.samples.q, still, still)
+            - with_gravity(model, np.zeros(3)).regressor(log.samples.q, still, still)) @ log.theta
+
+
+@pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4", "ur10"])
+def test_gravity_taken_out_is_named(simulate, robot):
+    log = simulate(robot)
+    without = log.with_torque(log.samples.tau - weight(log))
+    assert codes(without) == ["gravity-removed"]
+    assert max(one.share for one in gravity_shares(without.problem()) if one.size > 0.2) < 0.2
+
+
+@pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4", "ur10"])
+def test_whole_torques_are_not_blamed(simulate, robot):
+    log = simulate(robot)
+    shares = [one.share for one in gravity_shares(log.problem()) if one.size > 0.2]
+    assert max(shares) == pytest.approx(1.0, abs=0.05)  # joints whose axis stands upright have none
+    assert "gravity-removed" not in codes(log)
+    sideways = replace(log, model=with_gravity(log.model, np.array([9.81, 0.0, 0.0])))
+    turned = log.with_torque(log.samples.tau - weight(log) + weight(sideways))
+    assert "gravity-removed" not in codes(turned)
+    light = log.with_torque(0.4 * log.samples.tau)  # a file or drive gain that is off by more than half
+    assert "gravity-removed" not in codes(light)
+
+
+def test_a_robot_without_nominal_bodies_says_nothing(simulate):
+    log = simulate("arm3r")
+    bare = replace(log.model, robot=replace(log.model.robot, bodies=tuple(
+        replace(body, inertia=None) for body in log.model.robot.bodies)))
+    assert gravity_shares(log.problem(bare)) == ()
