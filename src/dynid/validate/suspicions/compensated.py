@@ -18,25 +18,29 @@ from dynid.validate.words import joints_listed
 _ROWS = 2000  # of the longest log
 _CARRIES = 0.2  # of a joint's torque that nominal gravity has to make, where offset and friction cannot
 _NONE = 0.2  # share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all
+_PART = 0.1  # of a joint's torque that may follow gravity: torques in a smaller unit hold little of it, but follow it
 _SURE = 4.0  # deviations from half of nominal gravity
 
 
 @dataclass(frozen=True)
 class GravityShare:
     """The share of its nominal gravity torque that a joint's torque holds, whatever way the robot is mounted, and its
-    deviation. size: root mean square of what of that gravity no offset, friction or rotor can make, over that of the
-    torque about its mean."""
+    deviation. part: root mean square of what in the torque follows gravity, and of nothing else, over that of the
+    torque about its mean. size: the same of nominal gravity.
+    """
 
     joint: int
     share: float
     std: float
+    part: float
     size: float
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
     """Torques in which no joint that has to carry its arm feels gravity."""
     shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
-    without = [one for one in shares if one.share < _NONE and 0.5 - one.share > _SURE * one.std]
+    without = [one for one in shares
+               if one.share < _NONE and one.part < _PART and 0.5 - one.share > _SURE * one.std]
     if not without or len(without) < len(shares):
         return
     names = [case.reconstruction.joints[one.joint].name for one in without]
@@ -78,9 +82,9 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     return tuple(found)
 
 
-def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float] | None:
-    """Length of the coefficients of gravity (rows, 3) beside the other columns, its deviation, and the size of what
-    only gravity can make."""
+def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float, float] | None:
+    """Length of the coefficients of gravity (rows, 3) beside the other columns, its deviation, and the sizes of what
+    follows gravity and of what only nominal gravity can make."""
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None
@@ -95,8 +99,9 @@ def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float]
     coefficients = inverse @ (alone.T @ tau)
     left = tau - basis @ (basis.T @ tau) - alone @ coefficients
     noise = float(left @ left) / (len(tau) - own.shape[1] - len(power))
+    unit = np.sqrt(len(tau)) * float(np.std(tau))
     return (float(np.linalg.norm(coefficients)), float(np.sqrt(noise * np.trace(inverse))),
-            float(np.sqrt(power.max() / len(tau)) / np.std(tau)))
+            float(np.linalg.norm(alone @ coefficients)) / unit, float(np.sqrt(power.max())) / unit)
 
 
 SUSPICIONS = (Suspicion("data", gravity_removed),)
