@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Lock, Only, numbers, refuse_to_replace, words
-from dynid.cli.output import Json, console, print_json, progress, table
-from dynid.errors import DynidError
+from dynid.cli.motion_output import check_outputs, show, write_outputs
+from dynid.cli.options import Lock, Only, numbers, words
+from dynid.cli.output import Json, print_json, progress
 
-if TYPE_CHECKING:
-    from dynid.report.pages.motion import MotionData
-
-SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 BUDGET = 30.0
 
 
@@ -103,51 +98,3 @@ def command(
         print_json({**motion_facts(data), "outputs": written})
     else:
         show(data, written)
-
-
-def check_outputs(output: Path, report: Path | None, force: bool) -> None:
-    """Raise where the motion has no known ending, or a file is there already and may not be replaced."""
-    if output.suffix.lower() not in SUFFIXES:
-        raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
-    refuse_to_replace([output, *([report] if report else [])], force)
-
-
-def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Callable[[str], None]) -> dict[str, str]:
-    """Write the motion, and its page where one is asked for; what was written where."""
-    from dynid.report.pages.motion import write_motion
-
-    data.excitation.save(output)
-    if report is None:
-        return {"motion": str(output)}
-    tell("writing the page")
-    return {"motion": str(output), "report": str(write_motion(data, report))}
-
-
-# -- for people --------------------------------------------------------------------------------------
-def show(data: MotionData, written: dict[str, str]) -> None:
-    """Print how good the motion is, what it should tell and how near its limits it comes."""
-    from dynid.report.pages.motion import used
-
-    to, found = console(), data.excitation
-    if found.interrupted:
-        to.print("Interrupted: this is the best motion so far.")
-    to.print(f"[bold]{data.robot.name}[/bold]: {found.trajectory.duration:g} s, {found.criterion} {found.value:.4g}, "
-             f"condition number {found.condition:.4g}, {found.starts} starts in {found.elapsed:.1f} s")
-    to.print()
-    worst = data.worst[:12]
-    head = ["name", "deviation", *(["before"] if data.before is not None else []), "unit", "%"]
-    rows = [(found.base.names[k], f"{found.deviations[k]:.3g}",
-             *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
-             f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
-    to.print(table(head, rows, numbers=["deviation", "before", "%"],
-                   title=f"Expected at {found.rate:g} Hz, noise {', '.join(f'{x:.3g}' for x in found.noise)} N m (N): "
-                         f"the {len(rows)} worst of {len(found.base)} base parameters"))
-    tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]
-    to.print(table(["limit", "of", "comes to", "may go to", "used"], [
-        (usage.kind, usage.where, f"{usage.value:.4g}", f"{usage.bound:.4g}",
-         "-" if used(usage) is None else f"{used(usage):.1f} %") for usage in tight],
-        numbers=["comes to", "may go to", "used"], title="Closest to their limits"))
-    for note in data.notes:
-        to.print(f"Note: {note}.", markup=False)
-    for name, path in written.items():
-        to.print(f"{name}: {path}", markup=False)

@@ -31,6 +31,7 @@ COMMANDS = {
     "robots": "dynid.cli.robots",
     "inspect": "dynid.cli.inspect",
     "excite": "dynid.cli.excite",
+    "motion": "dynid.cli.motion",
     "simulate": "dynid.cli.simulate",
     "identify": "dynid.cli.identify",
     "watch": "dynid.cli.watch",

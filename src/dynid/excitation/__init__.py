@@ -1,6 +1,7 @@
 """Motions worth recording: trajectories, what they excite, their limits, and the search for the best."""
 
 from dynid.excitation.approach import approach
+from dynid.excitation.assessment import assess, slow_enough
 from dynid.excitation.excite import excite
 from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.information import Information, magnitudes
@@ -17,7 +18,10 @@ from dynid.excitation.limits import (
     read_limits,
     sphere,
 )
+from dynid.excitation.null_space import SelfMotion, null_space_motion, self_motion
+from dynid.excitation.random_motions import Sines, random_points, random_sines, random_spline
 from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search
+from dynid.excitation.sequential_motions import coupling_sweep, inertia_sweep
 from dynid.excitation.sweeps import PayloadPair, friction_sweep, gravity_sweep, payload_pair
 from dynid.excitation.trajectories import (
     BSpline,
@@ -39,9 +43,11 @@ from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
 __all__ = [
     "CRITERIA", "BSpline", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
-    "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits", "Measurement",
-    "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Search", "Slowed", "Splines", "Trajectory", "Usage",
-    "Workspace", "approach", "box", "check_limits", "excite", "friction_sweep", "gravity_sweep", "inside_box",
-    "magnitudes", "payload_pair", "quintics", "quintics_within", "read_limits", "read_trajectory", "sphere",
-    "trapezoids", "write_trajectory",
+    "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
+    "Measurement", "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Search", "SelfMotion", "Sines",
+    "Slowed", "Splines", "Trajectory", "Usage", "Workspace", "approach", "assess", "box", "check_limits",
+    "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box", "magnitudes",
+    "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
+    "random_spline", "read_limits", "read_trajectory", "self_motion", "slow_enough", "sphere", "trapezoids",
+    "write_trajectory",
 ]

@@ -13,18 +13,11 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
+from dynid.excitation.postures import home_posture, ranges, spread_postures
 from dynid.excitation.trajectories.composite import Joined, Slowed
 from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.excitation.waypoints import trapezoids
-
-
-def _home(home: ArrayLike | None, limits: Limits) -> Array:
-    middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
-    posture = middle if home is None else np.array(home, dtype=float)
-    if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
-        raise DynidError(f"the home posture must be {limits.dof} numbers inside the joints' limits")
-    return posture
 
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
@@ -34,7 +27,7 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
     speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use.
     longest: seconds for one way; slow speeds then use less of the range. Quintics lead to the speed and from it.
     """
-    posture = _home(home, limits)
+    posture = home_posture(home, limits)
     if not np.isfinite(limits.velocity).all():
         raise DynidError(f"a friction sweep needs the top speed of joint "
                          f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
@@ -100,15 +93,12 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
     approached from either side, so that dry friction can be told from gravity.
     """
     rng = np.random.default_rng(seed)
-    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
-    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
-    middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
-    # Spread evenly in every joint, in random order (a Latin square), rather than by pure chance.
-    strata = np.stack([rng.permutation(postures) for _ in range(limits.dof)], axis=1)
-    rows = middle + (2.0 * (strata + rng.random(strata.shape)) / postures - 1.0) * half
+    low, high = ranges(limits, reach)
+    half = 0.5 * (high - low)
+    rows = spread_postures(limits, postures, rng, reach)
     offset = 0.02 * half * rng.choice([-1.0, 1.0], rows.shape)
     pairs = np.stack([rows + offset, rows - offset], axis=1).reshape(-1, limits.dof)
-    return trapezoids(np.clip(pairs, middle - half, middle + half), limits, pause=pause, share=share)
+    return trapezoids(np.clip(pairs, low, high), limits, pause=pause, share=share)
 
 
 @dataclass(frozen=True, eq=False)

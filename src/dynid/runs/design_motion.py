@@ -102,8 +102,8 @@ def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is a result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}")
-    limits, margin_note = _limits(robot, request)
-    home = None if request.home is None else _posture(request.home, limits)
+    limits, margin_note = limits_for(robot, request.limits, request.margin)
+    home = None if request.home is None else checked_posture(request.home, limits)
     if past is None:
         data = _for_model(robot, limits, request)
     elif isinstance(past.estimate.model, FlexibleModel):
@@ -121,11 +121,16 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
     model = terms_model(robot, request.friction, request.rotor)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
-    notes = () if request.noise is not None else (
+    return data_of(robot, found, request.noise is not None, request.command)
+
+
+def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
+    """A motion with the values of the robot's file, as its page shows it."""
+    notes = () if noise_given else (
         f"expected deviations are for a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, since "
         f"none was given",)
-    return MotionData(_title(robot), robot, found, nominal_base_values(found.base), known_values(model.parameters),
-                      "robot's file", None, notes, request.command)
+    return MotionData(title_of(robot), robot, found, nominal_base_values(found.base),
+                      known_values(found.model.parameters), "robot's file", None, notes, command)
 
 
 def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
@@ -137,7 +142,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
     values = np.where(past.estimate.identified, past.estimate.values, np.nan)
     notes = (f"the torque of {', '.join(past.silent)} is taken as not measured, as in the earlier logs",
              ) if past.silent else ()
-    data = MotionData(_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
+    data = MotionData(title_of(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
                       request.command, past.scale)
     return replace(data, notes=(*notes, improvement_sentence(data)))
 
@@ -150,7 +155,7 @@ def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: F
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
                    prior=PriorKnowledge(nominal=theta), search=request.search)
     notes = ("the earlier logs are not counted: their equations are of joints that bend, those of the search are not",)
-    return MotionData(_title(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
+    return MotionData(title_of(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
                       request.command)
 
 
@@ -163,10 +168,10 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
     return part_of(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
 
 
-def _limits(robot: Robot, request: MotionRequest) -> tuple[Limits, tuple[str, ...]]:
-    """What to stay inside, and a note on the margin kept of the robot's own limits."""
-    limits = limits_of(LimitsTable(), robot, request.margin, MARGIN) if request.limits is None else read_limits(
-        request.limits, robot, request.margin, MARGIN)
+def limits_for(robot: Robot, file: str | Path | None, margin: float | None) -> tuple[Limits, tuple[str, ...]]:
+    """What to stay inside, and a note on the margin kept of the robot's own limits. file: limits over these."""
+    limits = limits_of(LimitsTable(), robot, margin, MARGIN) if file is None else read_limits(
+        file, robot, margin, MARGIN)
     kept = (f"{100 * limits.margin:g} % of the robot's own velocities and torques, and of its ranges at both ends, are "
             f"kept free; --margin changes it")
     return limits, (kept,) if limits.margin > 0 else ()
@@ -232,11 +237,11 @@ def improvement_sentence(data: MotionData) -> str:
     return f"with the earlier logs it brings the deviation of {', '.join(words)}{more}"
 
 
-def _title(robot: Robot) -> str:
+def title_of(robot: Robot) -> str:
     return f"A motion for {robot.name}"
 
 
-def _posture(home: ArrayLike, limits: Limits) -> Array:
+def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     """The home posture, refused before the search rather than after it."""
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():

@@ -28,7 +28,8 @@ def cards(data: MotionData) -> list[Card]:
     found = data.excitation
     known = np.isfinite(data.relative)
     shown = [Card(found.criterion if found.criterion != "condition" else "condition number", number(found.value, 4),
-                  f"the criterion, from {found.starts} starts in {seconds(found.elapsed)}")]
+                  f"the criterion, from {found.starts} starts in {seconds(found.elapsed)}" if found.starts else
+                  "of the plain base regressor; the motion was not searched for")]
     if found.criterion != "condition" or abs(found.value / found.condition - 1.0) > 1e-6:
         shown.append(Card("condition number", number(found.condition, 4), "of the plain base regressor"))
     if known.any():

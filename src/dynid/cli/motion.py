@@ -1,0 +1,86 @@
+"""`dynid motion`: a motion that is not searched for, checked and drawn like those of `dynid excite`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.motion_output import check_outputs, show, write_outputs
+from dynid.cli.options import Lock, Only, numbers, words
+from dynid.cli.output import Json, print_json, progress
+
+
+class KindName(StrEnum):
+    points = "points"
+    spline = "spline"
+    sines = "sines"
+    friction = "friction"
+    gravity = "gravity"
+    inertia = "inertia"
+    coupling = "coupling"
+    null_space = "null-space"
+    through = "through"
+
+
+def command(
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    kind: Annotated[KindName, typer.Argument(
+        metavar="KIND", show_default=False,
+        help="points, spline: random postures, with a stop at each or without. sines: one for each joint. friction, "
+             "gravity, inertia, coupling: one effect at a time. null-space: the tool held still. through: points of a "
+             "file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
+                                         help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
+    count: Annotated[int, typer.Option("--points", min=2, help="How many random postures.")] = 50,
+    through: Annotated[Path | None, typer.Option(metavar="FILE.csv", show_default=False,
+                                                 help="Postures to go through, a row each.")] = None,
+    duration: Annotated[float, typer.Option(help="Of sines and of motions with the tool held, s.")] = 20.0,
+    frame: Annotated[str | None, typer.Option(show_default="the last body",
+                                              help="What null-space holds still.")] = None,
+    home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
+                                      help="Posture of the joints at rest, and in which the tool is held.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another motion.")] = 0,
+    friction: Annotated[str, typer.Option("--friction", metavar="KIND,...", show_default=False,
+                                          help="Friction to identify: viscous, coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+    rate: Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")] = 100.0,
+    noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
+                                       help="Deviation of the torques, N m or N: one or one a joint.")] = "",
+    limits: Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
+                                                help="Limits over the robot's own: joints, space, postures.")] = None,
+    margin: Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, "
+                                                 "velocities and torques to keep free.")] = None,
+    only: Only = "",
+    lock: Lock = None,
+    report: Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
+                                                help="A page with plots and a 3-D preview.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json: Json = False,
+) -> None:
+    """Make a random motion, a sweep, or one through given points, inside all limits, and say what it should tell."""
+    check_outputs(output, report, force)
+    posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
+
+    from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
+    from dynid.runs.design_motion import motion_facts
+    from dynid.runs.models import part_of
+    from dynid.runs.plain_motion import PlainMotionRequest, plain_motion
+
+    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    with progress("motion") as tell:
+        data = plain_motion(machine, PlainMotionRequest(
+            kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
+            friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
+            command=shlex.join(["dynid", *sys.argv[1:]])), tell)
+        written = write_outputs(data, output, report, tell)
+    if json:
+        print_json({"kind": kind.value, **motion_facts(data), "outputs": written})
+    else:
+        show(data, written)

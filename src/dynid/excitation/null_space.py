@@ -1,0 +1,122 @@
+"""Motions of a redundant arm that hold a frame still: all joints move, the tool does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics import frame_pose, jacobian
+from dynid.errors import NotPossibleError
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.postures import home_posture, ranges
+from dynid.excitation.trajectories.polynomial import Piecewise
+from dynid.robot import Robot
+
+_STEP = 0.01  # rad along the way
+_LONGEST = 4.0 * np.pi  # rad, where a way that goes round ends
+_SINGULAR = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
+_ROUNDS = 8  # of Newton's method
+_HELD = 1e-10  # m and rad
+_KNOT = 0.01  # s between the knots of the motion in time
+_LEAST = 0.1  # rad, a way that is worth going
+
+
+@dataclass(frozen=True, eq=False)
+class SelfMotion:
+    """The way of a redundant arm on which a frame stays where it is: length s (points,) and postures q (points, dof),
+    one unit of s for one unit of joint motion."""
+
+    s: Array
+    q: Array
+
+    @property
+    def length(self) -> float:
+        return float(self.s[-1] - self.s[0])
+
+
+def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike | None = None, reach: float = 0.95,
+                seed: int = 0) -> SelfMotion:
+    """The longest way from a posture on which `frame` keeps its pose, both ways up to the joints' limits or near a
+    singular posture. With more than one spare freedom the direction is drawn by the seed.
+    """
+    start = home_posture(posture, limits)
+    if robot.dof <= 6:
+        raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, and holding frame '{frame}' still takes "
+                               "six freedoms; it needs a seventh to move")
+    aim = frame_pose(robot, frame, start[None])[0]
+    wish = np.random.default_rng(seed).normal(size=robot.dof)
+    low, high = ranges(limits, 1.0)
+    middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
+    ways = [_followed(robot, frame, aim, start, sign * wish, (middle - half, middle + half)) for sign in (-1.0, 1.0)]
+    q = np.concatenate([ways[0][::-1], start[None], ways[1]])
+    s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
+    if s[-1] < _LEAST:
+        raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by {s[-1]:.2g} rad only "
+                               f"while frame '{frame}' is held still; choose another posture")
+    return SelfMotion(s, q)
+
+
+def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
+                      seed: int = 0) -> Piecewise:
+    """To and fro on the way of a self-motion, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration), with
+    random a_k.
+
+    As fast as `duration` makes it; the limits of velocity, acceleration and torque are the caller's to check.
+    """
+    from scipy.interpolate import make_interp_spline
+
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, duration, max(int(np.ceil(duration / _KNOT)), 50) + 1)
+    amplitude = rng.normal(size=harmonics)
+    wave = np.cos(2.0 * np.pi * np.arange(1, harmonics + 1) * t[:, None] / duration) @ amplitude
+    wave = (wave - wave.min()) / max(np.ptp(wave), 1e-9)
+    s = way.s[0] + wave * way.length
+    q = make_interp_spline(way.s, way.q, k=5)(s)
+    spline = make_interp_spline(t, q, k=5)
+    breaks = np.unique(spline.t)
+    return Piecewise(breaks, np.stack([spline(breaks[:-1], nu=k) / factorial(k) for k in range(6)], axis=2))
+
+
+def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
+    """Postures (points, dof) after `start` on the way that holds the frame, first along `wish`, until it ends."""
+    found: list[Array] = []
+    q, ahead = start, wish
+    for _ in range(int(_LONGEST / _STEP)):
+        direction = _tangent(robot, frame, q, ahead)
+        if direction is None:
+            break
+        after = _held(robot, frame, aim, q + _STEP * direction)
+        if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
+            break
+        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * _STEP:  # round and back again
+            break
+        found.append(after)
+        q, ahead = after, direction
+    return np.array(found).reshape(-1, len(start))
+
+
+def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
+    """Direction (dof,) of length one in which the joints can move while the frame does not, along `ahead`; None near a
+    singular posture."""
+    _, s, vt = np.linalg.svd(jacobian(robot, frame, q[None])[0])
+    free = vt[6:]
+    along = free.T @ (free @ ahead)
+    size = float(np.linalg.norm(along))
+    return None if s[-1] < _SINGULAR * s[0] or size < 1e-9 else along / size
+
+
+def _held(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
+    """The posture nearest to q (dof,) in which the frame has the pose `aim`, by Newton's method; None if it fails."""
+    for _ in range(_ROUNDS):
+        pose = frame_pose(robot, frame, q[None])[0]
+        turn = aim[:3, :3] @ pose[:3, :3].T
+        error = np.concatenate([aim[:3, 3] - pose[:3, 3], 0.5 * np.array(
+            [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])])
+        if float(np.abs(error).max()) < _HELD:
+            return q
+        q = q + np.linalg.pinv(jacobian(robot, frame, q[None])[0]) @ error
+    return None

@@ -1,0 +1,130 @@
+"""Motions nobody designed: through random points of the reachable space, and along random sines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.limits.motion_limits import Limits
+from dynid.excitation.postures import ranges, spread_postures
+from dynid.excitation.trajectories.polynomial import Piecewise
+from dynid.excitation.trajectories.trajectory import Motion
+from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
+
+_TRIES = 100  # ways from a posture tried for one that is free
+_LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the limit, for the amplitudes of sines
+_SHORTEST = 0.5  # s, period of a sine
+_ROOM = 0.998  # of the acceleration limit: a check adds a little between its points
+
+
+def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.9, share: float = 1.0,
+                  pause: float = 0.0) -> Piecewise:
+    """From one random posture to the next, all joints together, stopping at each (Ardiani, s. 3.3.6.1 and C.4.2.1).
+
+    share: of the velocity and acceleration limits. Trapezoids of speed, or quintics where there is a limit on jerk.
+    Where there are limits of space, ways that they forbid are not taken.
+    """
+    rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
+    if limits.space is not None:
+        rows = _free_ways(rows, limits, np.random.default_rng(seed + 1))
+    if np.isfinite(limits.jerk).any():
+        return quintics_within(rows, limits)
+    return trapezoids(rows, limits, pause=pause, share=share)
+
+
+def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.7) -> Piecewise:
+    """Through random postures without a stop, by quintics with the speeds of a cubic spline.
+
+    Each way takes as long as its slowest joint needs at its top speed; the spline swings beyond the postures, so they
+    use less of the ranges than `random_points` does.
+    """
+    rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
+    if not np.isfinite(limits.velocity).all():
+        raise DynidError("a spline through random postures needs the top speed of joint "
+                         f"'{limits.names[int(np.argmin(np.isfinite(limits.velocity)))]}'")
+    lengths = np.max(np.abs(np.diff(rows, axis=0)) / limits.velocity, axis=1)
+    return quintics(rows, np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))]))
+
+
+def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
+    """The postures in an order, some drawn again, in which every straight way to the next is free."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    taken, left = [rows[0]], list(rows[1:])
+    for _ in range(_TRIES * len(rows)):
+        if not left:
+            return np.array(taken)
+        way = Piecewise(np.array([0.0, 1.0]), _straight(taken[-1], left[0]))
+        report = check_limits(way, limits, points=400)
+        if all(usage.ok for usage in report.usages if usage.kind == "space"):
+            taken.append(left.pop(0))
+        elif len(left) > 1 and rng.random() < 0.5:
+            left.append(left.pop(0))
+        else:
+            left[0] = rng.uniform(low, high)
+    raise NotPossibleError("there is no free way through random postures past the obstacles; give way-points")
+
+
+def _straight(first: Array, last: Array) -> Array:
+    """Coefficients (1, dof, 6) of the straight way in one second."""
+    found = np.zeros((1, len(first), 6))
+    found[0, :, 0], found[0, :, 1] = first, last - first
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Sines:
+    """One sine of velocity a joint, from rest: dq_j = A_j sin(2 pi t / T_j) (Simionato, eq. 5.2).
+
+    start (dof,): positions at time 0, rad or m. amplitude (dof,): A, rad/s. period (dof,): T, s.
+    """
+
+    start: Array
+    amplitude: Array
+    period: Array
+    duration: float
+
+    @property
+    def dof(self) -> int:
+        return len(self.start)
+
+    @property
+    def jumps(self) -> bool:
+        """The acceleration begins at its top."""
+        return True
+
+    def at(self, t: ArrayLike) -> Motion:
+        time = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)[:, None]
+        w = 2.0 * np.pi / self.period
+        c, s = np.cos(w * time), np.sin(w * time)
+        return Motion(self.start + self.amplitude / w * (1.0 - c), self.amplitude * s, self.amplitude * w * c,
+                      -self.amplitude * w ** 2 * s)
+
+
+def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach: float = 0.9) -> Sines:
+    """A sine for every joint, drawn from all that stay inside its range, velocity and acceleration (Simionato, s. 5.1).
+
+    The excursion A T / pi must fit the range, 2 pi A / T the acceleration: together they leave an interval for T.
+    """
+    if not duration > 0 or not np.isfinite(limits.velocity).all():
+        raise DynidError("random sines need a duration above zero and the top speed of every joint")
+    rng = np.random.default_rng(seed)
+    low, high = ranges(limits, reach)
+    start, amplitude, period = np.zeros((3, limits.dof))
+    for j in range(limits.dof):
+        room = high[j] - low[j]
+        size = rng.uniform(_LEAST_SPEED, _MOST_SPEED) * float(limits.velocity[j])
+        push = _ROOM * float(limits.acceleration[j])
+        size = min(size, 0.999 * float(np.sqrt(0.5 * push * room)), np.pi * room / _SHORTEST)
+        shortest = max(2.0 * np.pi * size / push, _SHORTEST)
+        longest = max(min(np.pi * room / size, duration), shortest)
+        period[j] = rng.uniform(shortest, min(longest, np.pi * room / size))
+        far = size * period[j] / np.pi
+        sign = float(rng.choice([-1.0, 1.0]))
+        amplitude[j] = sign * size
+        start[j] = rng.uniform(low[j], high[j] - far) if sign > 0 else rng.uniform(low[j] + far, high[j])
+    return Sines(start, amplitude, period, duration)

@@ -1,0 +1,139 @@
+"""Motions for the command line that nobody searched for: random ones, sweeps, through points, with the tool held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import DynidError
+from dynid.excitation import (
+    ExcitingMotion,
+    Limits,
+    Measurement,
+    Trajectory,
+    assess,
+    coupling_sweep,
+    friction_sweep,
+    gravity_sweep,
+    inertia_sweep,
+    null_space_motion,
+    quintics_within,
+    random_points,
+    random_sines,
+    random_spline,
+    self_motion,
+)
+from dynid.excitation.assessment import with_accelerations
+from dynid.excitation.limits.limits_file import space_notes
+from dynid.recording.tabular import Text
+from dynid.report.pages.motion import MotionData
+from dynid.robot import Robot
+from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise_of, speed_notes, terms_model
+
+Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_DRAWS = 8  # motions with the tool held, of which the one that tells most is taken
+_ONE_WAY = 5.0  # s, of a friction sweep at its slowest speeds
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMotionRequest:
+    """What is asked of `plain_motion`. kind: of the motion. points: how many random ones, or the file (rows, joints) to
+    go through. duration: s, of sines and motions with a frame held, frame: which. home: posture (dof,) that sweeps go
+    out from, and in which the frame is held. friction, rotor, limits, margin, noise, rate, command: as in
+    `MotionRequest`."""
+
+    kind: Kind
+    count: int = 50
+    through: Path | None = None
+    duration: float = 20.0
+    frame: str | None = None
+    home: ArrayLike | None = None
+    seed: int = 0
+    friction: tuple[str, ...] = ()
+    rotor: bool = False
+    limits: str | Path | None = None
+    margin: float | None = None
+    noise: ArrayLike | None = None
+    rate: float = 100.0
+    command: str = ""
+
+
+def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str], None] = lambda sentence: None
+                 ) -> MotionData:
+    """The motion asked for, checked against every limit and slowed down where they need it, with what it should tell
+    about the robot; as `design_motion` gives those that it finds."""
+    limits, margin_note = limits_for(robot, request.limits, request.margin)
+    if request.home is not None:
+        checked_posture(request.home, limits)
+    limits, assumed = with_accelerations(limits)
+    model = terms_model(robot, request.friction, request.rotor)
+    measurement = Measurement(request.rate, noise_of(request.noise, robot.dof))
+
+    def assessed(trajectory: Trajectory) -> ExcitingMotion:
+        return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
+
+    tell("making the motion")
+    if request.kind == "null-space":
+        way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
+        draws = []
+        for k in range(_DRAWS):
+            tell(f"motion {k + 1} of {_DRAWS} with the tool held")
+            draws.append(assessed(null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)))
+        found = min(draws, key=_typical)
+    else:
+        found = assessed(_trajectory(request, limits))
+    slower = found.trajectory.duration
+    data = data_of(robot, found, request.noise is not None, request.command)
+    notes = (*found.report.unchecked, *space_notes(limits, robot), *speed_notes(found), *data.notes, *margin_note,
+             *((f"no acceleration limit is known of {', '.join(assumed)}: one that reaches the top speed in 0.3 s was "
+                f"taken; --limits gives others",) if assumed else ()),
+             *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
+                 found.trajectory, "stretch") else ()))
+    return replace(data, notes=notes)
+
+
+def _typical(found: ExcitingMotion) -> float:
+    """Median of the expected deviations relative to nominal values, those that stay unknown counted as such."""
+    relative = np.asarray(found.relative_deviations, dtype=float)
+    return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
+
+
+def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
+    """The motion of a kind that needs no robot."""
+    makers: dict[str, Callable[[], Trajectory]] = {
+        "points": lambda: random_points(limits, points=request.count, seed=request.seed),
+        "spline": lambda: random_spline(limits, points=request.count, seed=request.seed),
+        "sines": lambda: random_sines(limits, duration=request.duration, seed=request.seed),
+        "friction": lambda: friction_sweep(limits, home=request.home, longest=_ONE_WAY),
+        "gravity": lambda: gravity_sweep(limits, seed=request.seed),
+        "inertia": lambda: inertia_sweep(limits, home=request.home, seed=request.seed),
+        "coupling": lambda: coupling_sweep(limits, home=request.home),
+        "through": lambda: _through(request.through, limits)}
+    if request.kind not in makers:
+        raise DynidError(f"there is no kind of motion '{request.kind}'; there are {', '.join(KINDS)}")
+    return makers[request.kind]()
+
+
+def _through(file: Path | None, limits: Limits) -> Trajectory:
+    """Quintics that stop at every row of a table of postures, as fast as limits allow."""
+    if file is None:
+        raise DynidError("a motion through points needs the file of these points, one row a posture",
+                         "give it with --through")
+    source = Text(file)
+    try:
+        names = list(source.fields)
+        own = [name for name in limits.names if name in names]
+        columns = list(limits.names) if len(own) == limits.dof else names
+        if len(columns) != limits.dof:
+            raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one for each, in "
+                             "their order or by their names")
+        points = np.column_stack([np.asarray(source.value(name), dtype=float) for name in columns])
+    finally:
+        source.close()
+    return quintics_within(points, limits)

@@ -1,0 +1,143 @@
+"""Motions that nobody searched for stay inside every limit and move what they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import robots
+
+from dynid.dynamics import frame_pose
+from dynid.errors import DynidError, NotPossibleError
+from dynid.excitation import (
+    Limits,
+    assess,
+    check_limits,
+    coupling_sweep,
+    inertia_sweep,
+    null_space_motion,
+    quintics_within,
+    random_points,
+    random_sines,
+    random_spline,
+    self_motion,
+    slow_enough,
+)
+from dynid.excitation.assessment import with_accelerations
+from dynid.model import Model, make_terms
+from dynid.robot import Robot
+
+HOLDING = np.array([0.3, 0.6, 0.2, -1.2, 0.3, 0.8, 0.1])
+
+
+def limits(dof: int = 3, **given: object) -> Limits:
+    own: dict = {"lower": -2.0, "upper": 2.0, "velocity": 1.5, "acceleration": 4.0, "jerk": np.inf, "torque": np.inf,
+                 "names": tuple(f"j{k + 1}" for k in range(dof))}
+    return Limits(**(own | given))
+
+
+def sampled(trajectory, count: int = 20_000):
+    return trajectory.at(np.linspace(0.0, trajectory.duration, count))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("jerk", [np.inf, 60.0])
+def test_random_points_fill_the_ranges_and_stop_at_each(seed, jerk):
+    bounds = limits(jerk=jerk)
+    found = random_points(bounds, points=20, seed=seed)
+    assert check_limits(found, bounds).ok
+    q, dq, *_ = sampled(found)
+    assert (q.max(axis=0) > 1.5).all() and (q.min(axis=0) < -1.5).all()
+    still = np.max(np.abs(found.at(found.breaks).dq), axis=1) < 1e-9
+    assert still.sum() == 20
+    assert not np.array_equal(q, sampled(random_points(bounds, points=20, seed=seed + 1)).q)
+    np.testing.assert_array_equal(q, sampled(random_points(bounds, points=20, seed=seed)).q)
+
+
+def test_a_spline_does_not_stop_and_is_slowed_to_its_limits():
+    bounds = limits()
+    found = slow_enough(random_spline(bounds, points=20), bounds)
+    assert check_limits(found, bounds).ok
+    speed = np.max(np.abs(sampled(found).dq), axis=1)
+    assert speed[200:-200].min() > 1e-3 and speed[0] < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sines_as_the_document_writes_them(seed):
+    """dq = A sin(2 pi t / T) from rest, and the integral and derivative of that, inside range, speed, acceleration."""
+    bounds = limits(lower=-np.array([2.0, 0.5, 0.05]), upper=np.array([1.0, 0.6, 0.02]))
+    found = random_sines(bounds, duration=10.0, seed=seed)
+    assert check_limits(found, bounds).ok
+    t = np.linspace(0.0, 10.0, 20_001)
+    q, dq, ddq, jerk = found.at(t)
+    np.testing.assert_allclose(dq, found.amplitude * np.sin(2 * np.pi * t[:, None] / found.period), atol=1e-14)
+    step = t[1]
+    for whole, slope in ((q, dq), (dq, ddq), (ddq, jerk)):
+        np.testing.assert_allclose(np.diff(whole, axis=0) / step, 0.5 * (slope[1:] + slope[:-1]),
+                                   atol=1e-4 * np.abs(jerk).max())
+
+
+def test_inertia_sweep_always_speeds_up_or_slows_down_one_joint():
+    bounds = limits()
+    found = inertia_sweep(bounds, postures=1, times=2)
+    assert check_limits(found, bounds).ok
+    motion = sampled(found)
+    moving = np.abs(motion.dq) > 1e-9
+    assert (moving.sum(axis=1) <= 1).all() and moving.any(axis=0).all()
+    pushed = np.abs(motion.ddq) > 1e-9
+    assert np.mean(pushed[moving]) > 0.99
+    assert np.abs(motion.dq).max() == pytest.approx(1.5, rel=1e-3)
+
+
+def test_coupling_sweep_moves_all_pairs():
+    bounds = limits()
+    motion = sampled(coupling_sweep(bounds))
+    moving = np.abs(motion.dq) > 1e-6
+    assert set(map(tuple, moving[moving.sum(axis=1) == 2])) == {(True, True, False), (True, False, True),
+                                                               (False, True, True)}
+    assert moving.sum(axis=1).max() == 2
+    both = moving[:, 0] & moving[:, 1]
+    together = motion.dq[both, 0] * motion.dq[both, 1] > 0
+    assert 0.2 < together.mean() < 0.8
+    with pytest.raises(DynidError, match="two different numbers from 0 to 2"):
+        coupling_sweep(bounds, joints=[(0, 3)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_tool_is_held_while_all_joints_move(seed):
+    """The pose of the last body, by a product of matrices of its own, stays where it is to a nanometre."""
+    robot = Robot.builtin("kuka-lwr4")
+    bounds, _ = with_accelerations(Limits.of(robot, margin=0.05))
+    way = self_motion(robot, robot.body_names[-1], bounds, posture=HOLDING, seed=seed)
+    found = slow_enough(null_space_motion(way, bounds, duration=10.0, seed=seed), bounds)
+    assert check_limits(found, bounds).ok
+    q = sampled(found, 400).q
+    assert (np.ptp(q, axis=0) > 0.2).sum() >= 6
+    poses = np.array([robots.frame_pose(robot, robot.body_names[-1], one) for one in q])
+    assert np.abs(poses - poses[0]).max() < 1e-9
+    np.testing.assert_allclose(poses[0], frame_pose(robot, robot.body_names[-1], HOLDING[None])[0], atol=1e-9)
+
+
+def test_six_joints_cannot_hold_a_tool_and_move():
+    robot = Robot.builtin("ur10")
+    with pytest.raises(NotPossibleError, match="has 6 joints.*needs a seventh"):
+        self_motion(robot, robot.body_names[-1], Limits.of(robot))
+
+
+def test_assessment_is_that_of_the_search():
+    """Condition number by the regressor itself; a motion that leaves its range is refused, one that is too fast slowed
+    down."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, friction=("viscous",)))
+    bounds, assumed = with_accelerations(Limits.of(robot, margin=0.05, lower=-2.0, upper=2.0, velocity=1.5))
+    assert set(assumed) <= set(robot.joint_names)
+    found = assess(model, random_points(bounds, points=10), bounds)
+    t = np.linspace(0.0, found.trajectory.duration, round(100 * found.trajectory.duration), endpoint=False)
+    q, dq, ddq, _ = found.trajectory.at(t)
+    y = model.regressor(q, dq, ddq).reshape(-1, len(model.parameters))[:, list(found.base.independent)]
+    assert found.condition == pytest.approx(np.linalg.cond(y), rel=1e-6)
+    wide = quintics_within(np.array([[0.0, 0, 0], [2.5, 0, 0]]), limits(lower=-3.0, upper=3.0))
+    with pytest.raises(NotPossibleError, match=f"not allowed: position of joint '{robot.joint_names[0]}'"):
+        assess(model, wide, bounds)
+    fast = quintics_within(np.array([[0.0, 0, 0], [1.5, 0, 0]]), limits(velocity=6.0, acceleration=50.0))
+    slowed = assess(model, fast, bounds)
+    assert slowed.report.ok and slowed.trajectory.duration > fast.duration
