@@ -19,7 +19,8 @@ def test_every_kind(dynid, tmp_path, monkeypatch, kind):
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
     assert said["kind"] == kind and all(use["used"] is None or use["used"] <= 100.0 + 1e-6 for use in said["limits"])
-    assert read_trajectory("m.csv", Robot.builtin("arm3r").joint_names).duration == pytest.approx(said["duration"], abs=0.02)
+    written = read_trajectory("m.csv", Robot.builtin("arm3r").joint_names)
+    assert written.duration == pytest.approx(said["duration"], abs=0.02)
 
 
 def test_through_points_of_a_file_with_its_page(dynid, tmp_path, monkeypatch):

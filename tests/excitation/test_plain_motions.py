@@ -45,7 +45,7 @@ def test_random_points_fill_the_ranges_and_stop_at_each(seed, jerk):
     bounds = limits(jerk=jerk)
     found = random_points(bounds, points=20, seed=seed)
     assert check_limits(found, bounds).ok
-    q, dq, *_ = sampled(found)
+    q = sampled(found).q
     assert (q.max(axis=0) > 1.5).all() and (q.min(axis=0) < -1.5).all()
     still = np.max(np.abs(found.at(found.breaks).dq), axis=1) < 1e-9
     assert still.sum() == 20
