@@ -33,7 +33,7 @@ from dynid.excitation.limits.limits_file import space_notes
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
-from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise_of, speed_notes, terms_model
+from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise_of, terms_model
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -90,7 +90,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
         found = assessed(_trajectory(request, limits))
     slower = found.trajectory.duration
     data = data_of(robot, found, request.noise is not None, request.command)
-    notes = (*found.report.unchecked, *space_notes(limits, robot), *speed_notes(found), *data.notes, *margin_note,
+    notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note,
              *((f"no acceleration limit is known of {', '.join(assumed)}: one that reaches the top speed in 0.3 s was "
                 f"taken; --limits gives others",) if assumed else ()),
              *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
