@@ -62,3 +62,31 @@ def three_links() -> BaseParameters:
                 row[parameters.index(word)] = sign
     leading = np.array([parameters.index(expression.split()[0]) for expression in EXPRESSIONS])
     return BaseParameters(parameters, leading, matrix)
+
+
+# Table 4.5: a_1..a_6, b_1..b_6 (rad/s) and q_0 (rad) of each joint of trajectory B, period 12.5 s.
+TRAJECTORY_B = np.array("""
+0.02 0.55 0.08 -0.30 0.46 0.14 -0.41 0.26 0.15 0.50 -0.60 -0.21 0.15
+-0.27 0.41 -0.15 -0.30 0.08 -0.15 0.27 -0.47 -0.28 -0.51 0.11 -0.34 -0.24
+0.01 -0.52 0.62 -0.14 -0.46 0.47 -0.02 -0.20 -0.15 -0.41 0.73 0.04 0.39
+0.00 -0.16 0.06 0.39 0.55 -0.04 0.60 -0.06 0.69 0.25 -0.66 0.12 1.18
+-0.79 -1.34 0.50 -0.62 -0.30 -0.55 -0.08 0.01 -0.59 0.42 -0.43 0.43 -1.41
+0.07 0.22 0.39 0.12 -0.45 1.05 -0.39 -0.15 0.51 0.14 -0.20 0.13 0.02
+-0.12 -0.80 0.29 0.07 0.99 -0.28 -0.64 -0.75 -0.55 0.81 0.36 -0.65 -0.07
+""".split(), dtype=float).reshape(7, 13)
+
+# Table 4.8: lower and upper corner of each link's bounding box in its frame, m; eq. 4.39: the arm weighs at most 27 kg.
+BOXES = np.array("""
+-0.14 -0.174 -0.084  0.14 0.174 0.346
+-0.084 -0.174 -0.084  0.084 0.174 0.17
+-0.09 -0.55 -0.045  0.04 0.04 0.045
+-0.045 -0.045 -0.05  0.095 0.045 0.83
+-0.045 -0.02 -0.045  0.045 0.1 0.045
+-0.045 -0.06 -0.02  0.045 0.045 0.06
+-0.045 -0.045 -0.018  0.045 0.045 0.001
+""".split(), dtype=float).reshape(7, 2, 3)
+HEAVIEST = 27.0
+
+# Tables 5.1 and 5.2: gains of joints 1-4 and 5-7, 1/s^2 and 1/s.
+GAINS = {"slow": (np.repeat([156.3, 123.5], (4, 3)), np.repeat([25.0, 22.2], (4, 3))),
+         "tight": (np.repeat([2500.0, 625.0], (4, 3)), np.repeat([100.0, 50.0], (4, 3)))}
