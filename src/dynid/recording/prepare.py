@@ -294,7 +294,7 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
                                           recording.joints)
     given = per_joint(chosen.slow, dof, "slow", source)  # nan where it is to be chosen
     slow = np.where(np.isnan(given), selection.slow_speeds(dq, keep, moving), given)
-    steps += selection.drop_slow(keep, dq, slow, recording.joints)
+    steps += selection.drop_slow(keep, dq, slow, recording.joints, chosen.slow_rows == "any")
 
     silent = np.array([name in recording.unmeasured for name in recording.joints], dtype=bool)
     keep[:, silent] = False

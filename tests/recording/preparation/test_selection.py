@@ -85,3 +85,11 @@ def test_slow_rows_go_joint_by_joint() -> None:
     said = drop_slow(keep, dq, slow, ("a", "b", "c"))
     np.testing.assert_array_equal(keep, np.abs(dq) >= slow)
     assert np.all(keep[:, 2]) and "a " in said[0] and "b " in said[0] and "c " not in said[0]
+
+
+def test_slow_rows_of_any_joint_drop_all() -> None:
+    dq = np.array([[1.0, 1.0], [0.001, 1.0], [1.0, 0.001], [-1.0, -1.0]])
+    keep = np.ones(dq.shape, dtype=bool)
+    said = drop_slow(keep, dq, np.array([0.01, 0.01]), ("a", "b"), all_joints=True)
+    np.testing.assert_array_equal(keep, [[True, True], [False, False], [False, False], [True, True]])
+    assert "all joints" in said[0] and "a 2 below 0.01" in said[0]

@@ -34,6 +34,7 @@ class Preparation(BaseModel):
     border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
     slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
     None, for all or one of them: 1 % of the joint's top speed; in a run, 0 where the model describes slow motion.
+    slow_rows: "own" drops the equation of a joint that is slow, "any" those of all joints where one is (Ardiani, B.3.3).
     saturation: largest torque, one number or one for each joint (inf for no limit), "auto" for limits found
     in the data, or "none".
     saturated_samples: that many samples in a row at the limit count as saturated.
@@ -64,6 +65,7 @@ class Preparation(BaseModel):
     velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
     border: NotNegative | None = None
     slow: NotNegative | tuple[NotNegative | None, ...] | None = None
+    slow_rows: Literal["own", "any"] = "own"
     saturation: Limit | tuple[Limit, ...] | Literal["auto", "none"] = "auto"
     saturated_samples: Annotated[int, Field(ge=1)] = 5
     stuck: bool = True

@@ -140,14 +140,15 @@ def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
     return np.array([float(f"{x:.4g}") for x in np.where(moving, _SLOW_SHARE * top, 0.0)])
 
 
-def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...]) -> list[str]:
+def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...], all_joints: bool = False) -> list[str]:
     """Take a joint's own rows below its speed `slow` (joints,), where friction is between its two signs, out of keep
-    (samples, joints); the steps in words."""
+    (samples, joints); the steps in words. all_joints: the rows of all joints go where any of them is slow."""
     before = keep.sum(axis=0)
-    for j in range(dq.shape[1]):
-        keep[:, j] &= np.abs(dq[:, j]) >= slow[j]
+    fast = np.abs(dq) >= slow
+    keep &= np.all(fast, axis=1, keepdims=True) if all_joints else fast
     dropped = before - keep.sum(axis=0)
     what = ", ".join(f"{names[j]} {dropped[j]} below {slow[j]:.3g}" for j in np.flatnonzero(dropped))
-    steps = [f"dropped each joint's own rows in slow motion (rad/s or m/s): {what}"] if what else []
+    whose = "the rows of all joints where one is" if all_joints else "each joint's own rows"
+    steps = [f"dropped {whose} in slow motion (rad/s or m/s): {what}"] if what else []
     kept = [names[j] for j in np.flatnonzero((slow == 0.0) & np.any(dq != 0.0, axis=0))]
     return [*steps, f"rows in slow motion are kept for {', '.join(kept)}"] if kept else steps
