@@ -34,7 +34,7 @@ class Preparation(BaseModel):
     border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
     slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
     None, for all or one of them: 1 % of the joint's top speed; in a run, 0 where the model describes slow motion.
-    slow_rows: "own" drops the equation of a joint that is slow, "any" those of all joints where one is (Ardiani, B.3.3).
+    slow_rows: "own" drops the equation of a joint that is slow, "any" those of all where one is (Ardiani, B.3.3).
     saturation: largest torque, one number or one for each joint (inf for no limit), "auto" for limits found
     in the data, or "none".
     saturated_samples: that many samples in a row at the limit count as saturated.
