@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,15 +27,32 @@ _NOTHING = 50.0  # percent: hardly anything is explained
 
 
 def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded, *,
-           weighed: bool, given: bool) -> tuple[Finding, ...]:
-    """Findings on a payload, the worst first. weighed: its mass is from a scale. given: gain deviations were given."""
-    findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit, unloaded), *_impossible(found),
-                *_not_seen(found), *_gains(found, weighed, given),
-                *_gears(found, loaded, fit), *_unidentified(found), *_too_much(found, estimate)]
-    return tuple(sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity)))
+           weighed: bool, given: bool) -> PayloadEstimate:
+    """A payload with findings on it, the worst first. weighed: its mass is from a scale. given: gain deviations were
+    given."""
+    return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
+                         *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
 
 
-def _unexplained(found: PayloadEstimate, estimate: Estimate, loaded: Loaded) -> Iterator[Finding]:
+def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
+    """A payload with the findings that need no log."""
+    return _with(found, [*_unexplained(found, estimate), *_alone(found, estimate, weighed, given)])
+
+
+def _with(found: PayloadEstimate, findings: list[Finding]) -> PayloadEstimate:
+    worst = sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity))
+    return replace(found, findings=tuple(worst))
+
+
+def _alone(found: PayloadEstimate, estimate: Estimate, weighed: bool, given: bool) -> Iterator[Finding]:
+    yield from _impossible(found)
+    yield from _not_seen(found)
+    yield from _gains(found, weighed, given)
+    yield from _unidentified(found)
+    yield from _too_much(found, estimate)
+
+
+def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     own, error = estimate.diagnostics.relative_error, found.relative_error
     if error <= max(_UNEXPLAINED * own, own + _MUCH):
         return
@@ -67,6 +85,8 @@ def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: U
 def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.identified.all():
         return
+    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
+        return  # no load at all is the tip of the cone: whatever is left over of it points outside
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
@@ -74,8 +94,6 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
                           f"No body has these numbers: {faults[0].message}; ask for a consistent one.",
                           "payload cannot exist", evidence={"amount": faults[0].amount})
         return
-    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
-        return  # no load at all is the tip of the cone: whatever is left over of it points outside
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)
     if away > _IMPOSSIBLE:
