@@ -20,6 +20,7 @@ from dynid.robot import inertia as ten
 _DECIDE = 0.5  # share of the mass's variance above which one source decides
 _LARGE = 0.02  # of the mass: below that gains decide, but little
 _LOST = 0.03  # of the transmitted torque, above which friction from load is said
+_SURELY = 6.0  # deviations as of independent rows: those of rows that correlate are larger by two and more
 _IMPOSSIBLE = 4.0  # deviations between the free estimate and the nearest body: no noise does that
 _UNEXPLAINED = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
 _MUCH = 10.0  # percent, and at least so much
@@ -130,7 +131,9 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
 def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
     """Friction that grows with the transmitted torque, where the robot's model has none of it."""
     shares = (fit.columns @ fit.x)[loaded.friction]
-    large = np.flatnonzero(shares > _LOST)
+    own = fit.columns[loaded.friction]
+    deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
+    large = np.flatnonzero(shares > np.maximum(_LOST, _SURELY * deviations))
     if not found.seen or not len(large):
         return
     names = tuple(loaded.model.joint_names[j] for j in large)
