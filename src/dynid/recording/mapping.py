@@ -79,6 +79,8 @@ class Mapping(BaseModel):
     topic: of a bag. delimiter, decimal, header, skip (lines): of a text file. array: of a file of arrays, the one whose
     columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
     sample; found by their shapes when left out.
+    commanded: take reference, reference_velocity and target_torque in place of what was measured: of the controller's
+    own model.
     start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
     """
@@ -124,6 +126,7 @@ class Mapping(BaseModel):
     start: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     stop: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     bad_rows: Literal["error", "drop"] = "error"
+    commanded: bool = False
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
