@@ -36,8 +36,9 @@ def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: Line
 
 
 def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
-    """A payload with the findings that need no log."""
-    return _with(found, [*_unexplained(found, estimate), *_alone(found, estimate, weighed, given)])
+    """A payload with the findings that need no log; whether it can exist is asked where it was asked to."""
+    return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
+                                                           if found.consistent or one.code != "payload-cannot-exist")])
 
 
 def _with(found: PayloadEstimate, findings: list[Finding]) -> PayloadEstimate:
