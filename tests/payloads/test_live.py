@@ -180,3 +180,35 @@ def test_intervals_hold(machine, estimate):
         held.append((low < np.append(MASS, CENTRE)) & (np.append(MASS, CENTRE) < high))
     share = np.mean(held, axis=0)
     assert np.all(share >= 0.88), share
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["panda", "kuka_lwr4"])
+def test_real_logs_with_and_without_a_load_that_was_added(data, which):
+    """Torques of 2 kg added to half of a real log, or to another one: found, and nothing where none was."""
+    from _data import log as read_log
+
+    from dynid.model import Model, make_terms
+    from dynid.robot import Robot
+
+    folder, load = data(which), ten.from_central(2.0, np.array([0.02, 0.0, 0.08]), 0.004 * np.eye(3))
+    if which == "panda":
+        robot, cutoff = Robot.from_urdf(folder / "panda_arm.urdf"), 5.0
+        whole = read_log("panda", robot)
+        middle = whole.t[0] + 0.5 * whole.duration
+        logs = [whole.between(whole.t[0], middle), whole.between(middle, whole.t[-1] + 1.0)]
+    else:
+        robot, cutoff = Robot.from_urdf(folder / "kuka_lwr4.urdf"), 8.0
+        logs = [read_log("kuka_lwr4", robot, f"measurements_{k}.npz") for k in (1, 2)]
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+    for first, second in (logs, logs[::-1]):
+        known = identify(Problem.of(model, dynid.prepare(first, cutoff=cutoff)), method="wls")
+        motion = dynid.prepare(second, cutoff=40.0, slow=0.0)
+        for share in (0.0, 1.0):
+            feeding = FeedOptions(cutoff=cutoff, rate=float(f"{second.rate:.6g}"))
+            live = LivePayload(known, feeding=feeding, gain_deviation=0.0)
+            added = Model(robot, (Payload(live.frame),)).inverse_dynamics(share * load, motion.q, motion.dq, motion.ddq)
+            more = np.column_stack([np.interp(second.t, motion.t, column) for column in added.T])
+            fed(live, replace(second, tau=second.tau + more))
+            assert abs(live.mass - 2.0 * share) < 0.1
+            assert share == 0.0 or live.estimate().seen
