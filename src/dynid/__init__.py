@@ -114,6 +114,7 @@ _MODULES = {
     "Online": "dynid.online",
     "DriveGains": "dynid.recording.drive_gains",
     "KnownLoad": "dynid.payloads",
+    "LivePayload": "dynid.payloads",
     "PayloadEstimate": "dynid.payloads",
     "gains_from_known_load": "dynid.payloads",
     "gains_from_log": "dynid.recording.drive_gains",
@@ -200,6 +201,7 @@ if TYPE_CHECKING:
     from dynid.model.complete import complete as complete
     from dynid.online import Online as Online
     from dynid.payloads import KnownLoad as KnownLoad
+    from dynid.payloads import LivePayload as LivePayload
     from dynid.payloads import PayloadEstimate as PayloadEstimate
     from dynid.payloads import gains_from_known_load as gains_from_known_load
     from dynid.payloads import sensor_payload as sensor_payload

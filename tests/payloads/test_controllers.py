@@ -37,6 +37,19 @@ def test_franka_as_set_load_has_it():
     np.testing.assert_allclose(values["F_x_Cload"], [0.05, -0.01, 0.08])
 
 
+def test_franka_with_the_mechanical_data_of_its_own_hand():
+    """The handbook's numbers of the Hand at the flange: 0.73 kg, (-0.01, 0, 0.03) m, diag(0.001, 0.0025, 0.0017)
+    kg m^2; from the frame between its fingertips, turned by -45 degrees and 0.1034 m away."""
+    pose = np.eye(4)
+    pose[:3, :3], pose[2, 3] = Rotation.from_euler("z", -45.0, degrees=True).as_matrix(), 0.1034
+    flange = ten.from_central(0.73, np.array([-0.01, 0.0, 0.03]), np.diag([0.001, 0.0025, 0.0017]))
+    found = controller_entry(ten.change_frame(np.linalg.inv(pose)) @ flange, "franka", pose)
+    assert found.values["load_mass"] == pytest.approx(0.73)
+    np.testing.assert_allclose(found.values["F_x_Cload"], [-0.01, 0.0, 0.03], atol=1e-12)
+    np.testing.assert_allclose(found.values["load_inertia"], [0.001, 0, 0, 0, 0.0025, 0, 0, 0, 0.0017], atol=1e-12)
+    assert found.text == ("robot.setLoad(0.73, {-0.01, 0, 0.03}, {0.001, 0, 0, 0, 0.0025, 0, 0, 0, 0.0017});")
+
+
 def test_kuka_as_krl_has_it():
     """LOAD {M, CM {X, Y, Z, A, B, C}, J {X, Y, Z}}: mm, degrees, A about Z, B about the new Y, C about the new X."""
     found = controller_entry(BODY, "kuka")

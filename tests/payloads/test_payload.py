@@ -176,6 +176,26 @@ def test_friction_from_load_is_not_taken_for_mass(machine):
     assert abs(found.mass - MASS) < 3 * found.mass_std
 
 
+def test_friction_from_load_that_the_model_lacks_is_said(machine):
+    """Gears of two joints lose 8 % of what they transmit, and the robot was identified without that friction."""
+    model = Model(machine.model.robot, (*machine.model.terms, LoadFriction()))
+    lossy = {"Fl2": 0.08, "Fl4": 0.08}
+
+    def theta(values: np.ndarray) -> np.ndarray:
+        own = dict(zip(machine.model.parameters.names, values, strict=True))
+        return np.array([own.get(name, lossy.get(name, 0.0)) for name in model.parameters.names])
+
+    truth = Arm(model, theta(machine.theta))
+    problem = Problem.of(machine.model, truth.log(5))
+    log = truth.log(6, theta(machine.loaded(LOAD)))
+    found = dynid.payload(identify(problem, method="wls"), log, FRAME, unloaded=problem, gain_deviation=0.0)
+    (said,) = [one for one in found.findings if one.code == "payload-friction"]
+    assert said.joints == ("joint2", "joint4")
+    np.testing.assert_allclose(said.evidence["share"], 0.08, atol=0.01)
+    assert abs(found.mass / MASS - 1.0) < 0.02
+    assert abs(found.mass - MASS) < 3 * found.mass_std
+
+
 def test_no_load_is_found_as_none(machine, unloaded):
     problem, estimate = unloaded
     found = dynid.payload(estimate, machine.log(8), FRAME, unloaded=problem)

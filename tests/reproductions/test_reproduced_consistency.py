@@ -42,3 +42,8 @@ def test_online_iiwa() -> None:
 @pytest.mark.slow
 def test_payload_iiwa() -> None:
     holds("payload_iiwa")
+
+
+@pytest.mark.slow
+def test_payload_live() -> None:
+    holds("payload_live")

@@ -173,3 +173,34 @@ def test_gains_by_command(desk, capsys, tmp_path):
     code, _, err = _call(capsys, "gains", "kuka-iiwa14", desk / "without.csv")
     assert code == 2
     assert "no target torque" in err
+
+
+def test_a_log_of_another_robot(desk, capsys, tmp_path):
+    log = arm().recording(2, seconds=2.0)
+    np.savez(tmp_path / "six.npz", time=log.t, q=log.q[:, :6], tau=log.tau[:, :6])
+    (tmp_path / "map.toml").write_text('[log]\ntime = "time"\nposition = "q"\ntorque = "tau"\n')
+    code, _, err = _call(capsys, "payload", desk / "out", tmp_path / "six.npz", "--mapping", tmp_path / "map.toml")
+    assert code == 2
+    assert "6" in err and "7" in err
+
+
+def test_a_payload_is_watched(desk, capsys):
+    code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0,
+                         "--rate", 100, "--json")
+    assert code == 0
+    said = json.loads(out)
+    assert said["cutoff"] == 8.0  # that of the result
+    assert said["payload"]["way"] == "live"
+    assert abs(said["payload"]["mass"]["value"] - MASS) < 3 * said["payload"]["mass"]["std"] < 1.5
+    assert said["restarts"] == []
+    code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0)
+    assert code == 0
+    assert "mass, kg" in out
+    for more, words in ((("--friction", "viscous"), "belong to a watch of parameters"),
+                        (("--record", desk / "record"), "belong to a watch of parameters")):
+        code, out, err = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", *more)
+        assert (code, out) == (2, "")
+        assert words in " ".join(err.split())
+    code, _, err = _call(capsys, "watch", desk / "out", "--payload", "hand", "--from", desk / "load.csv")
+    assert code == 2
+    assert "no frame 'hand'" in err

@@ -1,4 +1,4 @@
-"""`dynid compare`: several methods on the same data."""
+"""`dynid compare`: several methods on the same data, or two earlier results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _METHODS, _STUDIED = "ols,wls,irls,tls", "wls,iv"
 
 
 def command(
-    source: Annotated[str, typer.Argument(metavar="RUN.toml|STUDY.toml|ROBOT", show_default=False,
+    source: Annotated[str, typer.Argument(metavar="RUN.toml|STUDY.toml|ROBOT|RESULT", show_default=False,
                                           help="A run file; or a robot, followed by logs; with --monte-carlo a study, "
-                                               "or a robot alone.")],
-    logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
-                                                     help="Logs, when no run file is given.")] = None,
+                                               "or a robot alone; or the folder of a result, followed by another.")],
+    logs: Annotated[list[str] | None, typer.Argument(metavar="[RESULT] LOG...", show_default=False,
+                                                     help="Logs, when no run file is given; for two results those "
+                                                          "whose torques they are compared on.")] = None,
     methods: Annotated[str | None, typer.Option(
         metavar="NAME,...", help="The methods to compare.",
         show_default=f"{_METHODS}; with --monte-carlo those of the study, or {_STUDIED}")] = None,
@@ -45,7 +46,13 @@ def command(
                                                   help="Run on the Dask cluster of this scheduler.")] = None,
     json: Json = False,
 ) -> None:
-    """Run several methods on the same data, or on many simulated logs, and set them side by side."""
+    """Set several methods side by side, on the same data or on many simulated logs; or two earlier results."""
+    if Path(source).is_dir():
+        if monte_carlo or methods or only or lock or assignments or output is not None:
+            raise DynidError("two results are compared as they are: give both folders, and logs if torques are to be "
+                             "compared on other motions")
+        _results(source, logs or [], (mapping, start, stop), json)
+        return
     if output is not None:
         try_file(output)
     if monte_carlo:
@@ -77,6 +84,22 @@ def command(
         print_comparison(facts)
         print_dropped(result.run.logs)
         print_outputs(written)
+
+
+def _results(first: str, others: list[str], reading: tuple[Path | None, float | None, float | None],
+             json: bool) -> None:
+    from dynid.cli.compared_tables import print_compared_results
+    from dynid.runs.arguments import log_table
+    from dynid.runs.compared_results import compare_results
+
+    if not others or not Path(others[0]).is_dir():
+        raise DynidError(f"{first} is the folder of a result; give the folder of another one to compare it with")
+    with progress("compare") as tell:
+        found = compare_results(first, others[0], others[1:], log_table(*reading), tell)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_compared_results(found)
 
 
 def _study(source: str, changes: dict[str, Any], workers: int | None, scheduler: str | None, output: Path | None,

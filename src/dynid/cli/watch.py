@@ -1,4 +1,4 @@
-"""`dynid watch`: a robot's parameters while it moves."""
+"""`dynid watch`: a robot's parameters, or what hangs on it, while it moves."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import typer
 
 from dynid.cli.options import words
 from dynid.cli.output import Json, console, print_json, table
+from dynid.errors import DynidError
 
 if TYPE_CHECKING:
-    from dynid.runs.watching import Look
+    from dynid.runs.watched_payload import PayloadLook
+    from dynid.runs.watching import Look, WatchOptions
 
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name; with --payload "
+                                              "the folder of a result.")],
     source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
                                         help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau); "
                                              "udp:PORT; or tail:FILE for a file that grows.")],
@@ -43,12 +46,23 @@ def command(
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                 help="Write the stream's state and history there, and go on from what "
                                                      "is there.")] = None,
+    payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
+                                                help="Watch what hangs on this frame of a robot that was identified "
+                                                     "without it, instead of its parameters.")] = None,
     json: Json = False,
 ) -> None:
-    """Watch a robot's parameters, their deviations and the torque errors while it moves."""
+    """Watch a robot's parameters, their deviations and the torque errors while it moves, or what hangs on it."""
     from dynid.runs.arguments import log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
+    if payload is not None:
+        if friction or rotor or method != "rls" or forgetting != "prior":
+            raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
+                             "--rotor belong to a watch of parameters")
+        _payload(robot, payload, log_table(mapping), WatchOptions(
+            source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
+            equations=equations), json)
+        return
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
                            equations)
@@ -63,6 +77,42 @@ def command(
         print_json(look_facts(last))
     else:
         console().print(_view(last))
+
+
+def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions, json: bool) -> None:
+    from dynid.runs.watched_payload import watch_payload
+
+    if json or not sys.stdout.isatty():
+        last = watch_payload(result, frame, log, options, lambda look: None)
+    else:
+        from rich.live import Live
+
+        with Live(console=console(), auto_refresh=False) as screen:
+            last = watch_payload(result, frame, log, options,
+                                 lambda look: screen.update(_view_payload(look), refresh=True))
+    if json:
+        print_json(last.to_dict())
+    else:
+        console().print(_view_payload(last))
+
+
+def _view_payload(look: PayloadLook) -> Any:
+    """What people see of a live payload: how far it is, the body with its deviations, what was wrong."""
+    from rich.console import Group
+
+    live, body = look.live, look.payload
+    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, {live.samples} rows, {live.left_out} left out, "
+                        f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
+    if body is not None:
+        rows = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}")]
+        if body.seen:
+            rows += [(f"centre {axis}, m", f"{value:.4f}", f"{std:.2g}")
+                     for axis, value, std in zip("xyz", body.centre, body.centre_std, strict=True)]
+        parts.append(table(["", "value", "deviation"], rows, numbers=["value", "deviation"]))
+        parts.append(f"Torques are missed by {body.unloaded_error:.3g} % without it, by {body.relative_error:.3g} % "
+                     "with it.")
+        parts += [f"- {finding.text}" for finding in body.findings]
+    return Group(*parts)
 
 
 def _view(look: Look) -> Any:

@@ -92,11 +92,13 @@ class CausalRows:
     """Rows of one run: raw samples in, rows of the regression out, `delay` seconds late.
 
     rate: of the grid, cutoff: of both low-passes, Hz. slow: rad/s or m/s, None for a hundredth of the top speed so far.
-    top (dof,): that speed.
+    top (dof,): that speed. stands: share of a row, as the low-pass weighs it, in which its joint may be slow: friction
+    of a joint that stands can be anything.
     """
 
-    def __init__(self, entries: Entries, rate: float, cutoff: float, slow: float | None, top: Array) -> None:
-        self.entries, self.rate, self.slow = entries, rate, slow
+    def __init__(self, entries: Entries, rate: float, cutoff: float, slow: float | None, top: Array,
+                 stands: float = np.inf) -> None:
+        self.entries, self.rate, self.slow, self.stands = entries, rate, slow, stands
         kernel = low_pass_kernel(cutoff, rate)
         self.kernel, self.kernels = kernel, derivative_kernels(kernel, rate)
         self.step = max(1, int(rate / (_ROWS * cutoff)))
@@ -125,8 +127,11 @@ class CausalRows:
         if not len(starts):
             return None
         found = np.array([self.kernel @ self._rows[k:k + reach + 1] for k in starts])
-        speeds = np.abs(self._speeds[starts + reach // 2])
-        keep = speeds >= (STOPS * self._tops[starts + reach] if self.slow is None else self.slow)
+        least = STOPS * self._tops[starts + reach] if self.slow is None else np.full((len(starts), 1), self.slow)
+        keep = np.abs(self._speeds[starts + reach // 2]) >= least
+        if np.isfinite(self.stands):
+            keep &= np.array([np.abs(self.kernel) @ (np.abs(self._speeds[k:k + reach + 1]) < low)
+                              for k, low in zip(starts, least, strict=True)]) <= self.stands
         gone = int(starts[-1]) + 1
         self._rows, self._speeds, self._tops = self._rows[gone:], self._speeds[gone:], self._tops[gone:]
         self._row += gone

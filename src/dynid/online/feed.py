@@ -66,11 +66,12 @@ class FeedOptions:
 
 
 class Feed:
-    """Raw samples in, rows to `take` out. rate, cutoff: Hz, 0 while they are not known."""
+    """Raw samples in, rows to `take` out. rate, cutoff: Hz, 0 while they are not known. top (dof,): speeds that count
+    as reached from the start; stands: see `CausalRows`."""
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
-                 momentum: MomentumEntries | None = None) -> None:
-        self._momentum = momentum
+                 momentum: MomentumEntries | None = None, top: Array | None = None, stands: float = np.inf) -> None:
+        self._momentum, self._stands = momentum, stands
         if options.cutoff is None and options.kernel_window is not None:
             cutoff = options.kernel_options.cutoff("kernel", options.kernel_window)
             options = replace(options, cutoff=float(f"{cutoff:.6g}"))
@@ -79,7 +80,7 @@ class Feed:
         self.rate, self.cutoff = options.rate or 0.0, options.cutoff or 0.0
         self.stamps.gap = options.gap or 0.0
         self._rows: CausalRows | KernelRows | None = None
-        self._run, self._top = -1, np.zeros(len(joints))
+        self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
         self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
 
     @property
@@ -133,7 +134,7 @@ class Feed:
     def _new_rows(self) -> CausalRows | KernelRows:
         """Rows of a new run, by the filter that is known now."""
         if self._momentum is None:
-            return CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top)
+            return CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top, self._stands)
         options = self.options.kernel_options
         window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
                                                    (options.order + _LAGS) / self.rate)

@@ -26,10 +26,11 @@ from dynid.online.changes import Change, changes
 from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.kernel_rows import momentum_entries
+from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
 from dynid.online.one_sample import OneSample
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
-from dynid.regression.equations import Layout, known_torque
+from dynid.regression.equations import Layout
 
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
@@ -82,7 +83,7 @@ class Online:
         self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
-        self._torque_rows = np.array([self.layout.joint(j).stop - 1 for j in range(model.dof)])
+        self._torque_rows = torque_rows(self.layout)
         feeding = FeedOptions() if feeding is None else feeding
         momentum = None if feeding.equations == "torque" else momentum_entries(
             model, MomentumForm.of(model), lambda: (self.base, self.layout))
@@ -141,9 +142,9 @@ class Online:
             if counts is not None:
                 self._stream.add(one.rows, counts)
             return None
-        motion = self._checked(q, dq, ddq, tau)
+        motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         along = None if reference is None or self.method not in INSTRUMENTAL \
-            else self._checked(*reference, motion[3], of="reference ")
+            else checked_motion(self.joint_names, *reference, motion[3], of="reference ")
         keep = self._keep(motion[1])
         used = np.flatnonzero(keep.any(axis=1))
         self.left_out += len(keep) - len(used)
@@ -157,27 +158,6 @@ class Online:
         if found is None or len(used) == len(keep):
             return found
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
-
-    def _checked(self, *signals: ArrayLike, of: str = "") -> list[Array]:
-        """Signals as contiguous (samples, dof) arrays of finite numbers."""
-        dof, found = self.model.dof, list[Array]()
-        for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
-            try:
-                array = np.ascontiguousarray(signal, dtype=float)
-            except (TypeError, ValueError):
-                raise ModelError(f"{of}{name} must be an array of numbers") from None
-            array = array.reshape(1, -1) if array.ndim <= 1 else array
-            if array.ndim != 2 or array.shape[1] != dof:
-                raise ModelError(f"{of}{name} must be ({dof},) or (samples, {dof}) for this model with {dof} joints, "
-                                 f"got shape {np.shape(signal)}")
-            if found and len(array) != len(found[0]):
-                raise ModelError(f"{of}{name} has {len(array)} samples but q has {len(found[0])}")
-            if not math.isfinite(array.sum()) and not np.isfinite(array).all():
-                row, joint = np.argwhere(~np.isfinite(array))[0]
-                raise ModelError(f"{of}{name} of joint '{self._complete.joint_names[joint]}' is not finite in sample "
-                                 f"{row} of this block")
-            found.append(array)
-        return found
 
     def _keep(self, dq: Array) -> Bools:
         """Which rows count (m, dof)."""
@@ -221,12 +201,7 @@ class Online:
 
     def _entries(self, motion: list[Array]) -> Array:
         """Rows (layout.rows, m) of a block."""
-        q, dq, ddq, tau = motion
-        found = np.empty((self.layout.rows, len(q)))
-        self._complete.fill(q, dq, ddq, self.layout.place, found)
-        found[self._torque_rows] = (tau if not self.base.known else tau - known_torque(
-            self.model, self.base, q, dq, ddq)).T
-        return found
+        return motion_rows(self.layout, self._torque_rows, *motion)
 
     # -- raw data --------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
@@ -238,14 +213,7 @@ class Online:
         """
         if self.method in INSTRUMENTAL:
             raise ModelError(f"method '{self.method}' needs references, which raw samples do not have; use update")
-        stamps = np.atleast_1d(np.asarray(t, dtype=float))
-        positions, torques = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else
-                              np.asarray(x, dtype=float) for x in (q, tau))
-        shape = (len(stamps), self.model.dof)
-        if positions.shape != shape or torques.shape != shape or stamps.ndim != 1:
-            raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
-                             f"{np.shape(q)} and {np.shape(tau)}")
-        return self._feed.push(stamps, positions, torques)
+        return self._feed.push(*fed_samples(t, q, tau, self.model.dof))
 
     def finish(self) -> int:
         """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it

@@ -12,6 +12,7 @@ from dynid.online.events import Events
 
 _PAUSE = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
 _FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
+_CREEPS = 0.05  # of its top speed: a joint that stops from less may have been held by friction
 _STRETCH, _COUNTS = 0.03, 4.0  # s, and steps of its encoder that it must have gone in the last such stretch
 
 
@@ -32,6 +33,7 @@ class Stamps:
         self._last: tuple[float, Array] | None = None
         self._past: deque[tuple[float, Array]] = deque()  # the last stamps and positions
         self._changed = np.full(len(joints), -np.inf)  # when each joint last moved
+        self._fastest = np.zeros(len(joints))  # top speed of each joint so far, rad/s or m/s
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
     def add(self, t: float, q: Array, tau: Array) -> None:
@@ -57,6 +59,8 @@ class Stamps:
         self._past.append(self._last)
         while self._past[0][0] < t - 2.0 * _FROZEN:
             self._past.popleft()
+        if t > self._past[0][0] + _STRETCH:
+            np.maximum(self._fastest, np.abs(q - self._past[0][1]) / (t - self._past[0][0]), out=self._fastest)
         self.t.append(t)
         self.q.append(q)
         self.tau.append(tau)
@@ -79,14 +83,18 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Whether joint j went as far in the last stretch before it stopped as in the one before that."""
+        """Whether joint j went as far in the last stretch before it stopped as in the one before that; not where a new
+        run has just begun, of which nothing is known."""
+        if not self._past:
+            return False
         end = float(self._changed[j])
         stamps, places = np.array([one[0] for one in self._past]), np.array([one[1][j] for one in self._past])
         at = np.interp([end - 2.0 * _STRETCH, end - _STRETCH, end], stamps, places)
         first, second = np.abs(np.diff(at))
         steps = np.abs(np.diff(places[stamps <= end]))
         count = float(steps[steps > 0.0].min(initial=np.inf))
-        return bool(stamps[0] <= end - 2.0 * _STRETCH and second > 0.6 * first and second > _COUNTS * count)
+        steady = second > 0.6 * first and second > max(_COUNTS * count, _CREEPS * _STRETCH * self._fastest[j])
+        return bool(stamps[0] <= end - 2.0 * _STRETCH and steady)
 
     def _what(self, t: float, q: Array, tau: Array) -> str:
         if not np.isfinite(t):

@@ -2,9 +2,10 @@
 
 from dynid.payloads.controllers import Entry, controller_entry, entries
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.payloads.live import LivePayload
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.sensor import Mounting, fused, sensor_payload
 
-__all__ = ["Entry", "KnownLoad", "Mounting", "PayloadEstimate", "controller_entry", "entries", "fused",
+__all__ = ["Entry", "KnownLoad", "LivePayload", "Mounting", "PayloadEstimate", "controller_entry", "entries", "fused",
            "gains_from_known_load", "payload", "sensor_payload"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dynid.robot import inertia as ten
 _DECIDE = 0.5  # share of the mass's variance above which one source decides
 _LARGE = 0.02  # of the mass: below that gains decide, but little
 _LOST = 0.03  # of the transmitted torque, above which friction from load is said
+_SURELY = 6.0  # deviations as of independent rows: those of rows that correlate are larger by two and more
 _IMPOSSIBLE = 4.0  # deviations between the free estimate and the nearest body: no noise does that
 _UNEXPLAINED = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
 _MUCH = 10.0  # percent, and at least so much
@@ -26,15 +28,33 @@ _NOTHING = 50.0  # percent: hardly anything is explained
 
 
 def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded, *,
-           weighed: bool, given: bool) -> tuple[Finding, ...]:
-    """Findings on a payload, the worst first. weighed: its mass is from a scale. given: gain deviations were given."""
-    findings = [*_unexplained(found, estimate, loaded), *_changed(found, loaded, fit, unloaded), *_impossible(found),
-                *_not_seen(found), *_gains(found, weighed, given),
-                *_gears(found, loaded, fit), *_unidentified(found), *_too_much(found, estimate)]
-    return tuple(sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity)))
+           weighed: bool, given: bool) -> PayloadEstimate:
+    """A payload with findings on it, the worst first. weighed: its mass is from a scale. given: gain deviations were
+    given."""
+    return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
+                         *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
 
 
-def _unexplained(found: PayloadEstimate, estimate: Estimate, loaded: Loaded) -> Iterator[Finding]:
+def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
+    """A payload with the findings that need no log; whether it can exist is asked where it was asked to."""
+    return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
+                                                           if found.consistent or one.code != "payload-cannot-exist")])
+
+
+def _with(found: PayloadEstimate, findings: list[Finding]) -> PayloadEstimate:
+    worst = sorted(findings, key=lambda one: ("fatal", "warning", "info").index(one.severity))
+    return replace(found, findings=tuple(worst))
+
+
+def _alone(found: PayloadEstimate, estimate: Estimate, weighed: bool, given: bool) -> Iterator[Finding]:
+    yield from _impossible(found)
+    yield from _not_seen(found)
+    yield from _gains(found, weighed, given)
+    yield from _unidentified(found)
+    yield from _too_much(found, estimate)
+
+
+def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     own, error = estimate.diagnostics.relative_error, found.relative_error
     if error <= max(_UNEXPLAINED * own, own + _MUCH):
         return
@@ -67,6 +87,8 @@ def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: U
 def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.identified.all():
         return
+    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
+        return  # no load at all is the tip of the cone: whatever is left over of it points outside
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
@@ -74,8 +96,6 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
                           f"No body has these numbers: {faults[0].message}; ask for a consistent one.",
                           "payload cannot exist", evidence={"amount": faults[0].amount})
         return
-    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
-        return  # no load at all is the tip of the cone: whatever is left over of it points outside
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)
     if away > _IMPOSSIBLE:
@@ -112,7 +132,9 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
 def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
     """Friction that grows with the transmitted torque, where the robot's model has none of it."""
     shares = (fit.columns @ fit.x)[loaded.friction]
-    large = np.flatnonzero(shares > _LOST)
+    own = fit.columns[loaded.friction]
+    deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
+    large = np.flatnonzero(shares > np.maximum(_LOST, _SURELY * deviations))
     if not found.seen or not len(large):
         return
     names = tuple(loaded.model.joint_names[j] for j in large)

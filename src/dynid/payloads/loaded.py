@@ -59,6 +59,43 @@ class Loaded:
         return matrix, right, joint
 
 
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A robot's model with a load on a frame, and its columns: base parameters of the unloaded robot, then friction
+    from load, then the load's ten numbers. robot (b,), friction (l,), load (10,): the places of each among them."""
+
+    model: Model
+    base: BaseParameters
+    robot: Ints
+    friction: Ints
+    load: Ints
+
+    @staticmethod
+    def of(estimate: Estimate, payload: Payload, *, friction: bool = True, numbers: Array | None = None) -> LoadedModel:
+        """Of a robot that was identified without the load; friction, numbers: see `loaded`."""
+        unloaded = estimate.model
+        if not isinstance(unloaded, Model):
+            raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+        if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
+            raise ModelError(f"the model has a payload '{payload.label}' already; give the new one another label")
+        own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
+        more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
+        model = Model(unloaded.robot, (*unloaded.terms, *more, payload))
+        mine = [p.name for p in payload.parameters(model.robot)]
+        extra = [p.name for term in more for p in term.parameters(model.robot)]
+        ends = np.cumsum([len(estimate.base), len(extra), 10])
+        return LoadedModel(model, _base(estimate, model, extra, mine), np.arange(ends[0]), np.arange(ends[0], ends[1]),
+                           np.arange(ends[1], ends[2])).carrying(estimate, numbers)
+
+    def carrying(self, estimate: Estimate, numbers: Array | None) -> LoadedModel:
+        """The same where friction from load knows a load of ten numbers (10,), None for none."""
+        values = dict(zip(estimate.model.parameters.names, estimate.full, strict=True))
+        mine = [self.model.parameters.names[c] for c in self.base.independent[self.load]]
+        values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))
+        return replace(self, model=self.model.with_estimate(
+            [values.get(name, 0.0) for name in self.model.parameters.names]))
+
+
 def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
            numbers: Array | None = None, threads: int | None = None) -> Loaded:
     """The equations of logs with a load on a frame, folded.
@@ -66,26 +103,10 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     friction: with a column a joint of friction that grows with the transmitted torque, where the robot's model has none
     of its own. numbers (10,): what is known of the load so far, which that torque takes in.
     """
-    unloaded = estimate.model
-    if not isinstance(unloaded, Model):
-        raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
-    if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
-        raise ModelError(f"the model has a payload '{payload.label}' already; give the new one another label")
-    own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
-    more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
-    model = Model(unloaded.robot, (*unloaded.terms, *more, payload))
-    names = model.parameters.names
-    values = dict(zip(unloaded.parameters.names, estimate.full, strict=True))
-    mine = [p.name for p in payload.parameters(model.robot)]
-    values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))
-    model = model.with_estimate([values.get(name, 0.0) for name in names])
-    extra = [p.name for term in more for p in term.parameters(model.robot)]
-    base = _base(estimate, model, extra, mine)
-    equations = TorqueEquations.of(model, logs, base)
+    made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
+    equations = TorqueEquations.of(made.model, logs, made.base)
     regression = fold(equations, blocks=_BLOCKS, threads=threads)
-    ends = np.cumsum([len(estimate.base), len(extra), 10])
-    return Loaded(equations, regression, joint_weights(regression), np.arange(ends[0]), np.arange(ends[0], ends[1]),
-                  np.arange(ends[1], ends[2]))
+    return Loaded(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:

@@ -80,8 +80,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
         tuple(log.source for log in parts), label, facts=facts, freedom=freedom)
-    return replace(found, findings=judged(found, estimate, made, fit, robot, weighed=known is not None,
-                                          given=gain_deviation is not None))
+    return judged(found, estimate, made, fit, robot, weighed=known is not None, given=gain_deviation is not None)
 
 
 def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:

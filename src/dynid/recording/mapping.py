@@ -88,6 +88,8 @@ class Mapping(BaseModel):
     topic: of a bag. delimiter, decimal, header, skip (lines): of a text file. array: of a file of arrays, the one whose
     columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
     sample; found by their shapes when left out.
+    commanded: take reference, reference_velocity and target_torque in place of what was measured: of the controller's
+    own model.
     start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.
     episode: only the rows whose `episode_column` holds this number count, where a file holds many runs.
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
@@ -138,6 +140,7 @@ class Mapping(BaseModel):
     episode: Annotated[int, Field(ge=0)] | None = None
     episode_column: str = "episode_index"
     bad_rows: Literal["error", "drop"] = "error"
+    commanded: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -14,6 +14,7 @@ from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
 from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
+from dynid.recording.commanded import commanded
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
 from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
@@ -79,6 +80,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         each = given if isinstance(given, int | float) else per_joint(
             given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
         found = replace(found, gain_deviation=gain_covariance(each, found.dof))
+    if rules.commanded:
+        return commanded(found)
     if rules.drive_gain == FROM_LOG:
         return gains_from_log(found).applied(found)
     return replace(found, unscaled=True) if rules.drive_gain == KNOWN_LOAD else found

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
@@ -64,25 +65,19 @@ def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs:
 
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
     """Goes through a source until it ends, shows a look now and then, and gives the last one."""
-    if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
-        raise DynidError("speed must not be below zero, and every and patience must be above it")
     robot = make_robot(settings)
     model = make_model(settings, robot)
     record = None if options.record is None else Record(options.record)
     online = (None if record is None else record.resume(model)) or _new(settings, model, options)
-    due = time.monotonic() + options.every
+
+    def look() -> None:
+        now = look_at(online)
+        show(now)
+        if record is not None:
+            record.write(online, now.estimate)
+
     try:
-        for t, q, tau in _blocks(settings, options, robot, online):
-            if len(t):
-                online.feed(t, q, tau)
-            if time.monotonic() >= due:
-                look = look_at(online)
-                show(look)
-                if record is not None:
-                    record.write(online, look.estimate)
-                due = time.monotonic() + options.every
-        online.finish()
-        online.remark("source-ended", "the source has ended")
+        follow(online, settings, options, robot, look)
     finally:
         last = look_at(online)
         if record is not None:
@@ -90,6 +85,34 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
     if options.record is not None and last.estimate is not None:
         write_stream_page(options.record, online, robot.name)
     return robot, last
+
+
+class Fed(Protocol):
+    """What raw samples are fed to: `Online`, `LivePayload`."""
+
+    @property
+    def last_stamp(self) -> float: ...
+
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int: ...
+
+    def finish(self) -> int: ...
+
+    def remark(self, code: str, text: str) -> None: ...
+
+
+def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None]) -> None:
+    """Feeds a stream from its source until that ends, and looks at it now and then."""
+    if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
+        raise DynidError("speed must not be below zero, and every and patience must be above it")
+    due = time.monotonic() + options.every
+    for t, q, tau in _blocks(settings, options, robot, stream):
+        if len(t):
+            stream.feed(t, q, tau)
+        if time.monotonic() >= due:
+            look()
+            due = time.monotonic() + options.every
+    stream.finish()
+    stream.remark("source-ended", "the source has ended")
 
 
 def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> Online:
@@ -108,12 +131,12 @@ def prior_of(source: str, settings: RunSettings, base: BaseParameters) -> PriorL
     return prior_of_file(base, make_model(other, make_robot(other)).parameters)
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: Online) -> Iterator[Block]:
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed) -> Iterator[Block]:
     """The blocks of a source."""
     source, dof = options.source, robot.dof
 
     def complain(text: str) -> None:
-        online.remark("bad-line", text)
+        stream.remark("bad-line", text)
 
     if source == "-":
         return standard_input(dof, complain)
@@ -124,7 +147,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, online: 
         return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1")
     if source.startswith("tail:"):
         return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
-    after = online.last_stamp
+    after = stream.last_stamp
     (recording,) = read_logs([source], settings, robot)
     return replayed(recording, options.speed, -np.inf if np.isnan(after) else after)
 

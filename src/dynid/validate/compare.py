@@ -8,14 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
+from dynid.model import Model
 from dynid.recording import Samples
+from dynid.regression import BaseParameters, Regression
+from dynid.robot import Robot
 from dynid.validate.reconstruct import Reconstruction, reconstruct
 from dynid.validate.words import finite, plain
 
+_PLACE = 1e-6  # m, and entries of rotations: how far apart joints of one and the same robot may be
 _APART = 3.0  # combined deviations beyond which two values differ
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueDifference:
+    """How far two estimates are apart in torque along a motion: rms (dof,) of the difference, torque_rms (dof,) of what
+    was measured, N m or N; joints: their names."""
+
+    source: str
+    joints: tuple[str, ...]
+    rms: Array
+    torque_rms: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +40,8 @@ class EstimateComparison:
     values_a, values_b, std_a, std_b (k,); difference (k,): b - a; apart (k,): difference over the combined deviation,
     nan where that is zero. Estimates from the same data share their noise, so their combined deviation is an upper
     bound. only_a, only_b: base parameters the other one does not know. predictions: both on each log given.
-    agreement: for each log 100 |tau_b - tau_a| / |tau|, percent.
+    agreement: for each log 100 |tau_b - tau_a| / |tau|, percent. torques: what the difference means in torque, on the
+    motion that was identified from where it is at hand, and on each log.
     """
 
     method_a: str
@@ -42,6 +58,7 @@ class EstimateComparison:
     only_b: tuple[str, ...]
     predictions: tuple[tuple[Reconstruction, Reconstruction], ...]
     agreement: tuple[float | None, ...]
+    torques: tuple[TorqueDifference, ...] = ()
 
     @property
     def different(self) -> tuple[str, ...]:
@@ -74,66 +91,128 @@ class EstimateComparison:
             lines.append(f"{first.source}: relative error {first.relative_error:.2f} % by {a}, "
                          f"{second.relative_error:.2f} % by {b}"
                          + ("" if agreement is None else f"; their torques differ by {agreement:.2g} %"))
+        lines += [f"torque on {one.source}, rms of the difference: " + ", ".join(
+            f"{name} {rms:.3g}" for name, rms in zip(one.joints, one.rms, strict=True)) for one in self.torques]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        kept = {key: value for key, value in vars(self).items() if key != "predictions"}
-        return plain(kept | {"predictions": [{"a": a.to_dict(), "b": b.to_dict()} for a, b in self.predictions],
+        kept = {key: value for key, value in vars(self).items() if key not in ("predictions", "torques")}
+        return plain(kept | {"torques": [vars(one) for one in self.torques],
+                             "predictions": [{"a": a.to_dict(), "b": b.to_dict()} for a, b in self.predictions],
                              "different": self.different, "rms_apart": self.rms_apart})
 
 
-def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = ()
-            ) -> EstimateComparison:
+def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = (),
+            training: tuple[Regression | None, Regression | None] = (None, None)) -> EstimateComparison:
     """Estimate a against estimate b, and both on some samples, each log by itself.
 
-    Of the same parameters grouped otherwise, b's values are carried over to a's base parameters. Of different
-    models, what both call by the same name and the same expression is compared.
+    Of parameters that one of them has all of, both are carried over to its base parameters; parameters that the other's
+    model lacks are zero there. Of models that each have something of their own, what both call by the same name and the
+    same expression is compared. training: the folds that a and b were identified from, where they are at hand.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
-    if estimate_a.model.dof != estimate_b.model.dof:
-        raise ModelError(f"the estimates are of robots with {estimate_a.model.dof} and {estimate_b.model.dof} joints "
-                         "and cannot be compared")
-    common = _common(estimate_a, estimate_b)
-    known = estimate_a.identified[common.place] & common.known
-    i = common.place[known]
-    values_b, std_b = common.values[known], np.sqrt(np.maximum(common.variance[known], 0.0))
-    std_a, difference = estimate_a.std[i], values_b - estimate_a.values[i]
-    combined = np.sqrt(std_a ** 2 + std_b ** 2)
+    _check_robots(estimate_a, estimate_b)
+    ground = _ground(estimate_a, estimate_b)
+    a, b = _on(ground, estimate_a), _on(ground, estimate_b)
+    both = a.known & b.known
+    std_a, std_b = (np.sqrt(np.maximum(one.variance[both], 0.0)) for one in (a, b))
+    difference, combined = b.values[both] - a.values[both], np.sqrt(std_a ** 2 + std_b ** 2)
     apart = np.where(combined > 0, difference / np.where(combined > 0, combined, 1.0), np.nan)
-    names = tuple(estimate_a.names[k] for k in i)
-    only_a = tuple(name for name, good in zip(estimate_a.names, estimate_a.identified, strict=True)
-                   if good and name not in names)
-    only_b = tuple(name for name, good in zip(estimate_b.names, estimate_b.identified, strict=True)
-                   if good and name not in names and name not in common.carried)
+    names = tuple(name for name, yes in zip(ground.names, both, strict=True) if yes)
     pairs = tuple((reconstruct(estimate_a, part), reconstruct(estimate_b, part)) for part in parts)
-    return EstimateComparison(estimate_a.method, estimate_b.method, names, tuple(estimate_a.base.units[k] for k in i),
-                      estimate_a.values[i], values_b, std_a, std_b, difference, apart, only_a, only_b, pairs,
-                      tuple(_agreement(*pair) for pair in pairs))
+    return EstimateComparison(
+        estimate_a.method, estimate_b.method, names,
+        tuple(unit for unit, yes in zip(ground.units, both, strict=True) if yes),
+        a.values[both], b.values[both], std_a, std_b, difference, apart, a.only(b, names), b.only(a, names), pairs,
+        tuple(_agreement(*pair) for pair in pairs),
+        (*_in_training(ground, a, b, training), *(_on_log(*pair) for pair in pairs)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Common:
-    """b in a's base parameters: their places in a, b's values, variances and whether known; carried: base parameters
-    of b whose values went into others of a."""
+class _Values:
+    """An estimate in base parameters `names`: values, variances, and which are known."""
 
-    place: Ints
+    names: tuple[str, ...]
     values: Array
     variance: Array
     known: Bools
-    carried: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+    def only(self, other: _Values, shared: tuple[str, ...]) -> tuple[str, ...]:
+        """Base parameters that this one knows and the other does not, and its own that are not among `names`."""
+        mine = [name for name, good in zip(self.names, self.known & ~other.known, strict=True) if good]
+        return (*mine, *(name for name in self.own if name not in shared))
 
 
-def _common(a: Estimate, b: Estimate) -> _Common:
-    if a.base.expressions != b.base.expressions and a.base.parameters.names == b.base.parameters.names:
-        # beta_a = K_a theta for every theta with b's torques, b's expanded base values among them.
-        carry = a.base.matrix[:, b.base.independent]
-        known = ~(carry[:, ~b.identified] != 0).any(axis=1)
-        return _Common(np.arange(len(a.base)), a.base.matrix @ b.full, np.diag(carry @ b.covariance @ carry.T), known,
-                       b.names)
-    where = {key: k for k, key in enumerate(zip(b.names, b.base.expressions, strict=True))}
-    pairs = [(k, where[key]) for k, key in enumerate(zip(a.names, a.base.expressions, strict=True)) if key in where]
-    first, second = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    return _Common(first, b.values[second], np.diag(b.covariance)[second], b.identified[second])
+def _check_robots(a: Estimate, b: Estimate) -> None:
+    if a.model.dof != b.model.dof:
+        raise ModelError(f"the estimates are of robots with {a.model.dof} and {b.model.dof} joints and cannot be "
+                         "compared")
+    if isinstance(a.model, Model) and isinstance(b.model, Model):
+        where = _unlike(a.model.robot, b.model.robot)
+        if where:
+            raise ModelError(f"the estimates are of different robots, '{a.model.robot.name}' and "
+                             f"'{b.model.robot.name}', which differ in {where}, and cannot be compared")
+
+
+def _unlike(one: Robot, other: Robot) -> str:
+    """What two robots of as many joints differ in; nothing where their parameters mean the same."""
+    for mine, theirs in zip(one.joints, other.joints, strict=True):
+        same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
+            np.allclose(getattr(mine, which), getattr(theirs, which), atol=_PLACE) for which in ("before", "after"))
+        if not same:
+            return f"the place of joint '{mine.name}'"
+    return ""
+
+
+def _ground(a: Estimate, b: Estimate) -> BaseParameters:
+    """The base parameters in which two estimates are compared."""
+    first, second = set(a.base.parameters.names), set(b.base.parameters.names)
+    return b.base if first < second else a.base
+
+
+def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
+    """An estimate in other base parameters."""
+    base, names = estimate.base, ground.names
+    if base.names == names and base.expressions == ground.expressions:
+        return _Values(names, estimate.values, np.diag(estimate.covariance), estimate.identified)
+    if set(base.parameters.names) <= set(ground.parameters.names):
+        # beta = K theta for every theta with the same torques, the expanded base values among them.
+        place = np.array([ground.parameters.index(name) for name in base.parameters.names])
+        matrix = ground.matrix[:, place]
+        carry = matrix[:, base.independent]
+        known = (matrix != 0).any(axis=1) & ~(carry[:, ~estimate.identified] != 0).any(axis=1)
+        return _Values(names, matrix @ estimate.full, np.diag(carry @ estimate.covariance @ carry.T), known)
+    where = {key: k for k, key in enumerate(zip(base.names, base.expressions, strict=True))}
+    found = [where.get(key, -1) for key in zip(names, ground.expressions, strict=True)]
+    there = np.array(found) >= 0
+    own = tuple(name for name, good in zip(base.names, estimate.identified, strict=True) if good)
+    return _Values(names, np.where(there, estimate.values[found], 0.0),
+                   np.where(there, np.diag(estimate.covariance)[found], 0.0), there & estimate.identified[found], own)
+
+
+def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
+                 ) -> list[TorqueDifference]:
+    """The difference in torque along the motion of a fold that is on the common base parameters: R_j (beta_b - beta_a);
+    none where an estimate has something that these do not say."""
+    fold = next((one for one in training if one is not None and np.array_equal(
+        one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
+    if fold is None or a.own or b.own:
+        return []
+    apart = b.values - a.values
+    rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
+    gone = np.array([float(np.sum((one.r[:, :-1] @ apart[one.columns]) ** 2)) for one in fold.factors])
+    power = np.array([one.power for one in fold.factors])
+    return [TorqueDifference("the motion it was identified from", fold.joints, np.sqrt(gone / rows),
+                             np.sqrt(power / rows))]
+
+
+def _on_log(a: Reconstruction, b: Reconstruction) -> TorqueDifference:
+    pairs = list(zip(a.series, b.series, strict=True))
+    rows = np.maximum(sum(x.keep.sum(axis=0) for x, _ in pairs), 1.0)
+    gone = sum(np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs)
+    power = sum(np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs)
+    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows))
 
 
 def _agreement(a: Reconstruction, b: Reconstruction) -> float | None:

@@ -1,0 +1,210 @@
+"""LivePayload: what hangs on a robot while it moves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.estimate.dry_columns import dry_columns
+from dynid.model import Model, Payload
+from dynid.model.momentum import MomentumForm
+from dynid.online.events import StreamEvent
+from dynid.online.feed import Feed, FeedOptions
+from dynid.online.kernel_rows import momentum_entries
+from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
+from dynid.payloads.body import Parts, nearest_body
+from dynid.payloads.frames import mounting_frame
+from dynid.payloads.judgement import judged_alone
+from dynid.payloads.live_fold import LiveFold
+from dynid.payloads.live_unknowns import Unknowns, largest_load
+from dynid.payloads.loaded import LABEL, LoadedModel
+from dynid.payloads.result import PayloadEstimate
+from dynid.recording.drive_gains import gain_covariance
+from dynid.regression.equations import Layout
+
+_KNOWN = 0.5  # of its deviation before any data: what a number is known to, where it is identified
+_FAST = 0.25  # of the top speeds that a robot's file allows: those that count as reached from the start
+_STANDING = 0.1  # share of a row in which its joint may stand
+_STANDS = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
+
+
+class LivePayload:
+    """What hangs on a frame of a robot that was identified without it, from a stream of samples.
+
+        live = LivePayload(estimate, "flange")
+        for t, q, tau in robot:                 # one sample, or blocks of them
+            live.feed(t, q, tau)
+        live.estimate()                         # a PayloadEstimate, at any time
+
+    frame: by default the flange, see `dynid.payload`; pose (4, 4): of the load's own frame in it. largest: mass (kg)
+    and distance of its matter from the frame (m) of the load that is thought of, one-sigma; by default what the
+    robot's file allows, or what its torques suggest, and a fifth of its reach. memory: rows after which data count e
+    times less (`feed` makes 2.5 a second and Hz of its cut-off): so the estimate falls back to no load where nothing is
+    seen of it. window, threshold: rows, and the mean squared innovation over them beyond which the load has changed and
+    the data before it are let go. gain_deviation: as in `dynid.payload`. slow: rad/s or m/s below which a joint's row
+    is left out, where dry friction is modelled: by default a hundredth of its top speed. feeding: how `feed` prepares
+    raw samples; without a cut-off, that of the data the robot was identified from is a good one.
+    """
+
+    def __init__(self, estimate: Estimate, frame: str | None = None, *, pose: ArrayLike | None = None,
+                 largest: tuple[float, float] | None = None, memory: float = 250.0, window: int = 25,
+                 threshold: float = 4.0, gain_deviation: ArrayLike | None = None, slow: float | None = None,
+                 feeding: FeedOptions | None = None) -> None:
+        if not isinstance(estimate.model, Model):
+            raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+        robot, feeding = estimate.model.robot, FeedOptions() if feeding is None else feeding
+        self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
+        term = Payload(self.frame, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
+        # Rows without accelerations know no torque that gears transmit.
+        self._made = LoadedModel.of(estimate, term, friction=feeding.equations == "torque")
+        self._layout = Layout.of(self._made.model, self._made.base)
+        self._torque_rows, self.joint_names = torque_rows(self._layout), self._made.model.joint_names
+        unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
+        noise = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
+        if not (noise > 0.0).any():
+            raise NotPossibleError("the estimate without load does not say how far its torques were missed, so a live "
+                                   "payload has nothing to weigh its rows by", "identify the robot from logs")
+        self._fold = LiveFold(self._layout, unknowns, noise, memory, window, threshold)
+        self._gains, self._given = gain_covariance(gain_deviation, robot.dof), gain_deviation is not None
+        self._dry = bool(dry_columns(estimate.model, estimate.base).any())
+        self._slow = slow if slow is not None or self._dry else 0.0
+        self.left_out, self._paused = 0, False
+        momentum = None if feeding.equations == "torque" else momentum_entries(
+            self._made.model, MomentumForm.of(self._made.model), lambda: (self._made.base, self._layout))
+        limit = robot.limit("velocity")
+        self._feed = Feed(self.joint_names, self._rows, self._take, feeding, self._slow, momentum,
+                          np.where(np.isfinite(limit), _FAST * limit, 0.0), _STANDING if self._dry else np.inf)
+
+    # -- data ------------------------------------------------------------------------------------
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+        """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
+        regression they completed, each of them `delay` seconds old. See `Online.feed`."""
+        return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
+
+    def finish(self) -> int:
+        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
+        shows; how many rows that completed."""
+        return self._feed.finish()
+
+    def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
+        """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques that
+        are prepared already."""
+        motion = checked_motion(self.joint_names, q, dq, ddq, tau)
+        slow = self._slow if self._slow is not None else _STANDS
+        self._take(self._rows(*motion), np.abs(motion[1]) >= slow)
+
+    def _rows(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
+        return motion_rows(self._layout, self._torque_rows, q, dq, ddq, tau)
+
+    def _take(self, rows: Array, keep: Bools) -> None:
+        used: Bools = np.asarray(keep.any(axis=1))
+        self.left_out += int(np.sum(~used))
+        if not used.any():
+            self._paused = True
+            return
+        before, mass = len(self.restarts), self.mass
+        ends = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0))
+        for start, stop in ends.reshape(-1, 2):
+            if start > 0 or self._paused:
+                self._fold.pause()
+            self._fold.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])
+        self._paused = not used[-1]
+        if len(self.restarts) > before:
+            self.remark("payload-changed", f"the payload changed: it was {mass:.3g} kg, and is found anew")
+
+    # -- what it says ----------------------------------------------------------------------------
+    @property
+    def samples(self) -> int:
+        """Samples so far whose rows counted."""
+        return self._fold.samples
+
+    @property
+    def restarts(self) -> tuple[int, ...]:
+        """Numbers of samples after which the load was another."""
+        return tuple(self._fold.restarts)
+
+    @property
+    def numbers(self) -> Array:
+        """The load's ten numbers (10,) as they are now, whether such a body can exist or not."""
+        return self._fold.theta
+
+    @property
+    def mass(self) -> float:
+        """The load's mass as it is now, kg."""
+        return float(self._fold.theta[9])
+
+    def estimate(self, consistent: bool = False) -> PayloadEstimate:
+        """The load with its covariance and where that comes from; consistent: asked to be a body that can exist."""
+        if not self._fold.samples:
+            raise NotPossibleError("not a single row in motion has come yet to find a payload from")
+        theta, parts = self._fold.theta, self._parts()
+        total = np.sum(list(parts.values()), axis=0)
+        identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < _KNOWN * self._fold.unknowns.sizes
+        numbers = nearest_body(theta, total - parts["gains"], identified) if consistent else theta
+        with_it, without = self._errors()
+        found = PayloadEstimate(
+            self.frame, "live", numbers, theta, total, parts, identified, consistent, with_it, without,
+            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(self._fold.freedom, 3.0),
+            facts={"samples": self.samples, "restarts": list(self.restarts)})
+        return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
+
+    def _parts(self) -> Parts:
+        """Covariances (10, 10) of the load's ten numbers by source.
+
+        Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; of the
+        rows their own, in weights squared; gains multiply what the unloaded robot leaves of each joint's torque.
+        """
+        fold, of = self._fold, self._fold.unknowns
+        own, (data, rows, squares, _) = fold.inverse[of.load], fold.data()
+        faded = np.where(rows > 0.0, squares / np.maximum(rows, 1e-300), 0.0) * fold.inflation / fold.variance
+        noise = np.tensordot(faded, data[:, :-1, :-1], 1)
+        robot, load, gears = own[:, of.robot], own[:, of.load], own[:, of.friction]
+        by_gain = own @ (data[:, :-1, -1] / fold.variance[:, None]).T
+        parts: Parts = {
+            "noise": own @ noise @ own.T + load @ load.T, "robot": robot @ of.own @ robot.T,
+            "gains": by_gain @ self._gains @ by_gain.T,
+            "friction": robot @ (np.eye(len(of.robot)) - of.own) @ robot.T + gears @ gears.T}
+        return {source: part * np.outer(of.sizes, of.sizes) for source, part in parts.items()}
+
+    def _errors(self) -> tuple[float, float]:
+        """Relative errors of the torques that are remembered, percent: with the load, and of the robot without it."""
+        fold = self._fold
+        data, _, _, power = fold.data()
+        total, left = max(float(power.sum()), 1e-300), []
+        for z in (fold.z, np.zeros_like(fold.z)):
+            row = np.append(z, -1.0)
+            left.append(100.0 * math.sqrt(max(float(np.einsum("i,jik,k->", row, data, row)), 0.0) / total))
+        return left[0], left[1]
+
+    # -- the stream ------------------------------------------------------------------------------
+    @property
+    def delay(self) -> float:
+        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
+        return self._feed.delay
+
+    @property
+    def filter(self) -> tuple[float, float]:
+        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
+        return self._feed.rate, self._feed.cutoff
+
+    @property
+    def last_stamp(self) -> float:
+        """The last time stamp that was fed, s; nan before the first."""
+        return self._feed.stamps.last_stamp
+
+    @property
+    def events(self) -> tuple[StreamEvent, ...]:
+        """What was wrong with the samples that were fed, and when the load changed."""
+        return tuple(self._feed.stamps.events.last)
+
+    def remark(self, code: str, text: str) -> None:
+        """A remark among `events`, at the last stamp."""
+        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
+
+    def __repr__(self) -> str:
+        return f"<LivePayload on {self.frame}: {self.samples} samples, {self.mass:.4g} kg>"

@@ -1,0 +1,104 @@
+"""Unknowns of a load that is looked for live: the load, and beside it all that is not known exactly of the robot.
+
+Rows of loaded equations are [W, W_F, W_L] (dbeta, phi, theta) = tau - W beta_0: errors of the robot that was identified
+without load, dbeta, with its covariance and that of friction which changes under load; friction in proportion to load,
+phi; and the load's ten numbers theta. Each has a prior of mean zero, so in units of its deviation every unknown has a
+prior of variance one: z, with (dbeta, phi, theta) = scale z. What is known of z is 1 + what the rows say of it, well
+conditioned whatever the units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError
+from dynid.estimate import Estimate
+from dynid.payloads.loaded import LoadedModel
+from dynid.payloads.uncertainty import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_FRICTION_DEVIATION
+from dynid.robot import BASE, Robot
+
+_REACHES = 0.2  # of an arm's reach: how far from its frame a load's matter is thought to be, where nobody says
+_FALL = 9.81  # m/s^2
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """scale (columns, u): of the loaded equations' columns. known (columns,): their values beta_0 without load, zero
+    for what is not the robot's. robot, friction, load: places of each among the unknowns. own (b, b): the share of the
+    robot's unit variance that is its own covariance; what is left of it is friction that changes. sizes (10,):
+    one-sigma of the load's ten numbers."""
+
+    scale: Array
+    known: Array
+    robot: Ints
+    friction: Ints
+    load: Ints
+    own: Array
+    sizes: Array
+
+    @staticmethod
+    def of(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
+        """Of a robot that was identified without load. largest: mass (kg) and distance of a load's matter from its
+        frame (m), one-sigma."""
+        b, count = len(made.robot), len(made.base)
+        more = _friction_deviations(estimate, made)
+        whole = estimate.covariance + np.diag(more ** 2)
+        size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
+        values, vectors = np.linalg.eigh(whole / np.outer(size, size))
+        root = np.sqrt(np.maximum(values, 0.0))
+        back = np.where(root > 1e-9, 1.0 / np.maximum(root, 1e-9), 0.0)[:, None] * vectors.T / size
+        mass, length = largest
+        sizes = mass * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
+        scale = np.zeros((count, count))
+        scale[np.ix_(made.robot, made.robot)] = size[:, None] * vectors * root
+        scale[made.friction, made.friction] = LOAD_FRICTION_DEVIATION
+        scale[made.load, made.load] = sizes
+        known = np.zeros(count)
+        known[made.robot] = estimate.values
+        return Unknowns(scale, known, made.robot, made.friction, made.load,
+                        back @ estimate.covariance @ back.T if b else np.zeros((0, 0)), sizes)
+
+
+def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:
+    """By how much each base parameter of the unloaded robot may differ under load (b,): friction and offsets by a
+    fifth, and those that are torques by at least a fiftieth of what their joint had when it was identified."""
+    base, torque = estimate.base, training_torques(estimate)
+    alone = np.count_nonzero(base.matrix, axis=1) == 1
+    found = np.zeros(len(base))
+    for k, place in enumerate(base.independent):
+        one = base.parameters.items[place]
+        if alone[k] and one.kind.group in ("friction", "offset") and base.ridge[k] == 0:
+            least = LEAST_FRICTION * torque[one.owner] if one.unit in ("N m", "N") else 0.0
+            found[k] = max(FRICTION_DEVIATION * abs(float(estimate.values[k])), least)
+    return found
+
+
+def training_torques(estimate: Estimate) -> Array:
+    """Root mean square of each joint's torque (dof,) in the data that the robot was identified from, N m or N."""
+    error = np.array(estimate.diagnostics.relative_error_per_joint, dtype=float)
+    left = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
+    return np.where(error > 0.0, 100.0 * left / np.where(error > 0.0, error, 1.0), 0.0)
+
+
+def largest_load(estimate: Estimate, robot: Robot, frame: str,
+                 given: tuple[float, float] | None) -> tuple[float, float]:
+    """Mass (kg) and distance of a load's matter from its frame (m) that are thought of: as given; or what the robot's
+    file allows it to carry, or whose weight at full reach is the torque of its strongest joint, and a fifth of that
+    reach."""
+    if given is not None:
+        if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
+            raise ModelError(f"the largest load that is thought of is a mass in kg and a distance in m above zero, got "
+                             f"{given}")
+        return float(given[0]), float(given[1])
+    place = robot.frame(frame)
+    reach, body = float(np.linalg.norm(place.pose[:3, 3])), place.body
+    while body != BASE and body < robot.dof:
+        joint = robot.joints[body]
+        reach += float(np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3]))
+        body = joint.parent
+    reach = max(reach, 0.1)
+    mass = robot.payload or float(training_torques(estimate).max(initial=0.0)) / (_FALL * reach)
+    return max(mass, 1e-3), _REACHES * reach

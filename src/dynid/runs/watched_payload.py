@@ -1,0 +1,62 @@
+"""Watching a payload: a stream on top of an earlier result, with looks at what hangs on the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.online import FeedOptions
+from dynid.payloads import LivePayload, PayloadEstimate
+from dynid.runs.arguments import WINDOW
+from dynid.runs.models import make_robot
+from dynid.runs.results import load
+from dynid.runs.settings import RunSettings
+from dynid.runs.watching import WatchOptions, follow
+from dynid.validate.words import finite
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadLook:
+    """A live payload at one moment: the last stamp (s), the live object, and what hangs there as a body that can exist;
+    None before a row in motion came."""
+
+    t: float
+    live: LivePayload
+    payload: PayloadEstimate | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        rate, cutoff = self.live.filter
+        return {"frame": self.live.frame, "t": finite(self.t), "samples": self.live.samples,
+                "left_out": self.live.left_out, "delay_s": finite(self.live.delay), "rate": rate, "cutoff": cutoff,
+                "restarts": list(self.live.restarts), "events": [one.to_dict() for one in self.live.events],
+                "payload": None if self.payload is None else self.payload.to_dict()}
+
+
+def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions,
+                  show: Callable[[PayloadLook], None]) -> PayloadLook:
+    """Goes through a source until it ends, shows a look now and then, and gives the last one.
+
+    result: folder of an earlier result without the load; log: a [log] table over that of the result. Without a cut-off,
+    that of the result's preparation is used, where it has one number.
+    """
+    if options.record is not None or options.prior is not None:
+        raise DynidError("--record and --prior belong to a watch of parameters, not to one of a payload")
+    estimate, settings = load(result)
+    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result)
+    robot = make_robot(settings)
+    own = settings.prepare.get("cutoff")
+    cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
+    live = LivePayload(estimate, frame or None,
+                       feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
+    follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
+    return look_at_payload(live)
+
+
+def look_at_payload(live: LivePayload) -> PayloadLook:
+    """A live payload as it is now."""
+    return PayloadLook(live.last_stamp, live, live.estimate(consistent=True) if live.samples else None)
+
