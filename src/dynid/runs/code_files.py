@@ -14,6 +14,7 @@ from dynid.model import Model
 from dynid.model.term import UnderLoad
 from dynid.symbolic import Program, generate
 from dynid.symbolic.languages.text import identifier
+from dynid.symbolic.numbers import Following
 from dynid.symbolic.program import Mode
 from dynid.version import __version__
 
@@ -24,7 +25,8 @@ ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".j
 class CodeOptions:
     """languages: of `ENDINGS`. what: functions, by default those a controller takes. parameters: "fixed", "base" or
     "full". real, batch: of C. frame: whose kinematics and Jacobian are asked for. name: what functions and files are
-    called, by default after the robot."""
+    called, by default after the robot. following: how joints come about that loops determine, "auto", "given" or
+    "solved"."""
 
     what: tuple[str, ...] = ()
     languages: tuple[str, ...] = ("c",)
@@ -33,6 +35,7 @@ class CodeOptions:
     batch: int = 1
     frame: str = ""
     name: str = ""
+    following: str = "auto"
 
     def __post_init__(self) -> None:
         for language in self.languages:
@@ -52,7 +55,7 @@ def controller_functions(model: Model) -> tuple[str, ...]:
 def model_program(model: Model, options: CodeOptions) -> Program:
     """The program of a model with the parameters of its robot's file."""
     program = generate(model, options.what or controller_functions(model), parameters=cast(Mode, options.parameters),
-                       frame=options.frame, name=options.name)
+                       frame=options.frame, name=options.name, following=cast(Following, options.following))
     return _said(program, f"the robot's file ({model.robot.name})")
 
 
@@ -62,7 +65,7 @@ def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
         raise DynidError("code is generated from a model of a robot and its terms, not from a model of one's own")
     program = generate(estimate.model, options.what or controller_functions(estimate.model),
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
-                       name=options.name)
+                       name=options.name, following=cast(Following, options.following))
     return _said(program, f"an identification by {estimate.method}")
 
 

@@ -60,6 +60,13 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
              f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
     if batch > 1:
         lines.append(f"Every value is a vector of {batch} samples. Angles up to {LARGEST[real]} rad.")
+    if program.plan.follow:
+        followers = model.robot.followers
+        assert followers is not None
+        names = ", ".join(f"{k} {one}" for k, one in enumerate(followers.following))
+        lines.append(f"Joints that follow by loops: {names}; " + (
+            "solved in closed form, on the branch of the robot's posture; where the loops cannot be closed, NaN."
+            if program.plan.solved else "their positions are the input q_follow."))
     left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
     if left_out:
         lines.append(f"Not in it, as it is of a log and not of the machine: {', '.join(left_out)}.")
@@ -218,6 +225,10 @@ def _stored(program: Program) -> list[tuple[list[Array], list[Array]]]:
             values = rng.uniform(-1.0, 1.0, (_STATES, size))
             if one == "p":
                 values = np.tile(own, (_STATES, 1)) if own is not None else _lively(rng, count)
+            elif program.plan.follow and one in ("q", "q_follow"):
+                dof = program.plan.dof
+                at = program.plan.closed_postures[:_STATES]
+                values = at[:, :dof] if one == "q" else at[:, dof:]
             inputs.append(values)
         outputs = [values.reshape(_STATES, -1) for values in compiled(program)[function.name](*inputs)]
         found.append((inputs, outputs))
