@@ -49,7 +49,11 @@ class Derivatives:
                 return dx / (1.0 + x * x)
             case "abs":
                 return graph.apply("sign", x) * dx
-            case "sign":
+            case "sign" | "greater":
                 return graph.zero
+            case "where":
+                one, other = (-known[k] if minus else known[k]
+                              for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
+                return graph.apply("where", -x if node.negative[0] else x, one, other)
             case _:
                 raise ModelError(f"the derivative of '{node.kind}' is not known to code generation")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import ModelError
 from dynid.model.term import Stepping
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
+from dynid.symbolic.accelerations import accelerations
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import Layout
 from dynid.symbolic.regroup import regrouped
@@ -106,33 +107,7 @@ def regressor(w: Writer) -> list[Output]:
 
 def forward_dynamics(w: Writer) -> list[Output]:
     """Accelerations under torques, M = L D L' solved."""
-    if w.plan.loaded:
-        raise NotPossibleError("accelerations under friction from load are the solution of equations whose signs are "
-                               "not known before, so 'forward_dynamics' cannot be generated",
-                               "generate 'inverse_dynamics' and 'inertia' and correct accelerations until they agree, "
-                               "or leave out the term 'load'")
-    tau, n = w.graph.symbols("tau", w.plan.dof), w.plan.dof
-    rest = [t - b for t, b in zip(tau, add(w.rigid(w.dq, w.still, weight=True), w.others(w.dq, w.still)), strict=True)]
-    matrix = w.inertia()
-    lower = [[w.graph.zero] * n for _ in range(n)]
-    reciprocal: Vector = []
-    # From the last joint to the first: what a joint far out gives is zero for joints on other branches.
-    for j in reversed(range(n)):
-        pivot = matrix[j][j]
-        reciprocal.insert(0, w.graph.one / pivot)
-        scaled = {i: matrix[i][j] * reciprocal[0] for i in range(j)}
-        for i in range(j):
-            lower[j][i] = scaled[i]
-            for k in range(i + 1):
-                matrix[i][k] = matrix[k][i] = matrix[i][k] - scaled[i] * matrix[k][j]
-            rest[i] = rest[i] - scaled[i] * rest[j]
-    ddq: Vector = []
-    for j in range(n):
-        value = rest[j] * reciprocal[j]
-        for i in range(j):
-            value = value - lower[j][i] * ddq[i]
-        ddq.append(value)
-    return [_vector("ddq", ddq)]
+    return [_vector("ddq", accelerations(w, w.graph.symbols("tau", w.plan.dof)))]
 
 
 def coriolis_matrix(w: Writer) -> list[Output]:

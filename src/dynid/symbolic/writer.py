@@ -136,13 +136,16 @@ class Writer:
         """Torques of the bodies as a term knows them; none for one that does not ask."""
         if not isinstance(term, UnderLoad):
             return []
+        states = self.motion(dq, ddq, weight=True)
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(term)))
+
+    def told_bodies(self, term: UnderLoad) -> list[Vector]:
+        """Ten numbers of each body of the tree by which a term knows their torques."""
         told = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
             if place < len(told) and _equal(told[place].number, value.number):
                 told[place] = value  # which the torques of the bodies have already
-        bodies = [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
-        states = self.motion(dq, ddq, weight=True)
-        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, bodies))
+        return [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
                 loaded: bool = True) -> dict[tuple[int, int], Value]:
@@ -160,10 +163,10 @@ class Writer:
                     found[key] = found.get(key, self.graph.zero) + value
         return found
 
-    def others(self, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
-        """Torques of the terms that are no bodies."""
+    def others(self, dq: Sequence[Value], ddq: Sequence[Value], *, loaded: bool = True) -> Vector:
+        """Torques of the terms that are no bodies; loaded: also of those that see the torques of the bodies."""
         total = list(self.still)
-        for (joint, column), value in self.columns(dq, ddq).items():
+        for (joint, column), value in self.columns(dq, ddq, loaded=loaded).items():
             total[joint] = total[joint] + self.p[column] * value
         return total
 
