@@ -11,8 +11,12 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, essential, identify
 from dynid.estimate.linear import joint_weights
-from dynid.model import Parameter, Parameters
+from dynid.model import Coulomb, Model, Offset, Parameter, Parameters, RigidBodies, Stribeck, Viscous
 from dynid.recording import Samples
+from dynid.recording.prepare import prepare
+from dynid.regression import Stacked
+from dynid.robot import Robot
+from dynid.simulation import Poles, Reference, VirtualRobot
 
 
 class Ten:
@@ -152,3 +156,120 @@ def test_wrong_calls_are_refused() -> None:
     drifting = Samples.of(samples.q, samples.dq, samples.ddq, samples.tau + np.linspace(-9.0, 9.0, 100)[:, None])
     with pytest.raises(NotPossibleError, match="too few for an F-test of 10 base parameters"):
         essential(Problem.of(Ten(), drifting), criterion="f-test")
+
+
+# -- other rules, other methods ----------------------------------------------------------------------
+def test_the_ratio_of_deviations_ends_below_what_was_asked() -> None:
+    problem = ten()
+    for ratio in (10.0, 30.0):
+        found = essential(problem, criterion="ratio", threshold=ratio)
+        relative = found.estimate.relative_std
+        assert relative.max() < 1.1 * ratio * relative.min()  # by the reduced model's own noise
+        assert found.removed[-1].relative_std > ratio * relative.min() / 1.1
+    whole = identify(problem, method="wls")
+    poor = {name for name, x in zip(whole.names, whole.relative_std, strict=True) if x > 10 * whole.relative_std.min()}
+    assert {one.name for one in essential(problem, criterion="smallest").removed} == poor
+
+
+def test_little_torque_by_the_diagonal_of_r_and_by_singular_values() -> None:
+    """Columns times their values, dense, by scipy's QR with pivoting and numpy's singular values."""
+    from scipy.linalg import qr
+
+    problem = ten()
+    samples, values = problem.data[0], identify(problem, method="wls").values
+    columns = Ten().regressor(samples.q, samples.dq, samples.ddq)[:, 0] * values
+    triangle, order = qr(columns, mode="economic", pivoting=True)[1:]
+    size = np.abs(np.diag(triangle))
+    found = essential(problem, criterion="r", threshold=5.0)
+    assert [one.name for one in found.removed] == [f"p{k}" for k in order[size < 0.05 * size[0]][::-1]]
+    assert 0 < len(found.removed) < 9
+    singular = np.linalg.svd(columns, compute_uv=False)
+    by_values = essential(problem, criterion="singular", threshold=5.0)
+    assert len(by_values.kept) == int(np.sum(singular >= 0.05 * singular[0]))
+
+
+def test_what_a_normal_distribution_leaves_is_what_least_squares_leave() -> None:
+    """White noise: the covariance is that of the columns, so both views of a fit without some of them agree."""
+    from dynid.estimate.essential_rules import FoldedView, NormalView
+
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(300, 6))
+    tau = x @ np.array([2.0, 0.1, -1.0, 0.0, 0.3, 0.5]) + rng.normal(size=300)
+    r = np.linalg.qr(np.column_stack([x, tau]), mode="r")
+    stacked = Stacked.of(r, 300)
+    variance = stacked.rest / 294.0
+    inverse = np.linalg.inv(x.T @ x)
+    folded = FoldedView(stacked, variance * (x.T @ x), stacked.rest, 294.0)
+    normal = NormalView(np.linalg.lstsq(x, tau)[0], variance * inverse)
+    for kept in ([0, 2, 4], [0, 1, 2, 3, 4, 5], [1]):
+        ours, theirs = folded(np.array(kept)), normal(np.array(kept))
+        np.testing.assert_allclose(ours.values, theirs.values, atol=1e-12)
+        np.testing.assert_allclose(ours.deviations, theirs.deviations, rtol=1e-10)
+        assert ours.cost == pytest.approx(theirs.cost, rel=1e-9, abs=1e-9)
+
+
+def test_on_data_not_seen_nothing_is_lost_by_what_is_not_there() -> None:
+    model, theta = arm()
+    theta = theta.copy()
+    gone = [model.parameters.index(name) for name in ("Fo1", "Fo2", "Fo3")]
+    theta[gone] = 0.0
+    noise = low_passed(np.random.default_rng(0), (4000, 3), np.array([0.03, 0.02, 0.005]), 20.0, 200.0)
+    problem = Problem.of(model, motion(model, theta, noise, seconds=20.0))
+    found = essential(problem, unseen=True)
+    assert {"Fo1", "Fo2", "Fo3"} <= {one.name for one in found.removed}
+    assert found.unseen is not None and found.unseen[1] < 1.01 * found.unseen[0]
+    rough = essential(problem, criterion="smallest", threshold=2.0, unseen=True)
+    assert rough.unseen is not None and rough.unseen[1] > 1.2 * rough.unseen[0]  # what matters is missed
+    assert found.full.diagnostics.relative_error == found.error_before
+
+
+@pytest.mark.parametrize("criterion", ["deviation", "f-test"])
+def test_instruments_keep_what_is_there(criterion: str) -> None:
+    """A virtual SCARA whose offsets are zero: iv leaves out these, and gives the rest within their deviations."""
+    robot = Robot.builtin("scara2")
+    model = Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset()))
+    theta = np.array([p.nominal if p.nominal is not None else 0.0 for p in model.parameters])
+    law = Poles([1.0, 10.0], 1.0)
+    t = np.arange(4000) / 200.0
+    q = np.column_stack([3 * np.sin(0.6 * t) + 4 * np.sin(1.5 * t + 0.4) - 4 * np.sin(0.4),
+                         1.5 * np.sin(1.1 * t) + 0.8 * np.sin(2.7 * t)])
+    log = VirtualRobot(model, theta, law, encoder=2 * np.pi / 40000, torque_noise=[0.5, 0.05]).record(
+        Reference.of(q, rate=200.0), seed=1)
+    problem = Problem.of(model, prepare(log, cutoff=20, decimate=20, slow=0.0), recordings=log, controller=law)
+    found = essential(problem, method="iv", criterion=criterion)
+    assert {"Fo1", "Fo2"} <= {one.name for one in found.removed}
+    assert found.estimate.method == "iv" and found.estimate.names == found.kept
+    truth = dict(zip(problem.base.names, problem.base.reduce(theta), strict=True))
+    true = np.array([truth[name] for name in found.kept])
+    large = {name for name in truth if abs(truth[name]) > 0.05 * max(map(abs, truth.values()))}
+    assert large <= set(found.kept)
+    assert np.all(np.abs(found.estimate.values - true) < 4.0 * found.estimate.std)
+    if criterion == "deviation":
+        assert found.estimate.relative_std.max() <= 30.0
+
+
+def test_shapes_are_held_where_a_method_finds_them() -> None:
+    """Stribeck friction whose power law is not there: its column goes, the shape found stays in the model."""
+    free = Model(Robot.builtin("emps"), (RigidBodies(), Stribeck(free=("delta",))))
+    truth = Model(Robot.builtin("emps"), (RigidBodies(), Stribeck(delta=8.0)))
+    values = {"M1": 1.0, "Fc1": 3.0, "Fsc1": -1.2, "Fv1": 0.5}
+    theta = np.array([values.get(name, 0.0) for name in truth.parameters.names])
+    speeds = np.geomspace(0.01, 3.0, 14)
+    window = np.hanning(80)
+    there_and_back = np.repeat(np.ravel(np.column_stack([speeds, -speeds])), 200)
+    dq = np.convolve(there_and_back, window / window.sum(), "same")[:, None]
+    q, ddq = np.cumsum(dq, axis=0) / 200.0, np.gradient(dq, 1 / 200.0, axis=0)
+    tau = truth.inverse_dynamics(theta, q, dq, ddq)
+    tau = tau + low_passed(np.random.default_rng(0), tau.shape, 0.02, 20.0, 200.0)
+    found = essential(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls", unseen=True)
+    assert found.estimate.method == "sls" and set(values) <= set(found.kept)
+    assert "Fnl1" in {one.name for one in found.removed} or "Fo1" in {one.name for one in found.removed}
+    assert found.estimate.diagnostics["shape"]["delta1"]["value"] == pytest.approx(8.0, rel=0.1)
+    assert found.unseen is not None and found.unseen[1] < 1.02 * found.unseen[0]
+
+
+def test_bodies_that_can_exist_have_all_their_parameters() -> None:
+    model, theta = arm()
+    problem = Problem.of(model, motion(model, theta, 0.01, seconds=5.0))
+    with pytest.raises(ModelError, match="'pc-wls' looks for bodies"):
+        essential(problem, method="pc-wls")

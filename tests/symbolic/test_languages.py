@@ -48,7 +48,8 @@ def test_c_compiles_without_a_warning_and_is_right(tmp_path, name):
 @pytest.mark.parametrize("name", [name for name in builtin_names() if Robot.builtin(name).followers is None])
 def test_c_of_every_builtin_robot_in_double_and_float(tmp_path, name):
     model = plain(Robot.builtin(name))
-    program = generate(model, ["inverse_dynamics", "gravity"], values=some_values(model, np.random.default_rng(0)))
+    program = generate(model, ["inverse_dynamics", "gravity", "coriolis", "inertia"],
+                       values=some_values(model, np.random.default_rng(0)))
     for real, bar in (("double", 1e-12), ("float", 1e-6)):
         assert compiled_self_test(program, tmp_path, real) < bar
 

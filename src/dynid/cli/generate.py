@@ -18,6 +18,12 @@ class Parameters(StrEnum):
     full = "full"
 
 
+class Followed(StrEnum):
+    auto = "auto"
+    given = "given"
+    solved = "solved"
+
+
 class Real(StrEnum):
     double = "double"
     float = "float"
@@ -33,8 +39,8 @@ def command(
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, step, kinematics, jacobian, "
-                                           "online."
+                                           "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
+                                           "jacobian, online."
                                       )] = "",
     parameters: Annotated[Parameters, typer.Option(help="fixed: values folded in; base: an input p; full: and a "
                                                         "function that makes p of all parameters."
@@ -48,6 +54,8 @@ def command(
     rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
                                        help="Whose kinematics and Jacobian.")] = "",
+    following: Annotated[Followed, typer.Option(help="Joints that loops determine: given as an input, solved in closed "
+                                                     "form, or the latter where there is one.")] = Followed.auto,
     real: Annotated[Real, typer.Option(help="Numbers in C.")] = Real.double,
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples a call takes in C.")] = 1,
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
@@ -64,7 +72,8 @@ def command(
     from dynid.runs.generated_code import code_facts, make_program
     from dynid.runs.models import part_of
 
-    options = CodeOptions(words(what), words(language), parameters.value, real.value, batch, frame, name)
+    options = CodeOptions(words(what), words(language), parameters.value, real.value, batch, frame, name,
+                          following.value)
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with progress("generate") as tell:

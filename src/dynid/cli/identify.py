@@ -36,6 +36,10 @@ def command(
                                           help="Friction at every joint: viscous, coulomb, offset, ...; or auto: "
                                                "chosen for each.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
+    essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
+                                           help="Leave out parameters that hardly matter, by deviation, ratio, f-test, "
+                                                "smallest, r or singular; for wls, iv, sls and others of base "
+                                                "parameters.")] = "",
     mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read the logs.",
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
@@ -79,7 +83,8 @@ def command(
         "known": known_table(known or []),
         "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
-        "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None}},
+        "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None},
+        "essential": {"rule": essential or None}},
         assignments or [])
     if code and output is None:
         raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")

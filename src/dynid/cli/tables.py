@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from dynid.estimate import Estimate
+    from dynid.estimate import Essential, Estimate
     from dynid.runs import Run
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
@@ -40,6 +40,8 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> No
     to, verdict = Screen(console()), result.verdict
     to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
     to.print(verdict.headline)
+    if result.essential is not None:
+        to.print(_essential_sentence(result.essential))
     others = [one for one in result.validations if one.total.relative_error is not None]
     worst = [max(others, key=lambda one: one.relative_error)] if others else []
     of_all = f", worst of {len(others)}" if len(others) > 1 else ""
@@ -65,6 +67,8 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to.print(result.verdict.headline, markup=False)
     to.print()
     to.print(parameter_table(result.estimate))
+    if result.essential is not None:
+        to.print(_essential_sentence(result.essential), markup=False)
     if result.friction is not None:
         to.print(f"Friction, chosen by {result.friction.blocks} blocks left out; in brackets what a term takes of the "
                  "joint's error on them:", markup=False)
@@ -83,6 +87,15 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     for said in result.notes:
         to.print(f"Note: {said}", markup=False)
     print_outputs(written)
+
+
+def _essential_sentence(found: Essential) -> str:
+    """What was left out, and what it costs."""
+    unseen = "" if found.unseen is None else (f"; on blocks of time not seen {found.unseen[1]:.3g} instead of "
+                                              f"{found.unseen[0]:.3g} %")
+    names = ", ".join(one.name for one in found.removed) or "nothing"
+    return (f"Left out by rule '{found.criterion}': {names}. Relative error {found.error_after:.3g} instead of "
+            f"{found.error_before:.3g} %{unseen}.")
 
 
 def parameter_table(estimate: Estimate) -> Table:

@@ -17,7 +17,8 @@ from dynid.estimate import (
     separable,
     total,
 )
-from dynid.estimate.essential import Essential, Removal, essential
+from dynid.estimate.essential import Essential, essential
+from dynid.estimate.essential_rules import Removal
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.problem import Method, Problem, identify, method, methods

@@ -2,109 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import noise
+from dynid.estimate.essential_rules import RULES, THRESHOLDS, FoldedView, NormalView, Removal, View, chooser, walked
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import linear_estimate
+from dynid.estimate.left_out import masked
 from dynid.estimate.linear import joint_weights, solve, stack_enough
-from dynid.estimate.problem import Problem
-from dynid.regression import Stacked
+from dynid.estimate.problem import Problem, find_method, identify
+from dynid.regression import equations_of, fold
 
-CRITERIA = ("deviation", "f-test")
 ROWS = ("effective", "all")
-
-
-@dataclass(frozen=True)
-class Removal:
-    """One base parameter left out: its relative deviation in percent when it was, infinite if the data did not excite
-    it, and the F-statistic of the model without it and all before it against the full one."""
-
-    name: str
-    relative_std: float
-    statistic: float
+_EXACT = ("ols", "wls")  # every set of parameters is solved for anew on the folded factor
+_ROUNDS = 5  # fits of other methods, until none of what is left has to go
 
 
 @dataclass(frozen=True, eq=False)
 class Essential:
-    """The base parameters that matter. kept, removed (in order), the estimate of the kept ones alone, and the relative
-    error in percent with all base parameters and with the kept ones."""
+    """The base parameters that matter.
+
+    kept, removed (in order), the estimate of the kept ones alone, the problem in them, and the relative error in
+    percent with all base parameters and with the kept ones. full: the estimate of all. unseen: the same two errors on
+    blocks of time that neither choice nor fit has seen, in the mean; None where that was not asked for, or would take
+    too long.
+    """
 
     kept: tuple[str, ...]
     removed: tuple[Removal, ...]
     estimate: Estimate
     error_before: float
     error_after: float
+    problem: Problem
+    full: Estimate
+    criterion: str
+    threshold: float
+    unseen: tuple[float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; numbers that are not finite are None."""
+        def finite(x: float) -> float | None:
+            return float(x) if np.isfinite(x) else None
+
+        return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),
+                "removed": [{"name": one.name, "rel_std": finite(one.relative_std), "f": finite(one.statistic)}
+                            for one in self.removed],
+                "relative_error_before": self.error_before, "relative_error": self.error_after,
+                "unseen_before": None if self.unseen is None else self.unseen[0],
+                "unseen": None if self.unseen is None else self.unseen[1]}
 
 
-def essential(problem: Problem, *, criterion: str = "deviation", threshold: float = 30.0, alpha: float = 0.05,
-              rows: str = "effective", weights: Array | None = None) -> Essential:
-    """Leave out base parameters one at a time, the one of largest relative deviation first, and estimate the rest anew.
+@dataclass(frozen=True)
+class _Rule:
+    """criterion, threshold and alpha as `essential` takes them; rows: that an F-test counts."""
 
-    criterion "deviation": until none has a relative deviation above `threshold` percent. "f-test": as long as the model
-    without them is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani, eq.
-    1.35), with r the effective number of rows, or all of them as the document has it when rows = "all".
-    weights (dof,): of the joints, default as in `wls`. All but the last estimate is algebra on the folded factor, with
-    the noise that the full model leaves; the last states deviations by its own residuals.
+    criterion: str
+    threshold: float
+    alpha: float
+    rows: str
+
+    def __post_init__(self) -> None:
+        if self.criterion not in RULES:
+            raise ModelError(f"essential parameters are found by {', '.join(RULES)}, not by '{self.criterion}'")
+        if self.rows not in ROWS:
+            raise ModelError(f"the F-test counts {' or '.join(ROWS)} rows, not '{self.rows}'")
+        if not (self.threshold > 0 and 0 < self.alpha < 1):
+            raise ModelError(f"a threshold is above zero and alpha between 0 and 1, got {self.threshold} and "
+                             f"{self.alpha}")
+
+    def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
+        """For the diagnostics of an estimate."""
+        return {"criterion": self.criterion, "removed": [one.name for one in removed], "relative_error_before": before}
+
+
+def essential(problem: Problem, *, criterion: str = "deviation", threshold: float | None = None, alpha: float = 0.05,
+              rows: str = "effective", weights: Array | None = None, method: str = "wls",
+              options: Mapping[str, Any] | None = None, unseen: bool = False) -> Essential:
+    """Leave out base parameters that hardly matter, and estimate the rest anew.
+
+    criterion, and what its threshold is: "deviation": the parameter of largest relative deviation goes, one after the
+    other, while it is above 30 percent; "ratio": while it is above 30 times the smallest; "f-test": as long as the
+    model without them is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani,
+    eq. 1.35), with r the effective number of rows, or all of them as the document has it when rows = "all"; "smallest":
+    all above 10 times the smallest at once; "r", "singular": those whose torque beside the others is below 1 percent of
+    the largest. weights (dof,): of the joints, default as in `wls`.
+
+    method: "wls" and "ols" are solved anew from the folded factor at every step, with the noise that the full model
+    leaves. Of others, such as "iv", the covariance says what is left of a fit without a parameter, and the method
+    is run again until nothing more has to go. One that finds shapes has them found with all parameters and then held.
+    options: of the method. unseen: also the errors on blocks of time left out of choice and fit, for least squares.
     """
+    rule = _Rule(criterion, THRESHOLDS.get(criterion, 1.0) if threshold is None else threshold, alpha, rows)
+    chosen = find_method(method)
+    if "theta" in chosen.gives:
+        raise ModelError(f"method '{method}' looks for bodies that can exist, and one without some of its base "
+                         "parameters is none", "use 'wls', 'iv' or another method of base parameters")
+    if method in _EXACT:
+        found = _least_squares(problem, rule, method, weights, {})
+    elif "shape" in chosen.gives:
+        first = identify(problem, method=method, **dict(options or {}))
+        problem = _with_shape(problem, first)
+        found = _least_squares(problem, rule, method, weights, {"shape": first.diagnostics.get("shape")})
+    else:
+        return _refitted(problem, rule, method, dict(options or {}))
+    if not unseen or len([one for one in problem.regression.blocks if one.rows]) < 3:
+        return found
+    return replace(found, unseen=_unseen(problem, rule, method, weights))
+
+
+def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | None,
+                   facts: Mapping[str, Any]) -> Essential:
+    """By algebra on the folded factor; the last estimate states deviations by its own residuals."""
     from scipy.special import fdtri
 
-    if criterion not in CRITERIA:
-        raise ModelError(f"essential parameters are found by {' or '.join(CRITERIA)}, not by '{criterion}'")
-    if rows not in ROWS:
-        raise ModelError(f"the F-test counts {' or '.join(ROWS)} rows, not '{rows}'")
-    if not (threshold > 0 and 0 < alpha < 1):
-        raise ModelError(f"a threshold is above zero and alpha between 0 and 1, got {threshold} and {alpha}")
     regression, names = problem.regression, problem.base.names
-    weights = joint_weights(regression) if weights is None else np.asarray(weights, dtype=float)
+    if weights is None and name != "ols":
+        weights = joint_weights(regression)
     stacked = stack_enough(regression, weights)
     full = solve(regression, stacked)
     noisy = noise(problem, full, weights)
-    found = noisy.correlation
-    count = float(sum(regression.rows))
-    if found is not None and rows == "effective":
-        share = found.effective / np.maximum(found.rows, 1.0)
-        count = float(np.sum(share * np.array(regression.rows)))
     first = np.flatnonzero(full.excited).astype(np.int64)
+    count = float(sum(regression.rows))
+    if noisy.correlation is not None and rule.rows == "effective":
+        share = noisy.correlation.effective / np.maximum(noisy.correlation.rows, 1.0)
+        count = float(np.sum(share * np.array(regression.rows)))
     free = count - len(first)
-    if criterion == "f-test" and free < 1:
-        raise NotPossibleError(f"{count:.0f} {rows} rows are too few for an F-test of {len(first)} base parameters; "
-                               "record a longer motion")
-    removed = [Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)]
-    kept, rest = first, stacked.select(first).rest
-    for fewer, c, deviation, misfit in _one_at_a_time(stacked, noisy.middle, first):
-        gone = len(first) - len(fewer)
-        statistic = float((misfit - rest) / rest * free / gone) if rest > 0 else np.inf
-        if criterion == "deviation" and deviation <= threshold:
-            break
-        if criterion == "f-test" and statistic >= fdtri(gone, free, 1.0 - alpha):
-            break
-        kept = fewer
-        removed.append(Removal(names[c], deviation, statistic))
+    if rule.criterion == "f-test" and free < 1:
+        raise NotPossibleError(f"{count:.0f} {rule.rows} rows are too few for an F-test of {len(first)} base "
+                               "parameters; record a longer motion")
+    view = FoldedView(stacked, noisy.middle, stacked.select(first).rest, free)
+    choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
+
+    def allowed(gone: int, statistic: float) -> bool:
+        return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
+
+    kept, more = walked(view, first, names, choose, allowed)
+    removed = [*(Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)), *more]
     reduced = replace(problem, regression=regression.select(kept))
-    before = regression.relative_error(full.beta)
-    facts = {"criterion": criterion, "removed": [removal.name for removal in removed], "relative_error_before": before}
-    estimate = linear_estimate(reduced, "wls", weights, essential=facts)
-    return Essential(estimate.names, tuple(removed), estimate, before, estimate.diagnostics.relative_error)
+    before = linear_estimate(problem, name, weights, **facts)
+    error = before.diagnostics.relative_error
+    estimate = linear_estimate(reduced, name, weights, essential=rule.facts(removed, error), **facts)
+    return Essential(estimate.names, tuple(removed), estimate, error, estimate.diagnostics.relative_error, reduced,
+                     before, rule.criterion, rule.threshold)
 
 
-def _one_at_a_time(stacked: Stacked, middle: Array, kept: Ints) -> Iterator[tuple[Ints, int, float, float]]:
-    """Removals until one parameter is left: those left, the one removed, its relative deviation before, the misfit
-    after."""
-    while len(kept) > 1:
-        part = stacked.select(kept)
-        scale = np.linalg.norm(part.r, axis=0)
-        half = solve_triangular(part.r / scale, np.eye(len(kept))) / scale[:, None]
-        inverse, beta = half @ half.T, half @ part.rho
-        deviation = np.sqrt(np.diag(inverse @ middle[np.ix_(kept, kept)] @ inverse))
-        size = np.abs(beta)
-        relative = np.where(size > 0, 100.0 * deviation / np.where(size > 0, size, 1.0), np.inf)
-        worst = int(np.argmax(relative))
-        gone, kept = int(kept[worst]), np.delete(kept, worst)
-        yield kept, gone, float(relative[worst]), stacked.select(kept).rest
+def _with_shape(problem: Problem, found: Estimate) -> Problem:
+    """The problem for the model that a method found the shape of."""
+    regression = fold(equations_of(found.model, problem.data, found.base), blocks=len(problem.regression.blocks),
+                      threads=problem.threads)
+    prior = problem.regression.prior if len(found.base) == len(problem.base) else None
+    return replace(problem, model=found.model, regression=replace(regression, prior=prior))
+
+
+def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
+    """By the covariance of the estimate, which is repeated with what is left until nothing has to go."""
+    from scipy.special import fdtri
+
+    before = estimate = identify(problem, method=name, **options)
+    removed, reduced = list[Removal](), problem
+    for _ in range(_ROUNDS):
+        size = np.diag(estimate.covariance)
+        first = np.flatnonzero((size > 0) & np.isfinite(size)).astype(np.int64)
+        view: View = NormalView(estimate.values, estimate.covariance)
+        stacked = stack_enough(reduced.regression, joint_weights(reduced.regression))
+        choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
+
+        def allowed(gone: int, statistic: float, free: float = estimate.freedom) -> bool:
+            free = free if np.isfinite(free) else 1e9
+            return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
+
+        kept, more = walked(view, first, reduced.base.names, choose, allowed)
+        unknown = [Removal(reduced.base.names[c], np.inf, 0.0) for c in range(len(size)) if c not in set(first)]
+        if not more and not unknown:
+            break
+        removed += [*unknown, *more]
+        reduced = replace(reduced, regression=reduced.regression.select(kept))
+        estimate = identify(reduced, method=name, **options)
+        if rule.criterion not in ("deviation", "ratio"):
+            break
+    error = before.diagnostics.relative_error
+    estimate = replace(estimate, diagnostics=estimate.diagnostics.with_facts({"essential": rule.facts(removed, error)}))
+    return Essential(estimate.names, tuple(removed), estimate, error, estimate.diagnostics.relative_error, reduced,
+                     before, rule.criterion, rule.threshold)
+
+
+def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> tuple[float, float]:
+    """Relative errors on blocks of time left out, percent, with all parameters and with those chosen without them."""
+    regression, errors = problem.regression, list[tuple[float, float]]()
+    others = regression.without_each()
+    for k, block in enumerate(regression.blocks):
+        if not block.rows:
+            continue
+        data = masked(problem, block, inside=False) if problem.data else ()
+        less = replace(problem, regression=others[k], data=data, progress=None)
+        found = _least_squares(less, rule, name, weights, {})
+        values = np.zeros(len(problem.base))
+        values[np.isin(problem.base.independent, found.estimate.base.independent)] = found.estimate.values
+        own = regression.only(k)
+        power = sum(factor.power for factor in own.factors)
+        if power > 0:
+            errors.append((100.0 * float(np.sqrt(own.misfits(found.full.values).sum() / power)),
+                           100.0 * float(np.sqrt(own.misfits(values).sum() / power))))
+    if not errors:
+        raise NotPossibleError("no block of time has a torque to test on: all are zero")
+    before, after = np.mean(errors, axis=0)
+    return float(before), float(after)

@@ -73,7 +73,7 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
     """The estimate without block k, from the regression without it."""
     needs = find_method(method).needs
     if "data" in needs:
-        less = replace(problem, regression=fewer, data=_masked(problem, problem.regression.blocks[k], inside=False))
+        less = replace(problem, regression=fewer, data=masked(problem, problem.regression.blocks[k], inside=False))
     else:  # one block: how sure the values are is not asked
         less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
     return identify(replace(less, progress=None), method=method, **options)
@@ -85,7 +85,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
     if fit.model is problem.model and fit.base is problem.base and problem.filtered is None:
         power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)
     else:  # of filtered rows, or of a model whose shape the method changed, only the data tell how torques are met
-        data = _masked(problem, problem.regression.blocks[k], inside=True)
+        data = masked(problem, problem.regression.blocks[k], inside=True)
         sums = np.sum([torque_sums(one) for one in fit.residuals(data)], axis=0)
         power, misfit = sums[:, 0], sums[:, 2]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,7 +94,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
     return float(total), each.tolist()
 
 
-def _masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
+def masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
     """The data with only a block's rows kept, or all but those."""
     parts = []
     for log, part in enumerate(problem.data):

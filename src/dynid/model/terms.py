@@ -182,22 +182,22 @@ class Payload:
     nominal: Sequence[float] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        body = self._body(robot)
+        body = self.body(robot)
         values = None if self.nominal is None else np.asarray(self.nominal, dtype=float)
         if values is not None and values.shape != (10,):
             raise ModelError(f"the payload's nominal values must be ten numbers, got shape {values.shape}")
         return tuple(body_parameters(self.label, body, f"payload {self.label}", values))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        carriers, out = body_columns(robot, self._body(robot), q, dq, ddq)
+        carriers, out = body_columns(robot, self.body(robot), q, dq, ddq)
         # theta_body = X theta_load, so Y_load = Y_body X.
-        for joint, rows in zip(carriers, np.einsum("kl,jks->jls", self._to_body(robot), out), strict=True):
+        for joint, rows in zip(carriers, np.einsum("kl,jks->jls", self.to_body(robot), out), strict=True):
             for k in range(10):
                 yield int(joint), k, rows[k]
 
     def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
                  changing: bool) -> None:
-        body, to_body = self._body(robot), self._to_body(robot)
+        body, to_body = self.body(robot), self.to_body(robot)
         carriers = np.flatnonzero(robot.supports[:, body])
         whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
         whole[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
@@ -214,7 +214,7 @@ class Payload:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
         # Y_load = Y_body X, so a weight on the load is the weight times X' on its body.
-        body, to_body = self._body(robot), self._to_body(robot)
+        body, to_body = self.body(robot), self.to_body(robot)
         carriers = np.flatnonzero(robot.supports[:, body])
         moved = np.zeros((10 * len(carriers), len(q)))
         whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
@@ -227,18 +227,19 @@ class Payload:
         adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
-        if self._body(robot) >= robot.dof:
+        if self.body(robot) >= robot.dof:
             raise ModelError(f"a payload on frame '{self.frame}' hangs on a body that follows others and cannot be "
                              "simulated")
         numbers = np.zeros((robot.dof, 10))
-        numbers[self._body(robot)] = self._to_body(robot) @ values
+        numbers[self.body(robot)] = self.to_body(robot) @ values
         yield Bodies(numbers)
 
-    def _to_body(self, robot: Robot) -> Array:
+    def to_body(self, robot: Robot) -> Array:
         """X (10, 10): the load's numbers as they add to those of the body that carries it."""
         return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
-    def _body(self, robot: Robot) -> int:
+    def body(self, robot: Robot) -> int:
+        """Number of the body that carries it, those that follow behind the robot's own."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
             raise ModelError(f"a payload on frame '{self.frame}' rests on the base and cannot be identified")

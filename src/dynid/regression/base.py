@@ -14,6 +14,7 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, Model, Parameters
+from dynid.robot import Robot
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
@@ -191,14 +192,15 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
 
 def _closed(model: LinearModel) -> bool:
     """Whether the model's robot has closed loops."""
-    followers = model.robot.followers if isinstance(model, Model) else None
-    return followers is not None and followers.loops is not None
+    robot = getattr(model, "robot", None)
+    return isinstance(robot, Robot) and robot.followers is not None and robot.followers.loops is not None
 
 
 def _postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
     """Random positions (samples, dof), all of which a closed chain can take."""
-    if isinstance(model, Model) and _closed(model):
-        return random_postures(model.robot, samples, rng)
+    robot = getattr(model, "robot", None)
+    if isinstance(robot, Robot) and _closed(model):
+        return random_postures(robot, samples, rng)
     return rng.uniform(-np.pi, np.pi, (samples, model.dof))
 
 

@@ -11,9 +11,9 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.files import try_folder, write_whole
 from dynid.model import Model
-from dynid.model.term import UnderLoad
 from dynid.symbolic import Program, generate
 from dynid.symbolic.languages.text import identifier
+from dynid.symbolic.numbers import Following
 from dynid.symbolic.program import Mode
 from dynid.version import __version__
 
@@ -24,7 +24,8 @@ ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".j
 class CodeOptions:
     """languages: of `ENDINGS`. what: functions, by default those a controller takes. parameters: "fixed", "base" or
     "full". real, batch: of C. frame: whose kinematics and Jacobian are asked for. name: what functions and files are
-    called, by default after the robot."""
+    called, by default after the robot. following: how joints come about that loops determine, "auto", "given" or
+    "solved"."""
 
     what: tuple[str, ...] = ()
     languages: tuple[str, ...] = ("c",)
@@ -33,6 +34,7 @@ class CodeOptions:
     batch: int = 1
     frame: str = ""
     name: str = ""
+    following: str = "auto"
 
     def __post_init__(self) -> None:
         for language in self.languages:
@@ -42,17 +44,14 @@ class CodeOptions:
             raise DynidError(f"say in which language; there are {', '.join(ENDINGS)}")
 
 
-def controller_functions(model: Model) -> tuple[str, ...]:
-    """What a controller takes: the torques of a motion, their parts and, where signs are known, accelerations."""
-    loaded = any(isinstance(term, UnderLoad) for term in model.terms)
-    return ("inverse_dynamics", "inertia", "coriolis", "gravity", "friction",
-            *(() if loaded else ("forward_dynamics",)))
+# What a controller takes: the torques of a motion, their parts, and accelerations.
+CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
 
 
 def model_program(model: Model, options: CodeOptions) -> Program:
     """The program of a model with the parameters of its robot's file."""
-    program = generate(model, options.what or controller_functions(model), parameters=cast(Mode, options.parameters),
-                       frame=options.frame, name=options.name)
+    program = generate(model, options.what or CONTROLLER_FUNCTIONS, parameters=cast(Mode, options.parameters),
+                       frame=options.frame, name=options.name, following=cast(Following, options.following))
     return _said(program, f"the robot's file ({model.robot.name})")
 
 
@@ -60,9 +59,9 @@ def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
     """The program of an identified model."""
     if not isinstance(estimate.model, Model):
         raise DynidError("code is generated from a model of a robot and its terms, not from a model of one's own")
-    program = generate(estimate.model, options.what or controller_functions(estimate.model),
+    program = generate(estimate.model, options.what or CONTROLLER_FUNCTIONS,
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
-                       name=options.name)
+                       name=options.name, following=cast(Following, options.following))
     return _said(program, f"an identification by {estimate.method}")
 
 

@@ -59,6 +59,8 @@ def facts(run: Run) -> dict[str, Any]:
         "physics": None if run.physics is None else run.physics.to_dict(),
         "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "friction": None if run.friction is None else run.friction.to_dict(),
+        "essential": None if run.essential is None else {
+            **run.essential.to_dict(), "validation_before": [_finite(x) for x in run.essential_on_others]},
         "deflection": [one.to_dict() for one in run.deflections],
         "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
@@ -173,6 +175,9 @@ def parameters_text(run: Run) -> str:
         "base": base}
     if said["known"]:
         values["known"] = said["known"]
+    if run.essential is not None:
+        values["essential"] = {"rule": run.essential.criterion, "left_out": [one.name for one in run.essential.removed],
+                               "relative_error_before": run.essential.error_before}
     if said["standard_parameters"] is not None:
         values["standard"] = said["standard_parameters"]
     if said["shape"]:
@@ -187,7 +192,8 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
-                      friction=run.friction, deflections=run.deflections, payloads=run.payloads, verdict=run.verdict,
+                      friction=run.friction, essential=run.essential, essential_on_others=run.essential_on_others,
+                      deflections=run.deflections, payloads=run.payloads, verdict=run.verdict,
                       notes=run.notes,
                       command=command, settings=settings, seconds=run.seconds)
 

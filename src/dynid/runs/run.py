@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dynid.errors import NotPossibleError
-from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.in_torques import in_torques
+from dynid.estimate.problem import find_method
 from dynid.model import LinearModel
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
@@ -50,7 +51,9 @@ class Run:
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
     estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
-    joints whose motor and link are both in the logs. payloads: of the logs that name one."""
+    joints whose motor and link are both in the logs. payloads: of the logs that name one. essential: what was left out
+    of the model, where the run asked for that, and essential_on_others: the relative error of all parameters on each of
+    the validations."""
 
     settings: RunSettings
     robot: Robot
@@ -71,6 +74,8 @@ class Run:
     friction: FrictionChoice | None = None
     deflections: tuple[Deflection, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
+    essential: Essential | None = None
+    essential_on_others: tuple[float, ...] = ()
 
     @property
     def model(self) -> LinearModel:
@@ -90,11 +95,33 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     settings, robot = loaded.settings, loaded.robot
     tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time")
     begun = time.perf_counter()
-    estimate = identify(loaded.problem, method=settings.method, **settings.options)
-    tell("validating")
-    result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
-    payloads = run_payloads(settings, robot, loaded.problem, estimate, tell)
+    if settings.essential is not None:
+        result = _essential_run(loaded, tell)
+    else:
+        estimate = identify(loaded.problem, method=settings.method, **settings.options)
+        tell("validating")
+        result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
+    payloads = run_payloads(settings, robot, result.problem, result.estimate, tell)
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
+
+
+def _essential_run(loaded: Loaded, tell: Tell) -> Run:
+    """The run with the parameters that matter alone."""
+    settings, asked = loaded.settings, loaded.settings.essential
+    assert asked is not None
+    begun = time.perf_counter()
+    method = "wls" if settings.method == AUTO else settings.method
+    tell(f"leaving out parameters by rule '{asked.rule}'")
+    found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
+                      method=method, options=settings.options, unseen=True)
+    tell("validating")
+    # Where a method found shapes, these are held from there on, and what is left is least squares.
+    held = "wls" if found.estimate.method == method and "shape" in find_method(method).gives else method
+    changes = {"method": held, "options": settings.options if held == method else {}}
+    result = judge(replace(loaded, problem=found.problem), found.estimate, settings.model_copy(update=changes),
+                   loaded.robot, tell, seconds=time.perf_counter() - begun)
+    others = tuple(reconstruct(found.full, one.samples).relative_error for one in result.validations)
+    return replace(result, settings=settings, essential=found, essential_on_others=others)
 
 
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,

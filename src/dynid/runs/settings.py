@@ -132,6 +132,17 @@ class OutputSettings(BaseModel):
     code: tuple[Literal["c", "python", "python-plain", "julia", "latex"], ...] = ()
 
 
+class EssentialSettings(BaseModel):
+    """The [essential] table: base parameters that hardly matter are left out, by which rule and threshold (see
+    `dynid.essential`). alpha: significance of an F-test."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: Literal["deviation", "ratio", "f-test", "smallest", "r", "singular"] = "deviation"
+    threshold: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
+    alpha: float = Field(default=0.05, gt=0.0, lt=1.0)
+
+
 class PayloadSettings(BaseModel):
     """A [payloads.NAME] table: a load that some logs were made with.
 
@@ -172,11 +183,12 @@ class RunSettings(SettingsFile):
     log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
     [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
     simulation: the [simulation] table, validation by simulation. compare: the [compare] table. output: the [output]
-    table, what else is written with a result. gravity: in the base
-    frame, m/s^2, instead of the robot's own; "estimate": its direction from the logs. only: the joints that take part;
-    the others are locked at zero. lock: the [lock] table, joints made fixed and where, rad or m; logs may have their
-    columns too. known: the [known] table, standard parameters whose values are known, by name: a value, or a value and
-    its deviation. payloads: the [payloads] tables, loads that logs name with payload = "...". blocks: stretches of time
+    table, what else is written with a result. essential: the [essential] table, for a model of the parameters that
+    matter alone. gravity: in the base frame, m/s^2, instead of the robot's own; "estimate": its direction from the
+    logs. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made fixed and
+    where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose values are
+    known, by name: a value, or a value and its deviation. payloads: the [payloads] tables, loads that logs name with
+    payload = "...". blocks: stretches of time
     for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs
     larger than memory.
     """
@@ -195,6 +207,7 @@ class RunSettings(SettingsFile):
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     compare: CompareSettings = Field(default_factory=CompareSettings)
     output: OutputSettings = Field(default_factory=OutputSettings)
+    essential: EssentialSettings | None = None
     gravity: tuple[float, float, float] | Literal["estimate"] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dynid.errors import ModelError
 from dynid.symbolic.graph import Graph, Node, Value
 
 
 class Derivatives:
-    """Derivatives by one input, each node's computed once."""
+    """Derivatives along given rates of some inputs, each node's computed once."""
 
-    def __init__(self, graph: Graph, by: Value) -> None:
-        self._graph, self._known = graph, {by.node: graph.one}
+    def __init__(self, graph: Graph, rates: Mapping[Value, Value]) -> None:
+        self._graph, self._known = graph, {by.node: rate for by, rate in rates.items()}
 
     def __call__(self, value: Value) -> Value:
         found = self._of_node(value.node)
@@ -47,7 +49,11 @@ class Derivatives:
                 return dx / (1.0 + x * x)
             case "abs":
                 return graph.apply("sign", x) * dx
-            case "sign":
+            case "sign" | "greater":
                 return graph.zero
+            case "where":
+                one, other = (-known[k] if minus else known[k]
+                              for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
+                return graph.apply("where", -x if node.negative[0] else x, one, other)
             case _:
                 raise ModelError(f"the derivative of '{node.kind}' is not known to code generation")

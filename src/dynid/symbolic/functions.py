@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
-from dynid.model.term import Stepping, Term, UnderLoad
+from dynid.errors import ModelError
+from dynid.model.term import Stepping
 from dynid.regression.base import BaseParameters
 from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
+from dynid.symbolic.accelerations import accelerations
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import Layout
 from dynid.symbolic.regroup import regrouped
-from dynid.symbolic.trace import traced_entries, traced_step
+from dynid.symbolic.trace import traced_step
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
+from dynid.symbolic.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -47,135 +49,6 @@ class Function:
     @cached_property
     def operations(self) -> Operations:
         return self.graph.operations(self.values)
-
-
-@dataclass(frozen=True)
-class Writer:
-    """What the recipes below work with: a graph, the model's layout, the joints' symbols and the numbers."""
-
-    graph: Graph
-    plan: Layout
-    base: BaseParameters
-    p: tuple[Value, ...]  # of the base's numbers
-
-    @cached_property
-    def q(self) -> Vector:
-        return self.graph.symbols("q", self.plan.dof)
-
-    @cached_property
-    def dq(self) -> Vector:
-        return self.graph.symbols("dq", self.plan.dof)
-
-    @cached_property
-    def ddq(self) -> Vector:
-        return self.graph.symbols("ddq", self.plan.dof)
-
-    @cached_property
-    def still(self) -> Vector:
-        return [self.graph.zero] * self.plan.dof
-
-    @cached_property
-    def bodies(self) -> list[Vector]:
-        """Ten numbers of each body of the tree."""
-        numbers = [self.graph.zero] * (10 * self.plan.bodies)
-        for place, value in zip(self.base.independent, self.p, strict=True):
-            if place < len(numbers):
-                numbers[place] = value
-        return [numbers[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
-
-    @cached_property
-    def frames(self) -> list[motion.Place]:
-        return motion.places(self.graph, self.plan.chain, self.tree(self.q, self.plan.offset))
-
-    def tree(self, signal: Sequence[Value], offset: Array | None = None) -> Vector:
-        """A signal of the robot's joints for all joints of the tree."""
-        rows = [dot(numbers(self.graph, row), signal) for row in self.plan.coupling]
-        return rows if offset is None else [x + float(b) for x, b in zip(rows, offset, strict=True)]
-
-    def joints(self, torques: Sequence[Value]) -> Vector:
-        """Torques of all joints of the tree as those of the robot's joints."""
-        return [dot(numbers(self.graph, column), torques) for column in self.plan.coupling.T]
-
-    def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.State]:
-        gravity = [float(x) for x in self.plan.chain.gravity] if weight else [0.0] * 3
-        return motion.states(self.graph, self.plan.chain, self.frames, self.tree(dq), self.tree(ddq), gravity)
-
-    def rigid(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> Vector:
-        """Torques of the bodies alone."""
-        states = self.motion(dq, ddq, weight=weight)
-        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
-
-    def weight(self) -> Vector:
-        """Torques of the bodies' weight, by first moments of all that a joint carries or by the recursion of torques,
-        which is shorter where axes are parallel."""
-        ways = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
-                self.rigid(self.still, self.still, weight=True))
-        return min(ways, key=lambda torques: self.graph.operations(torques).total)
-
-    @cached_property
-    def memory(self) -> Vector:
-        """What the terms remember at the sample."""
-        return self.graph.symbols("memory", self.plan.remembers)
-
-    def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
-        """Torques of the bodies as a term knows them; none for one that does not ask."""
-        if not isinstance(term, UnderLoad):
-            return []
-        told = numbers(self.graph, self.plan.link_numbers(term, self.base))
-        for place, value in zip(self.base.independent, self.p, strict=True):
-            if place < len(told) and _equal(told[place].number, value.number):
-                told[place] = value  # which the torques of the bodies have already
-        bodies = [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
-        states = self.motion(dq, ddq, weight=True)
-        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, bodies))
-
-    def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
-                loaded: bool = True) -> dict[tuple[int, int], Value]:
-        """(joint, column of the base): torque for one unit of each number of the terms that are no bodies; loaded:
-        also of those that see the torques of the bodies."""
-        column = {int(place): k for k, place in enumerate(self.base.independent)}
-        found: dict[tuple[int, int], Value] = {}
-        for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
-            if isinstance(term, UnderLoad) and not loaded:
-                continue
-            for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, (self.q, dq, ddq),
-                                                          self.loads(term, dq, ddq), self.memory[own]):
-                if places[parameter] in column:
-                    key = (joint, column[places[parameter]])
-                    found[key] = found.get(key, self.graph.zero) + value
-        return found
-
-    def others(self, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
-        """Torques of the terms that are no bodies."""
-        total = list(self.still)
-        for (joint, column), value in self.columns(dq, ddq).items():
-            total[joint] = total[joint] + self.p[column] * value
-        return total
-
-    def inertia(self) -> Matrix:
-        """The joints' inertia matrix, rotors and all."""
-        tree = matrices.inertia(self.graph, self.plan.chain, self.frames, self.bodies)
-        coupling = [numbers(self.graph, row) for row in self.plan.coupling.T]
-        half = [[dot(row, column) for column in transposed(tree)] for row in coupling]
-        matrix = [[dot(row, column) for column in coupling] for row in half]
-        for k in range(self.plan.dof):
-            unit = [self.graph.one if i == k else self.graph.zero for i in range(self.plan.dof)]
-            for i, more in enumerate(self.accelerated(unit)):
-                matrix[i][k] = matrix[i][k] + more
-        return matrix
-
-    def accelerated(self, ddq: Sequence[Value]) -> Vector:
-        """What accelerations add to the torques of the terms that are no bodies; velocities do not matter for it, and
-        friction from load, which is no inertia, does not count."""
-        total, without = list(self.still), self.columns(self.still, self.still, loaded=False)
-        for (joint, column), value in self.columns(self.still, ddq, loaded=False).items():
-            total[joint] = total[joint] + self.p[column] * (value - without.get((joint, column), self.graph.zero))
-        return total
-
-
-def _equal(a: float | None, b: float | None) -> bool:
-    """Whether two values are the same number but for rounding."""
-    return a is not None and b is not None and abs(a - b) <= 1e-13 * abs(a)
 
 
 def inverse_dynamics(w: Writer) -> list[Output]:
@@ -234,49 +107,40 @@ def regressor(w: Writer) -> list[Output]:
 
 def forward_dynamics(w: Writer) -> list[Output]:
     """Accelerations under torques, M = L D L' solved."""
-    if w.plan.loaded:
-        raise NotPossibleError("accelerations under friction from load are the solution of equations whose signs are "
-                               "not known before, so 'forward_dynamics' cannot be generated",
-                               "generate 'inverse_dynamics' and 'inertia' and correct accelerations until they agree, "
-                               "or leave out the term 'load'")
-    tau, n = w.graph.symbols("tau", w.plan.dof), w.plan.dof
-    rest = [t - b for t, b in zip(tau, add(w.rigid(w.dq, w.still, weight=True), w.others(w.dq, w.still)), strict=True)]
-    matrix = w.inertia()
-    lower = [[w.graph.zero] * n for _ in range(n)]
-    reciprocal: Vector = []
-    # From the last joint to the first: what a joint far out gives is zero for joints on other branches.
-    for j in reversed(range(n)):
-        pivot = matrix[j][j]
-        reciprocal.insert(0, w.graph.one / pivot)
-        scaled = {i: matrix[i][j] * reciprocal[0] for i in range(j)}
-        for i in range(j):
-            lower[j][i] = scaled[i]
-            for k in range(i + 1):
-                matrix[i][k] = matrix[k][i] = matrix[i][k] - scaled[i] * matrix[k][j]
-            rest[i] = rest[i] - scaled[i] * rest[j]
-    ddq: Vector = []
-    for j in range(n):
-        value = rest[j] * reciprocal[j]
-        for i in range(j):
-            value = value - lower[j][i] * ddq[i]
-        ddq.append(value)
-    return [_vector("ddq", ddq)]
+    return [_vector("ddq", accelerations(w, w.graph.symbols("tau", w.plan.dof)))]
 
 
 def coriolis_matrix(w: Writer) -> list[Output]:
     """C with c = C dq, of Christoffel symbols: dM/dt - 2 C is skew."""
     tree = matrices.coriolis(w.graph, w.plan.chain, w.frames, w.motion(w.dq, w.still, weight=False), w.tree(w.dq),
                              w.bodies)
-    coupling = [numbers(w.graph, row) for row in w.plan.coupling.T]
-    half = [[dot(row, column) for column in transposed(tree)] for row in coupling]
-    return [_matrix("C", [[dot(row, column) for column in coupling] for row in half])]
+    matrix = w.between_joints(tree)
+    if w.plan.follow:  # with the inertia matrix M of the tree G' (C G + M dG/dt)
+        mass = matrices.inertia(w.graph, w.plan.chain, w.frames, w.bodies)
+        more = transposed([w.joints(apply(mass, column)) for column in transposed(w.rate_slopes)])
+        matrix = [add(a, b) for a, b in zip(matrix, more, strict=True)]
+    return [_matrix("C", matrix)]
 
 
 def momentum(w: Writer) -> list[Output]:
     """Momentum M dq, and C' dq - g: dp/dt = tau - friction + C' dq - g, what a momentum observer integrates."""
-    inertial = add(w.rigid(w.still, w.dq, weight=False), w.accelerated(w.dq))
+    states = w.motion(w.still, w.dq, weight=False)
+    tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
+    inertial = add(w.joints(tree), w.accelerated(w.dq))
     slope = w.joints(matrices.kinetic_slope(w.graph, w.plan.chain, w.frames, w.tree(w.dq), w.bodies))
+    if w.plan.follow:  # and the momentum of the tree along dG/dt
+        slope = add(slope, apply(transposed(w.rate_slopes), tree))
     return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, w.weight(), strict=True)])]
+
+
+def following(w: Writer) -> list[Output]:
+    """Positions of the joints that loops determine; of given ones better ones, by a step of Newton's method."""
+    if not w.plan.follow:
+        raise ModelError(f"no loops determine joints of robot '{w.plan.robot.name}', so there is no 'following' to "
+                         "generate")
+    if w.plan.solved:
+        return [_vector("found", w.q_follow)]
+    return [_vector("found", add(w.q_follow, w.of_loops(w.plan.loops.correction)))]
 
 
 def energy(w: Writer) -> list[Output]:
@@ -298,11 +162,11 @@ def _matrix(name: str, rows: Matrix) -> Output:
 Recipe = Callable[[Writer], list[Output]]
 _MOTION = {"inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
            "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
-           "momentum": "q dq p", "energy": "q dq p", "step": "q_before dq_before memory_before q dq"}
+           "momentum": "q dq p", "energy": "q dq p", "following": "q", "step": "q_before dq_before memory_before q dq"}
 _REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
 RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
     inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, forward_dynamics, momentum,
-    energy, step)}
+    energy, following, step)}
 OF_FRAME = ("kinematics", "jacobian")
 
 
@@ -319,15 +183,34 @@ def make(name: str, plan: Layout, base: BaseParameters, values: Array | None = N
         about, inputs = str(RECIPES[name].__doc__), _inputs(name, plan)
     else:
         raise ModelError(f"there is no function '{name}' to generate; there are {', '.join([*RECIPES, *OF_FRAME])}")
-    graph, flat = regrouped(graph, [value for output in outputs for value in output.values])
+    graph, flat = regrouped(*_with_loops(graph, plan, [value for output in outputs for value in output.values]))
     at, kept = 0, []
     for output in outputs:
         kept.append(Output(output.name, output.shape, tuple(flat[at:at + len(output.values)])))
         at += len(output.values)
-    sizes = {"p": len(base), "memory": plan.remembers, "memory_before": plan.remembers}
+    sizes = {"p": len(base), "memory": plan.remembers, "memory_before": plan.remembers, "q_follow": plan.follow}
     sizes |= dict.fromkeys(("q", "dq", "ddq", "tau", "q_before", "dq_before"), plan.dof)
+    if plan.follow and not plan.solved and name != "step":
+        inputs = inputs.replace("q", "q q_follow", 1)
     given = tuple((one, sizes[one]) for one in inputs.split() if one != "p" or values is None)
     return Function(name, about.splitlines()[0], given, tuple(kept), graph)
+
+
+def _with_loops(graph: Graph, plan: Layout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
+    """The values with the joints that loops determine in closed form, if they are not given."""
+    if not plan.solved:
+        return graph, list(values)
+    explicit = plan.explicit
+    assert explicit is not None
+    made: dict[int, Value] = {}
+    q = graph.symbols("q", plan.dof)
+    for k, turn in enumerate(explicit.turns):
+        symbol = graph.symbol(f"q_follow[{k}]")
+        made[symbol.node] = graph.taken_over(explicit.graph, [explicit.positions[k]], {"q": q})[0]
+        if turn is not None:
+            sine, cosine = graph.taken_over(explicit.graph, turn, {"q": q})
+            made |= {graph.apply("sin", symbol).node: sine, graph.apply("cos", symbol).node: cosine}
+    return graph, graph.rewritten(values, made)
 
 
 def _inputs(name: str, plan: Layout) -> str:
@@ -378,5 +261,4 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
         else:
             arm = [a - b for a, b in zip(tip, origins[depth], strict=True)]
             tree[i] = [*cross(axis, arm), *axis]
-    coupling = [numbers(graph, column) for column in w.plan.coupling.T]
-    return [_matrix("J", [apply(coupling, row) for row in transposed(tree)])]
+    return [_matrix("J", [w.joints(row) for row in transposed(tree)])]

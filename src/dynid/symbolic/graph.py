@@ -9,7 +9,7 @@ algebra.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ Number = float | int
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "atan": math.atan, "exp": math.exp, "sqrt": math.sqrt,
     "abs": abs, "sign": lambda x: float((x > 0.0) - (x < 0.0)), "pow": math.pow, "max": max, "min": min,
-    "greater": lambda x, y: float(x > y), "where": lambda c, x, y: x if c != 0.0 else y}
+    "atan2": math.atan2, "greater": lambda x, y: float(x > y), "where": lambda c, x, y: x if c != 0.0 else y}
 _ODD = {"sin", "tanh", "atan", "sign"}
 _EVEN = {"cos", "abs"}
 
@@ -241,6 +241,25 @@ class Graph:
                 signs = node.negative or (False,) * len(node.of)
                 return self.apply(node.kind, *(-made(k) if minus else made(k)
                                                for k, minus in zip(node.of, signs, strict=True)))
+
+    def rewritten(self, outputs: Sequence[Value], made: dict[int, Value]) -> list[Value]:
+        """The outputs with other values in place of some nodes, as `made` tells, which is filled with the rest."""
+        for place in self.live(outputs):
+            if place not in made:
+                made[place] = self.again(self.nodes[place], made.__getitem__)
+        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+
+    def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
+        """Outputs of another graph on this one, with these values for its symbols."""
+        made: dict[int, Value] = {}
+        for place in other.live(outputs):
+            node = other.nodes[place]
+            if node.kind == "symbol":
+                name, index = node.name[:-1].split("[")
+                made[place] = inputs[name][int(index)]
+            else:
+                made[place] = self.again(node, made.__getitem__)
+        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
         """Nodes that the outputs need, each behind what it is made of."""

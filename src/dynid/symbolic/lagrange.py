@@ -31,7 +31,7 @@ def euler_lagrange(robot: Robot) -> Function:
     graph = Graph()
     q, dq, ddq = (graph.symbols(name, n) for name in ("q", "dq", "ddq"))
     theta = graph.symbols("theta", 10 * n)
-    by = [Derivatives(graph, x) for x in q]
+    by = [Derivatives(graph, {x: graph.one}) for x in q]
     poses = _poses(graph, robot, q)
     slopes = [[[[d(x) for x in row] for row in pose] for d in by] for pose in poses]
     inertias = [_pseudo_inertia(graph, theta[10 * b:10 * b + 10]) for b in range(n)]

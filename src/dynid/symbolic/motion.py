@@ -9,7 +9,7 @@ a turning joint's own motion, U_i z = R' U_before z, which replaces most of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dynid.robot import BASE
@@ -29,24 +29,44 @@ class Place:
     origin: Vector
 
 
-def places(graph: Graph, chain: Chain, q: Sequence[Value]) -> list[Place]:
-    """The frames of all bodies at the positions q."""
-    return [_place(graph, link, q[i]) for i, link in enumerate(chain.links)]
+def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[Place]:
+    """The frames of all bodies at the positions q; apart: joints whose sine and cosine may come from elsewhere, so that
+    offsets are not added to their angles."""
+    return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
 
 
-def _place(graph: Graph, link: Link, q: Value) -> Place:
+def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> Place:
+    """The frame of a body at the position q of its joint."""
     if link.sliding:
         along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
         return Place(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
-    quarters = link.offset / (0.5 * math.pi)
-    if abs(quarters - round(quarters)) < 1e-12:  # sine and cosine only change places and signs
-        s, c = graph.apply("sin", q), graph.apply("cos", q)
-        for _ in range(round(quarters) % 4):
-            s, c = c, -s
-    else:
-        angle = q + link.offset
-        s, c = graph.apply("sin", angle), graph.apply("cos", angle)
+    if apart or _quarters(link.offset) is not None:
+        return place_turned(graph, link, graph.apply("sin", q), graph.apply("cos", q))
+    angle = q + link.offset
+    return Place(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),
+                 numbers(graph, link.origin))
+
+
+def place_turned(graph: Graph, link: Link, s: Value, c: Value) -> Place:
+    """The frame of a body whose joint has turned by an angle with sine s and cosine c."""
+    s, c = turned_on(s, c, link.offset)
     return Place(Rotation(graph, link.rotation, c, s), numbers(graph, link.origin))
+
+
+def turned_on(s: Value, c: Value, offset: float) -> tuple[Value, Value]:
+    """Sine and cosine of an angle that is larger by an offset (rad)."""
+    quarters = _quarters(offset)
+    if quarters is not None:  # they only change places and signs
+        for _ in range(quarters):
+            s, c = c, -s
+        return s, c
+    return s * math.cos(offset) + c * math.sin(offset), c * math.cos(offset) - s * math.sin(offset)
+
+
+def _quarters(offset: float) -> int | None:
+    """How many right angles an offset is, from 0 to 3; None where it is no multiple of one."""
+    quarters = offset / (0.5 * math.pi)
+    return round(quarters) % 4 if abs(quarters - round(quarters)) < 1e-12 else None
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import Model, Parameter, Parameters
+from dynid.model import Model, Parameter, Parameters, Payload
 from dynid.model.elements import Bodies
 from dynid.model.following import FollowingBodies
 from dynid.model.term import Remembering, Simulated, Stepping, Term, UnderLoad
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
+from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
+from dynid.symbolic.explicit_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.frames import Chain, chain
 
+Following = Literal["auto", "given", "solved"]
+_STEEP = 4  # accelerations of joints that follow go with the third power of rates, their rounding with one more
+_POSTURES = 24  # of loops, in which what is found for them is checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _MOST_JOINTS = 60  # the text of a model grows with the square of it
@@ -38,7 +45,9 @@ class Layout:
     tree: the robot with every joint, mimic ones too; coupling (tree joints, joints) and offset (tree joints,): where
     its joints are for the robot's own. numbers: names of all numbers, ten for each body of the tree and then those of
     the other terms. matrix (numbers, parameters): how they come from the model's parameters. terms: the other terms,
-    each with the places of its parameters among the numbers.
+    each with the places of its parameters among the numbers. Of a closed chain coupling has columns for the joints that
+    its loops determine behind those of the robot's own, and solved says whether these are computed in closed form and
+    not given.
     """
 
     model: Model
@@ -49,6 +58,42 @@ class Layout:
     numbers: Parameters
     matrix: Array
     terms: tuple[tuple[Term, tuple[int, ...]], ...]
+    solved: bool = False
+
+    @property
+    def robot(self) -> Robot:
+        return self.model.robot
+
+    @property
+    def follow(self) -> int:
+        """How many joints the loops determine."""
+        return self.coupling.shape[1] - self.dof
+
+    @cached_property
+    def closed_postures(self) -> Array:
+        """Coordinates (samples, dof + follow) in which the loops are closed, the first those of their posture."""
+        begin = chain_of(self.robot).begin[None, :self.dof]
+        others = begin + 0.5 * (random_postures(self.robot, _POSTURES, np.random.default_rng(0)) - begin)
+        q = np.vstack([begin, others[closes(self.robot, others)]])
+        return np.hstack([q, self.following_at(q)])
+
+    def following_at(self, q: Array) -> Array:
+        """Positions (samples, follow) of the joints that the loops determine."""
+        followers = self.robot.followers
+        assert followers is not None
+        return tree_motion(self.robot, q).q[:, list(own_joints(followers))]
+
+    @cached_property
+    def loops(self) -> LoopMotion:
+        """How the joints that the loops determine move."""
+        assert self.robot.followers is not None
+        return loop_motion(self.chain, self.robot.followers, self.closed_postures)
+
+    @cached_property
+    def explicit(self) -> ExplicitLoops | None:
+        """Where they are, in closed form, None where none is known."""
+        assert self.robot.followers is not None
+        return explicit_loops(self.chain, self.robot.followers, self.closed_postures)
 
     @cached_property
     def channels(self) -> tuple[slice, ...]:
@@ -85,11 +130,17 @@ class Layout:
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Torques (samples, dof, numbers) for one unit of each number."""
-        motion = [q @ self.coupling.T + self.offset, dq @ self.coupling.T, ddq @ self.coupling.T]
-        rigid = dynamics.regressor(self.tree, *motion) @ np.linalg.inv(self.chain.second_moments())
+        """Torques (samples, dof, numbers) for one unit of each number; of a closed chain samples near singular
+        postures, whose rates are large and less exact, are scaled down, which columns that depend do not mind."""
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
-        columns[:, :, :10 * self.bodies] = np.einsum("tj,stc->sjc", self.coupling, rigid)
+        back = np.linalg.inv(self.chain.second_moments())
+        if self.robot.followers is None:
+            columns[:, :, :10 * self.bodies] = dynamics.regressor(self.tree, q, dq, ddq) @ back
+        else:
+            *motion, rates = tree_motion(self.robot, q, dq, ddq)
+            rigid = dynamics.regressor(self.tree, *motion) @ back
+            columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
+            scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
         memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # which may be anything
         for (term, places), own in zip(self.terms, self.channels, strict=True):
             robot = self.model.robot
@@ -97,7 +148,7 @@ class Layout:
                        else term.entries(robot, q, dq, ddq))
             for joint, parameter, values in entries:
                 columns[:, joint, places[parameter]] += values
-        return columns
+        return columns if self.robot.followers is None else columns / scale[:, None, None] ** _STEEP
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
         """All numbers of the tree's bodies (10 bodies,) by which a term knows the torques of the bodies, zero where
@@ -112,21 +163,18 @@ class Layout:
         return numbers
 
 
-def layout(model: Model) -> Layout:
-    """The frames and numbers of a model."""
+def layout(model: Model, following: Following = "auto") -> Layout:
+    """The frames and numbers of a model. following: whether joints that loops determine are "given", "solved" in closed
+    form, or the latter where there is one."""
     robot = model.robot
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
                                f"{_MOST_JOINTS}", "lock those that the controller does not move")
     of_the_log(model)
-    following = robot.followers
-    if following is not None and following.loops is not None:
-        raise NotPossibleError(f"robot '{robot.name}' has closed loops ({following.loops.names}), and code is "
-                               "generated for trees",
-                               "generate the code of the tree, and give it the joints that follow")
-    tree = robot if following is None else following.tree
-    coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if following is None
-                        else (following.coupling, following.offset))
+    followers = robot.followers
+    tree = robot if followers is None else followers.tree
+    coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if followers is None
+                        else (followers.coupling, followers.offset))
     frames = chain(tree)
     moments = frames.second_moments()
     names = [Parameter(f"{name}{i + 1}", unit, i, tree.bodies[i].name) for i in range(tree.dof)
@@ -144,7 +192,22 @@ def layout(model: Model) -> Layout:
         unit[np.arange(len(columns)), columns] = 1.0
         rows.append(unit)
         others.append((term, tuple(range(start, start + len(columns)))))
-    return Layout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
+    plan = Layout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
+    return _closed(plan, following) if plan.follow else plan
+
+
+def _closed(plan: Layout, following: Following) -> Layout:
+    """The layout of a closed chain, its loops solved where that is asked for or possible."""
+    assert plan.robot.followers is not None and plan.robot.followers.loops is not None
+    names = plan.robot.followers.loops.names
+    if following == "solved" and plan.explicit is None:
+        raise NotPossibleError(f"no closed form is known for the joints that follow by the loops {names} of robot "
+                               f"'{plan.robot.name}'", "let them be given, which takes their positions as an input")
+    solved = replace(plan, solved=following != "given" and plan.explicit is not None)
+    for name in ("closed_postures", "explicit"):  # found already
+        if name in plan.__dict__:
+            solved.__dict__[name] = plan.__dict__[name]
+    return solved
 
 
 def _as_bodies(term: Term, model: Model) -> Array | None:
@@ -155,8 +218,13 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
     if isinstance(term, FollowingBodies):
         assert following is not None
         whole = np.zeros((10 * following.tree.dof, count))
-        for k, body in enumerate(following.bodies):
+        for k, body in enumerate(b for b in following.bodies if not following.tree.bodies[b].virtual):
             whole[10 * body:10 * body + 10, 10 * k:10 * k + 10] = np.eye(10)
+        return whole
+    if isinstance(term, Payload) and following is not None:
+        place = 10 * following.place(term.body(robot))
+        whole = np.zeros((10 * following.tree.dof, count))
+        whole[place:place + 10] = term.to_body(robot)
         return whole
     if not isinstance(term, Simulated):
         return None
@@ -230,11 +298,16 @@ def _handed(plan: Layout, places: Sequence[int]) -> list[int]:
 def _reduced(plan: Layout, factor: Array, numbers: Parameters, first: Sequence[int],
              kept: Sequence[int]) -> BaseParameters:
     """The numbers that are left of some (columns of factor): those of `first` before all others, `kept` not handed
-    over. What is handed over is so exactly, only the rest of the dependence is found in numbers."""
+    over. What is handed over is so exactly, only the rest of the dependence is found in numbers. Virtual bodies have
+    none and are handed none."""
     handed = np.eye(len(numbers))
     size = 10 * plan.bodies
+    virtual = [i for i, body in enumerate(plan.tree.bodies) if body.virtual]
+    kept = [*kept, *(10 * i + k for i, link in enumerate(plan.chain.links) if link.parent in virtual
+                     for k in range(10))]
     handed[:size, :size] = plan.chain.handed_over(kept)
-    left = [place for place in range(len(numbers)) if place not in first and handed[place, place] != 0.0]
+    left = [place for place in range(len(numbers)) if place not in first and handed[place, place] != 0.0
+            and not (place < size and place // 10 in virtual)]
     base = reduce_columns(factor, numbers, [*first, *left])
     return replace(base, matrix=base.matrix @ handed)
 

@@ -17,7 +17,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
 from dynid.symbolic.functions import OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
-from dynid.symbolic.numbers import Layout, checked_model, kept_numbers, layout, sorted_by_place
+from dynid.symbolic.numbers import Following, Layout, checked_model, kept_numbers, layout, sorted_by_place
 
 Mode = Literal["fixed", "base", "full"]
 ONLINE = "online"
@@ -123,21 +123,26 @@ class Program:
 
 
 def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mode = "base",
-             values: ArrayLike | Mapping[str, float] | None = None, frame: str = "", name: str = "") -> Program:
+             values: ArrayLike | Mapping[str, float] | None = None, frame: str = "", name: str = "",
+             following: Following = "auto") -> Program:
     """The functions `what` of a model as a program; "online" among them stands for those that estimate p in C.
 
     parameters: "fixed" folds `values` in (by default the robot's own), "base" leaves the numbers p that the torques can
     tell apart as inputs, "full" adds `prepare`, which makes p of all parameters. values: of all the model's
     parameters, by name or in order; friction from load takes the torques of the bodies from them. frame: whose
     kinematics and Jacobian are asked for. name: of the program, by default the robot's. Where terms remember the
-    motion, functions take their memory and `step` brings it from sample to sample.
+    motion, functions take their memory and `step` brings it from sample to sample. following: how joints that loops
+    determine come about, "given" as an input q_follow, "solved" in closed form, or "auto": the latter where there is
+    one.
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
+    if following not in ("auto", "given", "solved"):
+        raise ModelError(f"joints that follow are 'auto', 'given' or 'solved', not '{following}'")
     if parameters not in ("fixed", "base", "full"):
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
-    plan = layout(model if theta is None else model.with_told_bodies(theta))
+    plan = layout(model if theta is None else model.with_told_bodies(theta), following)
     online = ONLINE in what
     what = [*(one for one in what if one != ONLINE), *(["regressor"] if online else []),
             *(["step"] if plan.remembers else [])]

@@ -7,7 +7,7 @@ one's own becomes code without a word about code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,8 @@ from dynid.robot import Robot
 from dynid.symbolic.graph import Graph, Value
 
 _NAMED = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
-          np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater"}
+          np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater",
+          np.arctan2: "atan2"}
 _PLAIN: dict[Any, Callable[..., Value]] = {
     np.add: lambda x, y: x + y, np.subtract: lambda x, y: x - y, np.multiply: lambda x, y: x * y,
     np.divide: lambda x, y: x / y, np.power: lambda x, y: x ** y, np.negative: lambda x: -x, np.positive: lambda x: x,
@@ -88,6 +89,19 @@ class Traced(NDArrayOperatorsMixin):
 
     def _each(self, function: Callable[..., Value], given: Sequence[Any]) -> Traced:
         return Traced(self.graph, np.frompyfunc(function, len(given), 1)(*given))
+
+
+def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array]) -> list[Any]:
+    """Numbers of the outputs at many samples; inputs: (samples, n) by name."""
+    functions: dict[str, Callable[..., Any]] = {name: function for function, name in _NAMED.items()}
+    functions |= {"pow": np.power, "where": np.where}
+
+    def symbol(name: str) -> Array:
+        one, index = name[:-1].split("[")
+        return inputs[one][:, int(index)]
+
+    with np.errstate(all="ignore"):
+        return graph.replay(outputs, symbol, lambda name, of: functions[name](*of))
 
 
 def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Sequence[Value]],

@@ -77,9 +77,9 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
         estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
     folds = CutoffFolds.like(problem) if choice is None else choice.folds
     same = folds.whole and method == estimate.method
-    here = problem.regression if folds.whole else folds.at(float(cutoff))
+    here = problem.regression if folds.whole else _fold(problem, folds, float(cutoff))
     values = estimate.values if same else None if here is None else _values(problem, here, method, chosen)
-    found = [(share * cutoff, moved) for share in _SIDES if (fold := folds.at(share * cutoff)) is not None
+    found = [(share * cutoff, moved) for share in _SIDES if (fold := _fold(problem, folds, share * cutoff)) is not None
              and (moved := _values(problem, fold, method, chosen)) is not None]
     if here is None or values is None or not found:
         return None
@@ -89,6 +89,14 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     refused = np.array([choice is not None and _refused(choice, other) for other in others])
     return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
                             here.relative_error(values), refused)
+
+
+def _fold(problem: Problem, folds: CutoffFolds, cutoff: float) -> Regression | None:
+    """The fold at a cut-off in the problem's own parameters, of which the folds may have more."""
+    found = folds.at(cutoff)
+    if found is None or len(found.base) == len(problem.base):
+        return found
+    return found.select(np.flatnonzero(np.isin(found.base.independent, problem.base.independent)))
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:

@@ -60,6 +60,14 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
              f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
     if batch > 1:
         lines.append(f"Every value is a vector of {batch} samples. Angles up to {LARGEST[real]} rad.")
+        lines += _flags(batch * (8 if real == "double" else 4))
+    if program.plan.follow:
+        followers = model.robot.followers
+        assert followers is not None
+        names = ", ".join(f"{k} {one}" for k, one in enumerate(followers.following))
+        lines.append(f"Joints that follow by loops: {names}; " + (
+            "solved in closed form, on the branch of the robot's posture; where the loops cannot be closed, NaN."
+            if program.plan.solved else "their positions are the input q_follow."))
     left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
     if left_out:
         lines.append(f"Not in it, as it is of a log and not of the machine: {', '.join(left_out)}.")
@@ -67,6 +75,13 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
         lines.append(program.provenance)
     lines.append("No function allocates, keeps state or can fail. sign(0) is 0.")
     return "/* " + "\n   ".join(line.replace("*/", "* /") for line in lines) + " */"
+
+
+def _flags(size: int) -> list[str]:
+    """What a compiler for x86-64 wants for registers of `size` bytes: without it takes those of 16."""
+    wanted = {32: "-mavx2 -mfma", 64: "-mavx512f"}.get(size)
+    return [] if wanted is None else [f"On x86-64 compile with {wanted} (or -march=native) for registers as wide: -O2 "
+                                      "alone takes those of 16 bytes, which are filled by fewer samples."]
 
 
 def _tables(program: Program, name: str, real: str) -> str:
@@ -175,13 +190,14 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
     """A function that returns the largest error, relative to the largest entry of each output, at stored states."""
     lines = ["/* Largest error at stored states, relative to the largest value of each result. */",
              f"static inline {real} {name}_self_test(void)", "{", f"  {real} worst = 0;"]
-    for function, (inputs, outputs) in zip(program.functions, _stored(program), strict=True):
+    for function, (inputs, outputs) in zip(program.functions, _stored(program, real), strict=True):
         lines.append("  {")
         for (one, size), values in zip(function.inputs, inputs, strict=True):
             lines.append(f"    static const {real} {one}_at[{_STATES}][{size}] = {_table(values, real)};")
         for output, values in zip(function.outputs, outputs, strict=True):
             size = int(np.prod(output.shape))
             lines.append(f"    static const {real} {output.name}_is[{_STATES}][{size}] = {_table(values, real)};")
+        lines += [f"    {real} {output.name}_largest = 0, {output.name}_error = 0;" for output in function.outputs]
         lines.append(f"    for (int i = 0; i < {_STATES}; ++i) {{")
         lines += [f"      {kind} {one}[{size}];" for one, size in function.inputs]
         lines += [f"      {kind} {output.name}[{int(np.prod(output.shape))}];" for output in function.outputs]
@@ -194,19 +210,21 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
         f = "f" if real == "float" else ""
         for output in function.outputs:
             one = output.name
-            lines += [f"      {real} {one}_largest = 0, {one}_error = 0;",
-                      f"      for (int k = 0; k < {int(np.prod(output.shape))}; ++k) {{",
+            lines += [f"      for (int k = 0; k < {int(np.prod(output.shape))}; ++k) {{",
                       f"        {one}_largest = fmax{f}({one}_largest, fabs{f}({one}_is[i][k]));",
                       f"        const {real} error = fabs{f}({one}[k]{lane} - {one}_is[i][k]);",
-                      f"        {one}_error = error <= {one}_error ? {one}_error : error;", "      }",
-                      f"      if ({one}_largest > 0) {one}_error /= {one}_largest;",
-                      f"      worst = {one}_error <= worst ? worst : {one}_error;"]
-        lines += ["    }", "  }"]
+                      f"        {one}_error = error <= {one}_error ? {one}_error : error;", "      }"]
+        lines.append("    }")
+        for one in (output.name for output in function.outputs):
+            lines += [f"    if ({one}_largest > 0) {one}_error /= {one}_largest;",
+                      f"    worst = {one}_error <= worst ? worst : {one}_error;"]
+        lines.append("  }")
     return "\n".join([*lines, "  return worst;", "}"]) + "\n"
 
 
-def _stored(program: Program) -> list[tuple[list[Array], list[Array]]]:
-    """Inputs and outputs of each function at a few states, with the program's own numbers where it has such."""
+def _stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
+    """Inputs and outputs of each function at a few states, with the program's own numbers where it has such. Inputs are
+    numbers that `real` has, so that only the function's own rounding counts."""
     from dynid.symbolic.languages.python import compiled
     rng = np.random.default_rng(0)
     count = len(program.numbers)
@@ -218,7 +236,11 @@ def _stored(program: Program) -> list[tuple[list[Array], list[Array]]]:
             values = rng.uniform(-1.0, 1.0, (_STATES, size))
             if one == "p":
                 values = np.tile(own, (_STATES, 1)) if own is not None else _lively(rng, count)
-            inputs.append(values)
+            elif program.plan.follow and one in ("q", "q_follow"):
+                dof = program.plan.dof
+                at = program.plan.closed_postures[:_STATES]
+                values = at[:, :dof] if one == "q" else at[:, dof:]
+            inputs.append(values.astype(np.float32).astype(float) if real == "float" else values)
         outputs = [values.reshape(_STATES, -1) for values in compiled(program)[function.name](*inputs)]
         found.append((inputs, outputs))
     return found

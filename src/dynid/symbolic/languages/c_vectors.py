@@ -15,7 +15,8 @@ LARGEST = {"double": "1e5", "float": "5e3"}  # rad: beyond it the reduction by m
 _PI = Fraction(3141592653589793238462643383279502884197169399375105820974944592, 10 ** 63)
 _LANES = {"sign": "({real})((x[k] > 0) - (x[k] < 0))", "abs": "fabs{f}(x[k])", "tanh": "tanh{f}(x[k])",
           "atan": "atan{f}(x[k])", "exp": "exp{f}(x[k])", "sqrt": "sqrt{f}(x[k])", "pow": "pow{f}(x[k], y[k])",
-          "max": "fmax{f}(x[k], y[k])", "min": "fmin{f}(x[k], y[k])", "greater": "({real})(x[k] > y[k])",
+          "atan2": "atan2{f}(x[k], y[k])", "max": "fmax{f}(x[k], y[k])",
+          "min": "fmin{f}(x[k], y[k])", "greater": "({real})(x[k] > y[k])",
           "where": "x[k] != 0 ? y[k] : z[k]"}
 
 

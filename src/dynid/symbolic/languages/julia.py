@@ -69,6 +69,8 @@ def _function_text(function: str, of: Sequence[str]) -> str:
             return f"Float64({of[0]} > {of[1]})"
         case "where":
             return f"ifelse({of[0]} != 0.0, {of[1]}, {of[2]})"
+        case "atan2":
+            return f"atan({of[0]}, {of[1]})"
         case "pow":
             return f"({of[0]})^({of[1]})"
         case _:

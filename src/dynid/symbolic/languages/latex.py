@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 _IN_FULL = 3  # joints
 _SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
-            "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
-_RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z"}
+            "q_follow": "q^f", "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
+_RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z",
+            "found": "q^f"}
 _NAMED = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", "exp": r"\exp", "max": r"\max",
-          "min": r"\min", "sign": r"\operatorname{sign}"}
+          "min": r"\min", "sign": r"\operatorname{sign}", "atan2": r"\operatorname{atan2}"}
 
 
 def equations(program: Program) -> str:

@@ -14,8 +14,8 @@ from dynid.symbolic.languages.text import Spelling, Statements, exact, identifie
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
-_NUMPY = {"abs": "np.abs", "atan": "np.arctan", "pow": "np.power", "max": "np.maximum", "min": "np.minimum",
-          "sign": "np.sign", "greater": "np.greater"}
+_NUMPY = {"abs": "np.abs", "atan": "np.arctan", "atan2": "np.arctan2", "pow": "np.power",
+          "max": "np.maximum", "min": "np.minimum", "sign": "np.sign", "greater": "np.greater"}
 _COMPILED: WeakKeyDictionary[Any, dict[str, Callable[..., tuple[Any, ...]]]] = WeakKeyDictionary()
 
 

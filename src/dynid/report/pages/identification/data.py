@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dynid.estimate import Estimate, FrictionChoice
+from dynid.estimate import Essential, Estimate, FrictionChoice
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Samples
 from dynid.recording.names import short_name
@@ -32,8 +32,9 @@ class ReportData:
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
-    chosen for each joint. deflections: of joints whose motor and link were both measured. payloads: of the logs that
-    name one.
+    chosen for each joint. essential: what was left out of the model; essential_on_others: the error of all parameters
+    on each of the validations. deflections: of joints whose motor and link were both measured. payloads: of the logs
+    that name one.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -52,6 +53,8 @@ class ReportData:
     cutoff_choice: CutoffChoice | None = None
     cutoff_dependence: CutoffDependence | None = None
     friction: FrictionChoice | None = None
+    essential: Essential | None = None
+    essential_on_others: tuple[float, ...] = ()
     deflections: tuple[Deflection, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
     samples: tuple[Samples, ...] = ()

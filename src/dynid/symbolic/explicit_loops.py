@@ -1,0 +1,319 @@
+"""Joints that follow by loops in closed form, where there is one: circles, spheres, and pins.
+
+Two ends of a closure are at a given distance: of a rod, its length; of a pin, that from the axis of a joint on one side
+(or from the point where two axes meet, a cross) to the pin, whatever that joint does. Where one coordinate is unknown
+in such a distance it is an equation A cos x + B sin x = C or a quadratic one; where n that slide are unknown in n of
+them, their spheres meet. Then the pin says where the joint left out is. Of two solutions the one that the loops'
+posture has is taken, which by continuity stays the same until both meet. A step counts only if it gives what the loops
+solved in numbers give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.robot.followers import Followers
+from dynid.symbolic.closures import carried_out, end_of, own_joints, paths_apart, tree_positions
+from dynid.symbolic.frames import Chain
+from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.motion import Place, place_at, place_turned, turned_on
+from dynid.symbolic.trace import evaluated
+from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
+
+_SAME = 1e-9  # rad or m: from what the loops solved in numbers give
+_MEET = 1e-9  # m: axes that pass each other so near meet
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitLoops:
+    """On a graph in the symbol q: positions (following,) of the joints that follow, and of those that turn sine and
+    cosine, None for those that slide."""
+
+    graph: Graph
+    positions: Vector
+    turns: list[tuple[Value, Value] | None]
+
+
+@dataclass(frozen=True)
+class _End:
+    """A point of a body's frame."""
+
+    body: int
+    point: Vector
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """Two ends whose distance is known, by its square."""
+
+    first: _End
+    second: _End
+    square: Value
+
+
+@dataclass(eq=False)
+class _Search:
+    """What is known so far. postures (samples, dof + following): coordinates in which the loops are closed."""
+
+    graph: Graph
+    chain: Chain
+    followers: Followers
+    postures: Array
+    joints: Vector  # positions of the tree's joints, symbols for those that follow
+    frames: dict[int, Place] = field(default_factory=dict)
+    found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)  # by coordinate that follows
+
+    def __post_init__(self) -> None:
+        self.own = own_joints(self.followers)
+        self.dof = len(self.followers.free)
+        for j, row in enumerate(self.followers.coupling):
+            if not np.any(row[self.dof:]):
+                self.frames[j] = place_at(self.graph, self.chain.links[j], self.joints[j])
+
+    def ends(self) -> Iterator[tuple[str, _End, _End, float]]:
+        """Kind, ends and length of the closures."""
+        assert self.followers.loops is not None
+        for one in self.followers.loops.closures:
+            (a, first), (b, second) = end_of(self.chain, one.first), end_of(self.chain, one.second)
+            yield (one.kind, _End(a, numbers(self.graph, first[:3, 3])), _End(b, numbers(self.graph, second[:3, 3])),
+                   one.length)
+
+    def unknown(self, path: Sequence[int]) -> list[int]:
+        return [j for j in path if j not in self.frames]
+
+    def usable(self, path: Sequence[int]) -> bool:
+        """Whether those of a path that are not known are positions of coordinates themselves."""
+        return all(j in self.own for j in self.unknown(path))
+
+    def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
+        """An end on one path in the frame in which a joint of the other turns or slides, all before it known."""
+        other, own = paths_apart(self.chain, path[-1], end.body)
+        point = carried_out(self.frames, own, end.point)
+        for k in other[:other.index(joint)]:
+            point = self.frames[k].rotation.down([x - o for x, o in zip(point, self.frames[k].origin, strict=True)])
+        link = self.chain.links[joint]
+        fixed = Rotation(self.graph, link.rotation, None, None)
+        return fixed.down([x - float(o) for x, o in zip(point, link.origin, strict=True)])
+
+    # -- a step found --------------------------------------------------------------------------------
+    def take(self, joint: int, value: Value | tuple[Value, Value]) -> bool:
+        """Whether a position, or sine and cosine in the link's frame, is that of the loops; then it is known."""
+        k, link = self.own.index(joint), self.chain.links[joint]
+        if isinstance(value, tuple):
+            value = turned_on(*value, -link.offset)
+        true = self.postures[:, self.dof + k]
+        expected = (np.sin(true), np.cos(true)) if isinstance(value, tuple) else (true,)
+        found = evaluated(self.graph, list(value) if isinstance(value, tuple) else [value],
+                          {"q": self.postures[:, :self.dof]})
+        if not all(np.max(np.abs(a - b)) < _SAME for a, b in zip(found, expected, strict=True)):
+            return False
+        self.found[k] = value
+        for j, row in enumerate(self.followers.coupling):
+            if j == joint:
+                self.frames[j] = (place_turned(self.graph, link, *value) if isinstance(value, tuple)
+                                  else place_at(self.graph, link, value))
+            elif row[self.dof + k]:
+                position = self.position(k) * float(row[self.dof + k]) + float(self.followers.offset[j])
+                self.frames[j] = place_at(self.graph, self.chain.links[j], position)
+        return True
+
+    def position(self, k: int) -> Value:
+        """Of a coordinate; an angle within half a turn of that in the first posture."""
+        value = self.found[k]
+        if not isinstance(value, tuple):
+            return value
+        near = float(self.postures[0, self.dof + k])
+        s, c = turned_on(*value, -near)
+        return self.graph.apply("atan2", s, c) + near
+
+    def on_circle(self, joint: int, a: Value, b: Value, c: Value) -> bool:
+        """The angle x of a joint's frame with a cos x + b sin x = c."""
+        radius = a * a + b * b
+        if radius == self.graph.zero:
+            return False
+        height, inverse = self.graph.apply("sqrt", radius - c * c), self.graph.one / radius
+        return any(self.take(joint, ((b * c + a * h) * inverse, (a * c - b * h) * inverse)) for h in (height, -height))
+
+    # -- ways to find one ----------------------------------------------------------------------------
+    def by_pin(self) -> bool:
+        """One joint of a pin, all others known; or two in a row on one side."""
+        for kind, first, second, _ in self.ends():
+            if kind == "rod":
+                continue
+            for one, other in ((first, second), (second, first)):
+                path, beyond = paths_apart(self.chain, one.body, other.body)
+                open_ = self.unknown(path)
+                if not self.usable(path) or self.unknown(beyond):
+                    continue
+                if len(open_) == 1 and self._pinned(open_[0], path, one, other):
+                    return True
+                if len(open_) == 2 and self.chain.links[open_[1]].parent == open_[0] and self._pair(
+                        open_[0], open_[1], path, one, other):
+                    return True
+        return False
+
+    def _pinned(self, joint: int, path: list[int], one: _End, other: _End) -> bool:
+        w = carried_out(self.frames, path[path.index(joint) + 1:], one.point)
+        t = self.seen_from(joint, other, path)
+        return self._pin(joint, w, t)
+
+    def _pin(self, joint: int, w: Vector, t: Vector) -> bool:
+        """A joint that brings a point w of its body to t."""
+        if self.chain.links[joint].sliding:
+            return self.take(joint, t[2] - w[2])
+        radius = w[0] * w[0] + w[1] * w[1]
+        if radius == self.graph.zero:
+            return False
+        inverse = self.graph.one / radius
+        return self.take(joint, ((w[0] * t[1] - w[1] * t[0]) * inverse, (w[0] * t[0] + w[1] * t[1]) * inverse))
+
+    def _pair(self, before: int, joint: int, path: list[int], one: _End, other: _End) -> bool:
+        """Two joints that turn, Rz(x1) (o + F Rz(x2) w) = t: x2 by the height of t over the first joint, or by its
+        distance from there."""
+        link = self.chain.links[joint]
+        if link.sliding or self.chain.links[before].sliding:
+            return False
+        w = carried_out(self.frames, path[path.index(joint) + 1:], one.point)
+        t = self.seen_from(before, other, path)
+        o, turn = numbers(self.graph, link.origin), Rotation(self.graph, link.rotation, None, None)
+        up = turn.down([self.graph.zero, self.graph.zero, self.graph.one])
+        out = turn.down(o)
+        half = (dot(t, t) - dot(o, o) - dot(w, w)) * 0.5
+        for g, c in ((up, t[2] - o[2]), (out, half)):
+            if self.on_circle(joint, g[0] * w[0] + g[1] * w[1], g[1] * w[0] - g[0] * w[1], c - g[2] * w[2]):
+                moved = carried_out(self.frames, [joint], w)
+                return self._pin(before, moved, t)
+        return False
+
+    def distances(self) -> Iterator[_Distance]:
+        """Known distances: of rods, and of pins with the last joints of one side left out."""
+        for kind, first, second, length in self.ends():
+            if kind == "rod":
+                yield _Distance(first, second, self.graph.value(length ** 2))
+                continue
+            for one, other in ((first, second), (second, first)):
+                path, _ = paths_apart(self.chain, one.body, other.body)
+                open_ = self.unknown(path)
+                if not open_ or not self.usable(path):
+                    continue
+                links, j = self.chain.links, open_[-1]
+                if links[j].sliding:
+                    continue
+                w = carried_out(self.frames, path[path.index(j) + 1:], one.point)
+                yield _Distance(_End(links[j].parent, numbers(self.graph, links[j].origin)), other, dot(w, w))
+                k = links[j].parent
+                if len(open_) > 1 and k == open_[-2] and not links[k].sliding and math.hypot(
+                        *links[j].origin[:2]) < _MEET:
+                    centre = links[k].origin + links[k].rotation[:, 2] * links[j].origin[2]
+                    yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
+
+    def by_distance(self) -> bool:
+        """One joint of a distance, or those that slide of several."""
+        groups: dict[tuple[int, ...], list[_Distance]] = {}
+        for distance in self.distances():
+            paths = paths_apart(self.chain, distance.first.body, distance.second.body)
+            open_ = [j for path in paths for j in self.unknown(path)]
+            if not open_ or not all(map(self.usable, paths)):
+                continue
+            if all(self.chain.links[j].sliding for j in open_):
+                groups.setdefault(tuple(sorted(open_)), []).append(distance)
+                if len(open_) <= 3 and self._spheres(sorted(open_), groups[tuple(sorted(open_))]):
+                    return True
+            elif len(open_) == 1 and self._circle(open_[0], distance):
+                return True
+        return False
+
+    def _circle(self, joint: int, distance: _Distance) -> bool:
+        one, other = distance.first, distance.second
+        if joint not in paths_apart(self.chain, one.body, other.body)[0]:
+            one, other = other, one
+        path = paths_apart(self.chain, one.body, other.body)[0]
+        w = carried_out(self.frames, path[path.index(joint) + 1:], one.point)
+        t = self.seen_from(joint, other, path)
+        c = (dot(w, w) + dot(t, t) - distance.square) * 0.5 - w[2] * t[2]
+        return self.on_circle(joint, w[0] * t[0] + w[1] * t[1], w[0] * t[1] - w[1] * t[0], c)
+
+    def _spheres(self, joints: list[int], distances: list[_Distance]) -> bool:
+        """Joints that slide, as many as there are spheres |c_i + D s|^2 = r_i^2. Their differences are linear in s, so
+        that s = s0 + x v; x is a root of the first."""
+        n, graph = len(joints), self.graph
+        if len(distances) < n:
+            return False
+        apart = [self._apart(joints, one) for one in distances[-n:]]
+        centres, directions = [a for a, _ in apart], apart[0][1]
+        if any(len(apart[0][1]) != n or other != directions for _, other in apart):
+            return False
+        squares = [dot(c, c) - one.square for c, one in zip(centres, distances[-n:], strict=True)]
+        rows = [[dot([x - y for x, y in zip(c, centres[0], strict=True)], d) * 2.0 for d in directions]
+                for c in centres[1:]]
+        s0, v = _line(graph, n, rows, [squares[0] - one for one in squares[1:]])
+        if s0 is None:
+            return False
+        start = add(centres[0], apply([list(x) for x in zip(*directions, strict=True)], s0))
+        along = apply([list(x) for x in zip(*directions, strict=True)], v)
+        a, b, c = dot(along, along), dot(along, start), dot(start, start) - distances[-n].square
+        root, inverse = graph.apply("sqrt", b * b - a * c), graph.one / a
+        for one in (root, -root):
+            x = (one - b) * inverse
+            before = dict(self.frames), dict(self.found)
+            if all(self.take(j, s + x * w) for j, s, w in zip(joints, s0, v, strict=True)):
+                return True
+            self.frames, self.found = before
+        return False
+
+    def _apart(self, joints: list[int], distance: _Distance) -> tuple[Vector, list[Vector]]:
+        """From one end of a distance to the other where the joints are at zero, and how unit slides of them add to it,
+        the first one's sense taken as positive along its axis."""
+        graph, still = self.graph, dict(self.frames)
+        for j in joints:
+            still[j] = place_at(graph, self.chain.links[j], graph.zero)
+        paths = paths_apart(self.chain, distance.first.body, distance.second.body)
+        ends = [carried_out(still, path, end.point) for path, end in zip(
+            paths, (distance.first, distance.second), strict=True)]
+        first = 0 if joints[0] in paths[0] else 1
+        directions = []
+        for j in joints:
+            path = paths[0] if j in paths[0] else paths[1]
+            axis = [graph.zero, graph.zero, graph.one]
+            for k in reversed(path[:path.index(j) + 1]):
+                axis = still[k].rotation.up(axis)
+            directions.append(axis if (j in paths[0]) == (first == 0) else [-x for x in axis])
+        return [x - y for x, y in zip(ends[first], ends[1 - first], strict=True)], directions
+
+
+def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[Vector | None, Vector]:
+    """Solutions s0 + x v of n - 1 linear equations in n unknowns; None where v would be zero."""
+    if n == 1:
+        return [graph.zero], [graph.one]
+    if n == 2:
+        v = [-rows[0][1], rows[0][0]]
+        size = dot(v, v)
+        return (None, v) if size == graph.zero else ([x * (right[0] / size) for x in rows[0]], v)
+    v = cross(rows[0], rows[1])
+    size = dot(v, v)
+    if size == graph.zero:
+        return None, v
+    parts = zip(cross(rows[1], v), cross(v, rows[0]), strict=True)
+    inverse = graph.one / size
+    return [(right[0] * x + right[1] * y) * inverse for x, y in parts], v
+
+
+def explicit_loops(chain: Chain, followers: Followers, postures: Array) -> ExplicitLoops | None:
+    """The joints that follow in closed form, None where none is found; postures (samples, dof + following): coordinates
+    in which the loops are closed, the first that of the loops."""
+    graph, n = Graph(), len(followers.free)
+    count = postures.shape[1] - n
+    z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]
+    search = _Search(graph, chain, followers, postures, tree_positions(graph, followers, z))
+    ways: tuple[Callable[[], bool], ...] = (search.by_pin, search.by_distance)
+    while len(search.found) < count:
+        if not any(way() for way in ways):
+            return None
+    values = [search.found[k] for k in range(count)]
+    return ExplicitLoops(graph, [search.position(k) for k in range(count)],
+                         [value if isinstance(value, tuple) else None for value in values])

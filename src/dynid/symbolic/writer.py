@@ -1,0 +1,194 @@
+"""Writer: a model's motion, bodies and terms on a graph, as the recipes of functions want them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dynid.model.term import Term, UnderLoad
+from dynid.regression.base import BaseParameters
+from dynid.symbolic import matrices, motion
+from dynid.symbolic.closures import own_joints, tree_positions
+from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.numbers import Layout
+from dynid.symbolic.trace import traced_entries
+from dynid.symbolic.vectors import Matrix, Vector, add, apply, dot, numbers, transposed
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What the recipes below work with: a graph, the model's layout, the joints' symbols and the numbers."""
+
+    graph: Graph
+    plan: Layout
+    base: BaseParameters
+    p: tuple[Value, ...]  # of the base's numbers
+
+    @cached_property
+    def q(self) -> Vector:
+        return self.graph.symbols("q", self.plan.dof)
+
+    @cached_property
+    def dq(self) -> Vector:
+        return self.graph.symbols("dq", self.plan.dof)
+
+    @cached_property
+    def ddq(self) -> Vector:
+        return self.graph.symbols("ddq", self.plan.dof)
+
+    @cached_property
+    def still(self) -> Vector:
+        return [self.graph.zero] * self.plan.dof
+
+    @cached_property
+    def bodies(self) -> list[Vector]:
+        """Ten numbers of each body of the tree."""
+        numbers = [self.graph.zero] * (10 * self.plan.bodies)
+        for place, value in zip(self.base.independent, self.p, strict=True):
+            if place < len(numbers):
+                numbers[place] = value
+        return [numbers[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
+
+    @cached_property
+    def q_follow(self) -> Vector:
+        """Positions of the joints that loops determine."""
+        return self.graph.symbols("q_follow", self.plan.follow)
+
+    @cached_property
+    def frames(self) -> list[motion.Place]:
+        followers, q = self.plan.robot.followers, self.q
+        if followers is None:
+            return motion.places(self.graph, self.plan.chain, q)
+        return motion.places(self.graph, self.plan.chain, tree_positions(self.graph, followers, [*q, *self.q_follow]),
+                             own_joints(followers))
+
+    def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
+        """Values of the motion of the plan's loops on this graph."""
+        given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
+        return self.graph.taken_over(self.plan.loops.graph, wanted, given)
+
+    def of_tree(self, follow: Matrix) -> Matrix:
+        """(joints of the tree, k): what k motions of the joints that loops determine (follow, k) add to the tree's."""
+        moving = self.plan.coupling[:, self.plan.dof:]
+        return [apply(transposed(follow), numbers(self.graph, row)) for row in moving]
+
+    @cached_property
+    def rates(self) -> Matrix:
+        """G (joints of the tree, dof): how the tree's joints move with the robot's own."""
+        own = [numbers(self.graph, row[:self.plan.dof]) for row in self.plan.coupling]
+        if not self.plan.follow:
+            return own
+        loops = self.of_tree([self.of_loops(row) for row in self.plan.loops.rates])
+        return [add(a, b) for a, b in zip(own, loops, strict=True)]
+
+    @cached_property
+    def rate_slopes(self) -> Matrix:
+        """dG/dt (joints of the tree, dof)."""
+        if not self.plan.follow:
+            return [[self.graph.zero] * self.plan.dof for _ in self.plan.coupling]
+        return self.of_tree([self.of_loops(row, self.dq) for row in self.plan.loops.rate_slopes])
+
+    def tree(self, signal: Sequence[Value]) -> Vector:
+        """Velocities of the robot's joints as those of all joints of the tree."""
+        return apply(self.rates, signal)
+
+    def tree_accelerations(self, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
+        found = self.tree(ddq)
+        if not self.plan.follow:
+            return found
+        bias = self.of_tree([[x] for x in self.of_loops(self.plan.loops.bias, dq)])
+        return [x + more[0] for x, more in zip(found, bias, strict=True)]
+
+    def joints(self, torques: Sequence[Value]) -> Vector:
+        """Torques of all joints of the tree as those of the robot's joints."""
+        return apply(transposed(self.rates), torques)
+
+    def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.State]:
+        gravity = [float(x) for x in self.plan.chain.gravity] if weight else [0.0] * 3
+        return motion.states(self.graph, self.plan.chain, self.frames, self.tree(dq), self.tree_accelerations(dq, ddq),
+                             gravity)
+
+    def between_joints(self, tree: Matrix) -> Matrix:
+        """G' times a matrix of the tree's joints times G."""
+        columns = transposed(self.rates)
+        half = [[dot(row, column) for column in transposed(tree)] for row in columns]
+        return [[dot(row, column) for column in columns] for row in half]
+
+    def rigid(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> Vector:
+        """Torques of the bodies alone."""
+        states = self.motion(dq, ddq, weight=weight)
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
+
+    def weight(self) -> Vector:
+        """Torques of the bodies' weight, by first moments of all that a joint carries or by the recursion of torques,
+        which is shorter where axes are parallel."""
+        ways = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
+                self.rigid(self.still, self.still, weight=True))
+        return min(ways, key=lambda torques: self.graph.operations(torques).total)
+
+    @cached_property
+    def memory(self) -> Vector:
+        """What the terms remember at the sample."""
+        return self.graph.symbols("memory", self.plan.remembers)
+
+    def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
+        """Torques of the bodies as a term knows them; none for one that does not ask."""
+        if not isinstance(term, UnderLoad):
+            return []
+        states = self.motion(dq, ddq, weight=True)
+        return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(term)))
+
+    def told_bodies(self, term: UnderLoad) -> list[Vector]:
+        """Ten numbers of each body of the tree by which a term knows their torques."""
+        told = numbers(self.graph, self.plan.link_numbers(term, self.base))
+        for place, value in zip(self.base.independent, self.p, strict=True):
+            if place < len(told) and _equal(told[place].number, value.number):
+                told[place] = value  # which the torques of the bodies have already
+        return [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
+
+    def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
+                loaded: bool = True) -> dict[tuple[int, int], Value]:
+        """(joint, column of the base): torque for one unit of each number of the terms that are no bodies; loaded:
+        also of those that see the torques of the bodies."""
+        column = {int(place): k for k, place in enumerate(self.base.independent)}
+        found: dict[tuple[int, int], Value] = {}
+        for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
+            if isinstance(term, UnderLoad) and not loaded:
+                continue
+            for joint, parameter, value in traced_entries(self.graph, term, self.plan.model.robot, (self.q, dq, ddq),
+                                                          self.loads(term, dq, ddq), self.memory[own]):
+                if places[parameter] in column:
+                    key = (joint, column[places[parameter]])
+                    found[key] = found.get(key, self.graph.zero) + value
+        return found
+
+    def others(self, dq: Sequence[Value], ddq: Sequence[Value], *, loaded: bool = True) -> Vector:
+        """Torques of the terms that are no bodies; loaded: also of those that see the torques of the bodies."""
+        total = list(self.still)
+        for (joint, column), value in self.columns(dq, ddq, loaded=loaded).items():
+            total[joint] = total[joint] + self.p[column] * value
+        return total
+
+    def inertia(self) -> Matrix:
+        """The joints' inertia matrix, rotors and all."""
+        tree = matrices.inertia(self.graph, self.plan.chain, self.frames, self.bodies)
+        matrix = self.between_joints(tree)
+        for k in range(self.plan.dof):
+            unit = [self.graph.one if i == k else self.graph.zero for i in range(self.plan.dof)]
+            for i, more in enumerate(self.accelerated(unit)):
+                matrix[i][k] = matrix[i][k] + more
+        return matrix
+
+    def accelerated(self, ddq: Sequence[Value]) -> Vector:
+        """What accelerations add to the torques of the terms that are no bodies; velocities do not matter for it, and
+        friction from load, which is no inertia, does not count."""
+        total, without = list(self.still), self.columns(self.still, self.still, loaded=False)
+        for (joint, column), value in self.columns(self.still, ddq, loaded=False).items():
+            total[joint] = total[joint] + self.p[column] * (value - without.get((joint, column), self.graph.zero))
+        return total
+
+
+def _equal(a: float | None, b: float | None) -> bool:
+    """Whether two values are the same number but for rounding."""
+    return a is not None and b is not None and abs(a - b) <= 1e-13 * abs(a)
