@@ -22,8 +22,8 @@ class Stamps:
     without a gap; t, q, tau: its good samples that nobody has taken yet. last_stamp: s, of the last good one.
     """
 
-    def __init__(self, joints: Sequence[str]) -> None:
-        self.joints, self.gap, self.run = tuple(joints), 0.0, 0
+    def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:
+        self.joints, self.gap, self.run, self._watches = tuple(joints), 0.0, 0, stuck
         self.events, self.skipped = Events(), 0
         self.last_stamp = float("nan")
         self.t: list[float] = []
@@ -50,7 +50,7 @@ class Stamps:
             elif self.gap > 0.0 and step > self.gap:
                 self._break(t, "pause" if step > _PAUSE else "gap",
                             f"nothing came for {step:.4g} s: a new run begins, the estimate stands")
-            elif self._is_stuck(t, q):
+            elif self._watches and self._is_stuck(t, q):
                 self._last = (t, q)
                 return
         self._last, self.last_stamp = (t, q), t
@@ -79,7 +79,10 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Whether joint j went as far in the last stretch before it stopped as in the one before that."""
+        """Whether joint j went as far in the last stretch before it stopped as in the one before that; not where a new
+        run has just begun, of which nothing is known."""
+        if not self._past:
+            return False
         end = float(self._changed[j])
         stamps, places = np.array([one[0] for one in self._past]), np.array([one[1][j] for one in self._past])
         at = np.interp([end - 2.0 * _STRETCH, end - _STRETCH, end], stamps, places)
