@@ -64,8 +64,8 @@ def summed(pushes: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "found": int(np.isfinite(after).sum()), "weak_felt_Nm": [one["felt"] for one, yes in
                                                                       zip(pushes, clear, strict=True) if not yes],
             "median_ms": 1e3 * float(np.median(after)), "slowest_ms": 1e3 * float(np.max(after[np.isfinite(after)])),
-            "late": [{k: one[k] for k in ("link", "felt", "levels", "after")} for one, t in zip(pushes, after, strict=True)
-                     if t > IN_TIME],
+            "late": [{k: one[k] for k in ("link", "felt", "levels", "after")}
+                     for one, t in zip(pushes, after, strict=True) if t > IN_TIME],
             "right_link": int(sum(one["link"] == one["found"] for one in pushes)),
             "inside_percent": (100.0 * np.mean([one["inside"] for one in pushes], axis=0)).tolist(),
             "force_rms": float(np.sqrt(np.mean([one["rms"] ** 2 for one in pushes]))),

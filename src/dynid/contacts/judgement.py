@@ -17,7 +17,7 @@ from dynid.regression import BaseParameters
 
 _EXPLAINS = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
 _SHARE, _NEARLY_ALL = 0.9, 0.98  # of what acts that it explains at least, and with which it may leave more
-_BETTER = 2.0  # times the mean square that a constant force leaves: then it is the load that moves with the body
+_BETTER = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
 _SURE = 4.0  # deviations that a mass is above zero
 _FEWEST = 6  # rows a window apart
 _RANK = 1e-6  # of the largest singular value
@@ -52,12 +52,12 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
     fits = (load.left < _EXPLAINS and load.share > _SHARE) or load.share > _NEARLY_ALL
     explains = fits and sure > _SURE
-    if explains and still.left > _BETTER * load.left:
+    if explains and still.left > max(_BETTER * load.left, _EXPLAINS):
         text = (f"{said} what acts on {outside.frame} moves with the body: a payload of {mass:.3g} kg explains "
                 f"{100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; find it with "
                 "dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
-    if explains:
+    if explains and load.left <= max(_BETTER * still.left, _EXPLAINS):
         text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the same: "
                 "the robot turned too little to tell them apart.")
         return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
