@@ -112,6 +112,9 @@ _MODULES = {
     "simulation_checks": "dynid.validate",
     "verdict": "dynid.validate.verdict",
     "Online": "dynid.online",
+    "Wrench": "dynid.dynamics",
+    "ExternalWrench": "dynid.contacts",
+    "find_contacts": "dynid.contacts",
     "DriveGains": "dynid.recording.drive_gains",
     "KnownLoad": "dynid.payloads",
     "LivePayload": "dynid.payloads",
@@ -136,6 +139,9 @@ _MODULES = {
 if TYPE_CHECKING:
     from dynid.consistency import Consistency as Consistency
     from dynid.consistency import nearest as nearest
+    from dynid.contacts import ExternalWrench as ExternalWrench
+    from dynid.contacts import find_contacts as find_contacts
+    from dynid.dynamics import Wrench as Wrench
     from dynid.errors import DynidError as DynidError
     from dynid.errors import ModelError as ModelError
     from dynid.errors import NotPossibleError as NotPossibleError

@@ -36,6 +36,7 @@ COMMANDS = {
     "identify": "dynid.cli.identify",
     "watch": "dynid.cli.watch",
     "payload": "dynid.cli.payload",
+    "contact": "dynid.cli.contact",
     "gains": "dynid.cli.gains",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",

@@ -20,6 +20,7 @@ from dynid.dynamics import kernels
 from dynid.dynamics.following import closed_columns, closure_wrenches, tree_motion
 from dynid.dynamics.tiles import TILE
 from dynid.dynamics.tree import Tree, tree_of
+from dynid.dynamics.wrench import Wrench
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import BASE, Joint, Robot
 from dynid.threads import over_samples
@@ -176,10 +177,17 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
 
 
 def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                     wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
                      threads: int | None = None) -> Array:
-    """Torques (samples, joints) that give the accelerations ddq."""
+    """Torques (samples, joints) that give the accelerations ddq, while wrenches act from outside (Ardiani, eq. 1.11).
+
+    t (samples,): times, s, for wrenches that depend on them.
+    """
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
-    return _torques(robot, _inertias(robot, inertias), (q, dq, ddq), single, threads)
+    found = _torques(robot, _inertias(robot, inertias), (q, dq, ddq), False, threads)
+    if wrenches:
+        found = found - wrench_torques(robot, wrenches, q, t, threads=threads)
+    return found[0] if single else found
 
 
 def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -248,12 +256,15 @@ def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 
 
 def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, *,
-                     rotor: ArrayLike | None = None, threads: int | None = None) -> Array:
-    """Accelerations (samples, joints) under the torques tau.
+                     rotor: ArrayLike | None = None, wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
+                     threads: int | None = None) -> Array:
+    """Accelerations (samples, joints) under the torques tau and wrenches from outside (Ardiani, eq. 1.12).
 
-    rotor: inertia to add to the inertia matrix, one a joint or a matrix (joints, joints).
+    rotor: inertia to add to the inertia matrix, one a joint or a matrix (joints, joints). t: see `inverse_dynamics`.
     """
     single, (q, dq, tau) = check_motion(robot, q=q, dq=dq, tau=tau)
+    if wrenches:
+        tau = tau + wrench_torques(robot, wrenches, q, t, threads=threads)
     n = robot.dof
     extra = np.zeros((n, n)) if rotor is None else np.asarray(rotor, dtype=float)
     extra = np.ascontiguousarray(np.diag(extra) if extra.ndim == 1 else extra)
@@ -352,4 +363,24 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
         out[:, 3:, carried] = np.swapaxes(turn, 1, 2)
     if case.rates is not None:
         out = out @ case.rates
+    return out[0] if single else out
+
+
+def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
+                   threads: int | None = None) -> Array:
+    """What wrenches from outside add to the joints (samples, joints): the sum of J' F (Ardiani, eq. 1.18).
+
+    t (samples,): times, s, for wrenches that depend on them.
+    """
+    single, (q,) = check_motion(robot, q=q)
+    times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))
+    if times is not None and times.shape != (len(q),):
+        raise ModelError(f"the times of {len(q)} samples have shape {times.shape}")
+    out = np.zeros(q.shape)
+    for one in wrenches:
+        values = one.at(times, len(q))
+        if one.axes is not None:
+            turn = frame_pose(robot, one.axes, q, threads=threads)[:, :3, :3]
+            values = np.hstack([(turn @ half[:, :, None])[:, :, 0] for half in (values[:, :3], values[:, 3:])])
+        out += np.einsum("sij,si->sj", jacobian(robot, one.frame, q, threads=threads), values)
     return out[0] if single else out

@@ -21,7 +21,21 @@ from dynid.dynamics.bodies import axis_in_base, inertia_in_base, momentum, place
 from dynid.dynamics.compiled import BORROWING, INLINED, INNER_BORROWING
 from dynid.dynamics.tiles import JOINT, TILE, joint_tile
 from dynid.dynamics.tree import Tree
-from dynid.dynamics.vectors import Matrix, Vector, add_cross, add_times, cross, dot, put, symmetric, times, vector
+from dynid.dynamics.vectors import (
+    Matrix,
+    Vector,
+    add_cross,
+    add_times,
+    add_turned,
+    cross,
+    dot,
+    matrix,
+    put,
+    symmetric,
+    times,
+    turned,
+    vector,
+)
 
 LANES = 8
 # First row of: cos, sin and value of q; pose in the parent r p; frame R P; axis S; velocity V; acceleration A; the ten
@@ -47,7 +61,7 @@ def pack(tree: Tree, ten: Array) -> Array:
 
 
 @njit(**BORROWING)
-def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
+def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, mass: Array, bias: Array) -> None:
     """Lower triangle of the inertia matrix (n, n) and c(q, dq) + g(q) (n,); q and dq may be longer than n.
 
     w: see `pack`.
@@ -82,10 +96,31 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
         j = i
         while j >= 0:
             s = (j // LANES) * BLOCK + j % LANES + _S
-            matrix[i, j] = dot(vector(w, s, LANES), K) + dot(vector(w, s + 3 * LANES, LANES), L)
+            mass[i, j] = dot(vector(w, s, LANES), K) + dot(vector(w, s + 3 * LANES, LANES), L)
             for k in range(parent[j] + 1, j):  # bodies of other branches
-                matrix[i, k] = 0.0
+                mass[i, k] = 0.0
             j = parent[j]
+
+
+@njit(**BORROWING)
+def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Array) -> None:
+    """Takes from the bias (n,) what wrenches from outside add to the joints, J' F, at the state that `mass_and_bias`
+    left in w. places (wrenches, 14): see `wrench.places`; values (wrenches, 6): force and moment."""
+    for k in range(len(places)):
+        F, N = vector(values[k], 0, 1), vector(values[k], 3, 1)
+        a, b = int(places[k, 4]), int(places[k, 0])
+        turn = matrix(places[k], 5, 1)
+        F, N = turned(turn, F), turned(turn, N)
+        if a >= 0:
+            R, P = _frame(w, (a // LANES) * BLOCK + a % LANES + _FRAME)
+            F, N = turned(R, F), turned(R, N)
+        if b >= 0:
+            R, P = _frame(w, (b // LANES) * BLOCK + b % LANES + _FRAME)
+            N = add_cross(N, add_turned(P, R, vector(places[k], 1, 1)), F)  # about the base's origin, as the axes are
+        while b >= 0:
+            s = (b // LANES) * BLOCK + b % LANES + _S
+            bias[b] -= dot(vector(w, s, LANES), N) + dot(vector(w, s + 3 * LANES, LANES), F)
+            b = parent[b]
 
 
 @njit(**INLINED)

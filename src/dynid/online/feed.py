@@ -32,7 +32,8 @@ class FeedOptions:
     """How raw samples are prepared. cutoff: Hz, of the low-pass; rate: Hz, of the grid; None for those that the first
     ten seconds show. gap: s, the longest interval that is bridged; None for five periods or a tenth of the
     cut-off's. equations: "torque", or "kernel" for rows without accelerations; of the kernel, kernel_window (s; None
-    for gain 1/2 at the cut-off) and the others as in `Preparation`."""
+    for gain 1/2 at the cut-off) and the others as in `Preparation`. step: a row every so many samples of the grid, None
+    for as few as the cut-off needs. stuck: leave out what a joint says whose position stops dead."""
 
     cutoff: float | None = None
     rate: float | None = None
@@ -45,6 +46,8 @@ class FeedOptions:
     kernel_delay: float | None = None
     product_order: int = 2
     suppress: tuple[float, ...] = ()
+    step: int | None = None
+    stuck: bool = True
 
     @property
     def kernel_options(self) -> KernelOptions:
@@ -56,7 +59,7 @@ class FeedOptions:
         if self.equations not in ("torque", "kernel"):
             raise ModelError(f"a stream is fed as equations of 'torque' or 'kernel', got '{self.equations}'; those of "
                              "the whole robot are for logs")
-        for name in ("cutoff", "rate", "gap", "kernel_window"):
+        for name in ("cutoff", "rate", "gap", "kernel_window", "step"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"{name} of a stream must be above zero, got {value}")
@@ -76,7 +79,7 @@ class Feed:
             cutoff = options.kernel_options.cutoff("kernel", options.kernel_window)
             options = replace(options, cutoff=float(f"{cutoff:.6g}"))
         self.options, self._entries, self._take, self._slow = options, entries, take, slow
-        self.stamps = Stamps(joints)
+        self.stamps = Stamps(joints, options.stuck)
         self.rate, self.cutoff = options.rate or 0.0, options.cutoff or 0.0
         self.stamps.gap = options.gap or 0.0
         self._rows: CausalRows | KernelRows | None = None
@@ -123,6 +126,7 @@ class Feed:
             return 0
         if self._rows is None or run != self._run:
             self._rows, self._run = self._new_rows(), run
+            self._rows.step = self.options.step or self._rows.step
         found = self._rows.push(np.array(t), np.array(q), np.array(tau))
         if run == self.stamps.run:
             self.stamps.t, self.stamps.q, self.stamps.tau = [], [], []

@@ -63,7 +63,7 @@ class KernelRows:
     def __init__(self, entries: MomentumEntries, row_filter: RowFilter, slow: float | None, top: Array) -> None:
         self.entries, self.filter, self.slow = entries, row_filter, slow
         motion, rate = row_filter.motion, row_filter.rate
-        self.delay = row_filter.delay
+        self.delay, self.step = row_filter.delay, row_filter.step
         self._motion = GridMotion(rate, (motion.taps(rate), motion.taps(rate, 1)), round(motion.delay_s * rate), top)
         dof = len(top)
         self._momentum, self._force = np.zeros((0, 0)), np.zeros((0, 0))
@@ -85,7 +85,7 @@ class KernelRows:
 
     def _rows(self) -> tuple[Array, Bools] | None:
         """One row in `step` whose window is all there."""
-        rates, taps, step = self.filter.rates[::-1], self.filter.taps[::-1], self.filter.step
+        rates, taps, step = self.filter.rates[::-1], self.filter.taps[::-1], self.step
         reach, first = len(taps) - 1, -(-self._row // step) * step - self._row
         starts = np.arange(first, len(self._force) - reach, step)
         if not len(starts):

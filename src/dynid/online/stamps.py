@@ -23,8 +23,8 @@ class Stamps:
     without a gap; t, q, tau: its good samples that nobody has taken yet. last_stamp: s, of the last good one.
     """
 
-    def __init__(self, joints: Sequence[str]) -> None:
-        self.joints, self.gap, self.run = tuple(joints), 0.0, 0
+    def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:
+        self.joints, self.gap, self.run, self._watches = tuple(joints), 0.0, 0, stuck
         self.events, self.skipped = Events(), 0
         self.last_stamp = float("nan")
         self.t: list[float] = []
@@ -52,7 +52,7 @@ class Stamps:
             elif self.gap > 0.0 and step > self.gap:
                 self._break(t, "pause" if step > _PAUSE else "gap",
                             f"nothing came for {step:.4g} s: a new run begins, the estimate stands")
-            elif self._is_stuck(t, q):
+            elif self._watches and self._is_stuck(t, q):
                 self._last = (t, q)
                 return
         self._last, self.last_stamp = (t, q), t

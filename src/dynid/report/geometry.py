@@ -68,6 +68,17 @@ def axis_lines(frames: Array, half: float) -> Array:
     return np.stack([centre - along, centre + along, np.full_like(centre, np.nan)], axis=1).reshape(-1, 3)
 
 
+def arrow(at: Array, along: Array) -> Array:
+    """Points (points, 3) of an arrow from a point (3,) along a vector (3,), with a head of two strokes."""
+    tip, length = at + along, float(np.linalg.norm(along))
+    if length == 0.0:
+        return np.stack([at, at])
+    side = np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))])
+    side *= 0.1 * length / np.linalg.norm(side)
+    back = tip - 0.2 * along
+    return np.stack([at, tip, back + side, tip, back - side])
+
+
 def robot_size(frames: Array, poses: Array) -> float:
     """Longest side of the box around base, joints and bodies, m, at least 0.2."""
     points = np.concatenate([np.zeros((1, 3)), frames[:, :3, 3], poses[:, :3, 3]])

@@ -89,7 +89,7 @@ def find_payload(folder: str | Path, logs: Sequence[str], options: PayloadOption
     if options.frame is not None:
         robot.frame(options.frame)  # refused before any log is read
     regression = _fold(Path(folder), estimate)
-    settings = _settings(settings, given or {}, str(folder))
+    settings = settings_for_other_logs(settings, given or {}, str(folder))
     chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
     samples = [one for _, one in prepared(logs, settings, robot, chosen, tell, resting)]
     if not samples:
@@ -118,7 +118,7 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
     return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
 
 
-def _settings(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
+def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
     """Settings of a result for other logs: their own [log] table, but not the window of the result's."""
     given = dict(given)
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}

@@ -10,9 +10,10 @@ from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
-from dynid.dynamics.state import mass_and_bias, solve_state
+from dynid.dynamics.state import add_wrenches, mass_and_bias, solve_state
 from dynid.simulation.friction import curve_torques, friction, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
+from dynid.simulation.sensors import Sensors, lagged, see
 
 # For functions that stand in one place: a function of its own is optimised with all that it calls, mass and bias too,
 # once more in each of its callers, and that was most of the time to compile a loop.
@@ -42,24 +43,11 @@ class Law(NamedTuple):
     speed_lag: float
 
 
-class Sensors(NamedTuple):
-    """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above
-    zero.
-
-    smooth: 0 for the true velocity, else the share of the newest backward difference of the positions seen in the
-    velocity used (1: the plain difference).
-    """
-
-    noise: Array
-    step: Array
-    smooth: float
-
-
 class Space(NamedTuple):
     """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
     answers (elements, n): accelerations M^-1 w that unit forces of those elements make. linked (n + 3, n) or (0, n):
     of the bodies alone, for friction from load (see `load_friction`). first (states,): derivative at a tick. guess
-    (1,): step that the adaptive integrator tries next, s."""
+    (1,): step that the adaptive integrator tries next, s. clock (1,): the tick. outside (k, 6): wrenches now."""
 
     rows: Array
     matrix: Array
@@ -72,6 +60,8 @@ class Space(NamedTuple):
     linked: Array
     first: Array
     guess: Array
+    clock: Array
+    outside: Array
 
 
 class Memory(NamedTuple):
@@ -98,7 +88,17 @@ def space(plant: Plant) -> Space:
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
                  np.zeros(sticking), np.zeros((sticking, n)), np.zeros((n + 3 if len(plant.load) else 0, n)),
-                 np.zeros(states), np.zeros(1))
+                 np.zeros(states), np.zeros(1), np.zeros(1), np.zeros(plant.wrenches.shape[1:]))
+
+
+@njit(**BORROWING)
+def act(plant: Plant, share: float, work: Space) -> None:
+    """Puts the wrenches from outside into `work`, as they are a share of the period after its tick."""
+    tick = int(work.clock[0])
+    later = min(tick + 1, len(plant.wrenches) - 1)
+    for k in range(len(work.outside)):
+        for i in range(6):
+            work.outside[k, i] = (1.0 - share) * plant.wrenches[tick, k, i] + share * plant.wrenches[later, k, i]
 
 
 @njit(**BORROWING)
@@ -109,6 +109,8 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
     flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
     at = 2 * n + len(plant.lugre)
     mass_and_bias(plant.parent, plant.gravity, work.rows, y, y[n:], matrix, bias)
+    if len(work.outside) > 0:
+        add_wrenches(plant.parent, work.rows, plant.places, work.outside, bias)
     for i in range(n):
         drive = tau[i]
         if len(plant.ripple) > 0:
@@ -214,6 +216,8 @@ def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, step
         for i in range(states):
             total[i], trial[i] = 0.0, y[i]
         for stage in range(4):
+            if len(work.outside) > 0:
+                act(plant, (step + 0.5 * ((stage + 1) // 2)) / steps, work)
             if stage == 0 and step == 0:
                 for i in range(states):
                     k[i] = first[i]
@@ -258,6 +262,8 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
                 for s in range(stage):
                     value += h * _A[stage, s] * k[s, i]
                 trial[i] = value
+            if len(work.outside) > 0:
+                act(plant, (done + h * _A[stage].sum()) / span, work)
             if not derivative(plant, tau, trial, k[stage], work):
                 return SINGULAR
         worst = 0.0
@@ -306,46 +312,6 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
             integral[i] += period * (qr[i] - seen[i])
 
 
-@njit(**ONCE)
-def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
-        speed: Array) -> None:
-    """Position `seen` and `speed` that the controller measures at a tick, in place of those of the tick before."""
-    for i in range(len(position)):
-        x = position[i]
-        if len(sensors.noise) > 0:
-            x += sensors.noise[tick, i]
-        if sensors.step[i] > 0.0:
-            x = sensors.step[i] * math.floor(x / sensors.step[i] + 0.5)
-        if sensors.smooth > 0.0:
-            if tick == 0:
-                speed[i] = velocity[i]
-            else:
-                speed[i] += sensors.smooth * ((x - seen[i]) / period - speed[i])
-        else:
-            speed[i] = velocity[i]
-        seen[i] = x
-
-
-@njit(**ONCE)
-def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
-    """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
-    if lag == 0.0:
-        for i in range(len(speed)):
-            out[i] = speed[i]
-        return
-    size = len(past)
-    if tick == 0:
-        for k in range(size):
-            for i in range(len(speed)):
-                past[k, i] = speed[i]
-    for i in range(len(speed)):
-        past[tick % size, i] = speed[i]
-    whole = int(lag)
-    share, late, later = lag - whole, (tick - whole) % size, (tick - whole - 1) % size
-    for i in range(len(speed)):
-        out[i] = (1.0 - share) * past[late, i] + share * past[later, i]
-
-
 @njit(**BORROWING)
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
         steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: Memory,
@@ -373,6 +339,8 @@ def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: A
         late = (tick + 1) % (law.delay + 1) if tick >= law.delay else 0
         for i in range(n):
             tau[i] = held[late, i]
+        work.clock[0] = tick
+        act(plant, 0.0, work)
         if len(work.signs) > 0:
             regular = derivative_held(plant, tau, y, period / max(steps, 1), first, work)
         else:

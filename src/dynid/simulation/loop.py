@@ -5,31 +5,39 @@ Tick by tick the same steps as `kernels.run`, so that both give the same motion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.dynamics import Wrench, wrench_torques
+from dynid.dynamics.wrench import series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, complete
 from dynid.simulation import kernels
-from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, Sensors, Space
+from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, Space
 from dynid.simulation.plant import Plant
 from dynid.simulation.reference import Reference
+from dynid.simulation.sensors import Sensors, lagged, see
 
 Derivative = Callable[[Array, Array, Array], bool]
 Command = Callable[[int, Array, Array], Array]
+Outside = Callable[[Array, float], Array]
 
 _NONE = np.zeros((0, 0))
 NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), _NONE, _NONE, np.zeros(0), np.zeros(0), _NONE,
-                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE, _NONE)
+                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE, _NONE, _NONE,
+                 np.zeros((1, 0, 6)))
 
 
 class Body(Protocol):
-    """A machine that a loop can step: derivative(tau, y, dy) and advance(tau, y, dy, period) -> how it ended."""
+    """A machine that a loop can step: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period) -> how it
+    ended."""
 
     dof: int
+
+    def at(self, tick: int) -> None: ...
 
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool: ...
 
@@ -44,6 +52,10 @@ class CompiledBody:
         self.step = period / max(steps, 1)
         self.dof = plant.dof
 
+    def at(self, tick: int) -> None:
+        self.work.clock[0] = tick
+        kernels.act(self.plant, 0.0, self.work)
+
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool:
         if len(self.work.signs):
             return bool(kernels.derivative_held(self.plant, tau, y, self.step, dy, self.work))
@@ -56,13 +68,20 @@ class CompiledBody:
 
 
 class ModelBody:
-    """Any model linear in its parameters, stepped through its own methods. Always RK4."""
+    """Any model linear in its parameters, stepped through its own methods. Always RK4. outside: of positions (dof,) and
+    the time in ticks, what wrenches add to the joints (dof,)."""
 
-    def __init__(self, model: LinearModel, theta: Array, steps: int) -> None:
+    def __init__(self, model: LinearModel, theta: Array, steps: int, outside: Outside | None = None) -> None:
         self.model, self.theta, self.steps, self.dof = complete(model), theta, max(steps, 1), model.dof
+        self.outside, self.tick, self.share = outside, 0, 0.0
+
+    def at(self, tick: int) -> None:
+        self.tick, self.share = tick, 0.0
 
     def derivative(self, tau: Array, y: Array, dy: Array) -> bool:
         n = self.dof
+        if self.outside is not None:
+            tau = tau + self.outside(y[:n], self.tick + self.share)
         try:
             dy[n:] = np.asarray(self.model.forward_dynamics(self.theta, y[:n], y[n:], tau)).reshape(n)
         except (NotPossibleError, np.linalg.LinAlgError):
@@ -74,15 +93,34 @@ class ModelBody:
         h = period / self.steps
         k = np.empty((4, len(y)))
         for step in range(self.steps):
+            self.share = step / self.steps
             if step == 0:
                 k[0] = dy
             elif not self.derivative(tau, y, k[0]):
                 return SINGULAR
             for stage in range(1, 4):
+                self.share = (step + 0.5 * ((stage + 1) // 2)) / self.steps
                 if not self.derivative(tau, y + (h if stage == 3 else 0.5 * h) * k[stage - 1], k[stage]):
                     return SINGULAR
             y += h / 6.0 * (k[0] + 2.0 * k[1] + 2.0 * k[2] + k[3])
         return DONE
+
+
+def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) -> Outside | None:
+    """What wrenches add to the joints, straight lines between the ticks at t (ticks,); None for none."""
+    robot = complete(model).robot
+    if not wrenches:
+        return None
+    if robot is None:
+        raise ModelError("wrenches act on frames of a robot; this model is made without one")
+    values = series(wrenches, t)
+
+    def torques(q: Array, tick: float) -> Array:
+        before = min(int(tick), len(t) - 2)
+        now = values[before] + (tick - before) * (values[before + 1] - values[before])
+        return wrench_torques(robot, [Wrench(one.frame, x, axes=one.axes) for one, x in zip(wrenches, now,
+                                                                                           strict=True)], q)
+    return torques
 
 
 def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, work: Space) -> Command:
@@ -122,10 +160,11 @@ def run(body: Body, command: Command, delay: int, lag: float, sensors: Sensors, 
     held: list[Array] = []
     past, old = np.zeros((int(lag) + 2, n)), np.zeros(n)
     for tick in range(len(reference)):
-        kernels.see(sensors, tick, period, y[seat[0]:seat[0] + n], y[seat[1]:seat[1] + n], seen, speed)
-        kernels.lagged(past, tick, lag, speed, old)
+        see(sensors, tick, period, y[seat[0]:seat[0] + n], y[seat[1]:seat[1] + n], seen, speed)
+        lagged(past, tick, lag, speed, old)
         held.append(command(tick, seen, old))
         tau = held[max(tick - delay, 0)]
+        body.at(tick)
         if not body.derivative(tau, y, dy):
             return SINGULAR, tick
         out[0, tick], out[1, tick], out[2, tick], out[3, tick] = y[:n], y[n:2 * n], dy[n:2 * n], tau

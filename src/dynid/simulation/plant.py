@@ -104,7 +104,8 @@ class Plant(NamedTuple):
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
     + dry friction (m, 7 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
     all, one after the other + friction from load (n, 4) or (0, 4) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
-    flexible (n, 6) or (0, 6): see `Flexible.array`.
+    flexible (n, 6) or (0, 6): see `Flexible.array`. places (k, 14) and wrenches (ticks, k, 6): what acts from outside,
+    see `state.add_wrenches`, at each tick.
     """
 
     parent: Ints
@@ -122,6 +123,8 @@ class Plant(NamedTuple):
     lugre: Array
     ripple: Array
     flexible: Array
+    places: Array
+    wrenches: Array
 
     @property
     def dof(self) -> int:
@@ -167,7 +170,8 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
-                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs)
+                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, np.zeros((0, 14)),
+                 np.zeros((1, 0, 6)))
 
 
 _KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}

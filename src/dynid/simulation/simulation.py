@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array
+from dynid.dynamics import Wrench
+from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, Model, complete
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
 from dynid.simulation.flexible_machine import flexible_machine
-from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Sensors
+from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
 from dynid.simulation.plant import (
     DIRECTION,
     KIND,
@@ -40,6 +42,7 @@ from dynid.simulation.plant import (
     with_motor_signs,
 )
 from dynid.simulation.reference import Reference
+from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
 _SWING = 0.5  # of a radian that a flexible joint may swing in one step
@@ -53,7 +56,8 @@ class Simulation:
     velocity and acceleration of the motors (3, ticks, dof) where joints are flexible, else None; the controller then
     sees the motors.
 
-    The inverse model of the parameters gives exactly tau for q, dq, ddq (rigid joints, smooth signs).
+    The inverse model of the parameters gives exactly tau for q, dq, ddq (rigid joints, smooth signs), less what
+    wrenches from outside add (`dynamics.wrench_torques`).
     """
 
     t: Array
@@ -81,6 +85,7 @@ class Settings:
     friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "stick": hard,
     and what rests is held, by one force a step; "none": hard, without care for rest.
     start: position and velocity (2, dof) at the first tick, default the reference's. lugre, ripple, flexible: see them.
+    wrenches: what acts on the links from outside, taken at the ticks, straight lines between them.
     """
 
     step: float | str | None = None
@@ -91,6 +96,7 @@ class Settings:
     ripple: Ripple | None = None
     flexible: Flexible | None = None
     sensors: Sensors | None = None
+    wrenches: Sequence[Wrench] = ()
 
 
 def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference, *,
@@ -189,7 +195,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
                                   1.0 / reference.rate, steps, run.tolerance, fastest, out, measured,
                                   kernels.memory(law), work)
     else:
-        body: Any = loop.ModelBody(model, theta, steps) if plant is None else \
+        body: Any = loop.ModelBody(model, theta, steps, loop.outside_torques(model, run.wrenches, reference.t)) \
+            if plant is None else \
             loop.CompiledBody(plant, work, steps, run.tolerance, 1.0 / reference.rate)
         command = loop.function_command(controller, reference, n) if law is None else \
             loop.law_command(law, plant, reference, n, work)
@@ -213,6 +220,9 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
                              "terms give their elements")
         return None
     plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
+    robot = complete(model).robot
+    if run.wrenches and robot is not None:
+        plant = plant._replace(places=places(robot, run.wrenches), wrenches=series(run.wrenches, reference.t))
     plant = with_motor_signs(plant, 1.0 / (reference.rate * max(_steps(run, reference.rate), 1)), reference.speed)
     if isinstance(run.smooth, str):
         if run.smooth not in ("stick", "none"):

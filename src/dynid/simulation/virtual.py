@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
+from dynid.dynamics import Wrench
 from dynid.errors import ModelError
 from dynid.model import FlexibleModel, LinearModel, complete
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
 from dynid.simulation.flexible_machine import flexible_machine
-from dynid.simulation.kernels import Sensors
 from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
 from dynid.simulation.reference import Reference
+from dynid.simulation.sensors import Sensors
 from dynid.simulation.simulation import Simulation, simulate
 
 
@@ -34,7 +36,8 @@ class VirtualRobot:
     those of the links, and the controller sees the motors; link_encoders: False leaves those of the links out, and the
     log's positions are those of the motors. skew: s by which motor positions are late beside those of the links.
     sensor_noise: one-sigma, N m, of torque sensors between gear and link; None where there are none.
-    smooth: of dry friction, see `Settings`; light joints with much of it want "stick".
+    smooth: of dry friction, see `Settings`; light joints with much of it want "stick". wrenches: what acts on it from
+    outside.
     """
 
     model: LinearModel
@@ -56,6 +59,7 @@ class VirtualRobot:
     link_encoders: bool = True
     skew: float = 0.0
     sensor_noise: ArrayLike | None = None
+    wrenches: Sequence[Wrench] = ()
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
         """Simulated motion of the machine, noise in the loop included."""
@@ -135,7 +139,7 @@ class VirtualRobot:
         series = rng.normal(size=reference.q.shape) * noise if np.any(noise > 0) else np.zeros((0, n))
         sensors = Sensors(series, per_joint(self.encoder, n, "encoder"), float(smooth))
         options: dict[str, Any] = {"lugre": self.lugre, "ripple": self.ripple, "flexible": self.flexible,
-                                   "smooth": self.smooth, "sensors": sensors}
+                                   "smooth": self.smooth, "sensors": sensors, "wrenches": tuple(self.wrenches)}
         bends = self.flexible is not None or isinstance(self.model, FlexibleModel)
         step = 0.25 / reference.rate if self.step is None and not bends else self.step
         return simulate(self.model, self.theta, self.controller, reference, step=step, **options)

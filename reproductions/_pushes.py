@@ -1,0 +1,76 @@
+"""Pushes on the virtual iiwa: a wrench at a point of a link, for a while, and logs of the robot that feels them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from online_iiwa import ENCODER, NOISE, RATE, Machine
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.dynamics import Wrench
+from dynid.excitation import Limits
+from dynid.excitation.waypoints import quintics_within
+from dynid.model import Model
+from dynid.recording import Recording
+from dynid.robot import Frame, Robot
+from dynid.simulation import ComputedTorque, Reference, VirtualRobot
+
+
+@dataclass(frozen=True, eq=False)
+class Push:
+    """A force (3,), N, axes of the base, on a link at a point (3,), m, of its frame, from start to stop, s."""
+
+    link: str
+    point: Array
+    force: Array
+    start: float
+    stop: float
+
+    def values(self, t: float) -> Array:
+        return np.append(self.force, np.zeros(3)) * (self.start <= t < self.stop)
+
+    def at_link(self, robot: Robot, q: Array) -> Array:
+        """The same as wrenches (m, 6) at the origin of the link's frame, for postures q (m, dof)."""
+        arm = dynamics.frame_pose(robot, self.link, q)[:, :3, :3] @ self.point
+        return np.hstack([np.broadcast_to(self.force, arm.shape), np.cross(arm, self.force)])
+
+
+def motion(made: Machine, points: Array, share: float = 0.6) -> Reference:
+    """The motion through points (rows, dof) that stops at each, at a share of the top speeds."""
+    robot = made.model.robot
+    limits = Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
+    path = quintics_within(points, limits)
+    along = path.at(np.arange(int(path.duration * RATE)) / RATE)
+    return Reference.of(along.q, along.dq, along.ddq, rate=RATE)
+
+
+def pushed(made: Machine, reference: Reference, pushes: Sequence[Push], seed: int,
+           theta: Array | None = None) -> Recording:
+    """A log of the machine that follows a reference and is pushed."""
+    robot = made.model.robot
+    places = []
+    for k, push in enumerate(pushes):
+        pose = np.eye(4)
+        pose[:3, 3] = push.point
+        places.append(Frame(f"push{k}", robot.body_names.index(push.link), pose))
+    model = Model(replace(robot, frames=(*robot.frames, *places)), made.model.terms)
+    law = ComputedTorque(model, made.believed, kp=np.full(7, 1e4), kd=np.full(7, 200.0))
+    wrenches = [Wrench(f"push{k}", push.values) for k, push in enumerate(pushes)]
+    virtual = VirtualRobot(model, made.theta if theta is None else theta, law, encoder=ENCODER, torque_noise=NOISE,
+                           smooth="stick", wrenches=wrenches)
+    return virtual.record(reference, seed=seed)
+
+
+def random_pushes(robot: Robot, seconds: float, force: float, seed: int, links: Sequence[str]) -> list[Push]:
+    """A push every two seconds or so, half a second long, on random links, at random points, in random directions."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for start in np.arange(1.0, seconds - 1.5, 1.6):
+        along, point = rng.normal(size=(2, 3))
+        begin = float(start + 0.5 * rng.random())
+        found.append(Push(str(rng.choice(list(links))), 0.08 * point / np.linalg.norm(point),
+                          force * along / np.linalg.norm(along), begin, begin + 0.5))
+    return found

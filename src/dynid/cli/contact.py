@@ -1,0 +1,93 @@
+"""`dynid contact`: what acted on a robot from outside, when, on which link and how hard."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dynid.cli.options import Start, Stop, numbers
+from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.errors import DynidError
+
+if TYPE_CHECKING:
+    from dynid.contacts import ContactLog
+    from dynid.runs.contact_result import FoundContacts
+
+_SHOWN = 12  # contacts of a log
+
+
+def command(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
+                                           help="Folder of an earlier `dynid identify -o`.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
+                                              help="Logs in which something may have touched the robot.")],
+    frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
+                                       help="The frame, a link's name, at which wrenches are given.")] = "",
+    axes: Annotated[str, typer.Option(metavar="FRAME", show_default="the base",
+                                      help="The frame in whose axes wrenches are given.")] = "",
+    free: Annotated[list[str] | None, typer.Option("--free", metavar="LOG", show_default="the logs of the result",
+                                                   help="A log in which nobody touches the robot; may be "
+                                                        "repeated.")] = None,
+    way: Annotated[str, typer.Option(metavar="WAY", show_default="momentum",
+                                     help="momentum: a momentum observer; inverse: the filtered inverse model.")] = "",
+    window: Annotated[float, typer.Option(metavar="SECONDS",
+                                          help="Of the filter: longer is quieter and later.")] = 0.03,
+    prior: Annotated[str, typer.Option(metavar="N,N m", help="Deviations of forces and moments that are thought of at "
+                                                            "all.")] = "100,20",
+    alarms: Annotated[float, typer.Option(metavar="RATE", help="False alarms an hour that are allowed.")] = 1.0,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
+                                                      "otherwise than those identified from.",
+                                                 show_default=False)] = None,
+    start: Start = None,
+    stop: Stop = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
+                                                help="Folder for contacts, wrenches over time and a report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier contacts in that folder.")] = False,
+    json: Json = False,
+) -> None:
+    """Find forces from outside: when something touched the robot, on which link, how hard, and whether a payload."""
+    from dynid.runs.arguments import log_table
+    from dynid.runs.contact_result import ContactOptions, checked_way, contacts_of_result, save_contacts
+
+    both = numbers(prior, "--prior") or []
+    if len(both) != 2:
+        raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
+    options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_way(way), window,
+                             (both[0], both[1]), alarms)
+    with progress("contact") as tell:
+        found = contacts_of_result(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
+        written = {}
+        if output is not None:
+            tell("writing")
+            written = save_contacts(found, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+    if json:
+        print_json({**found.to_dict(), "outputs": written})
+    else:
+        _print(found, written)
+
+
+def _print(found: FoundContacts, written: dict[str, str]) -> None:
+    """What people see: the contacts of each log with what they are, and findings."""
+    to, free = console(), found.outside.free
+    to.print(f"Free motion of {free.seconds:.3g} s: an alarm at {free.level:.0f} squared deviations is false "
+             f"{free.alarms:g} times an hour; rows are {1e3 * found.logs[0].delay:.0f} ms late.")
+    for log in found.logs:
+        to.print(_table(log) if log.contacts else f"{log.source}: nothing touched the robot.", markup=False)
+        for finding in (*log.findings, *(one.finding for one in log.contacts[:_SHOWN])):
+            to.print(f"- {finding.text}", markup=False)
+    for what, path in written.items():
+        to.print(f"{what}: {path}", markup=False)
+
+
+def _table(log: ContactLog) -> Any:
+    head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "is"]
+    rows = [(f"{one.start:.3f}", f"{one.stop:.3f}", one.link,
+             *(f"{value:.1f} +- {std:.1f}" for value, std in zip(one.link_wrench[:3], one.link_std[:3], strict=True)),
+             one.finding.title) for one in log.contacts[:_SHOWN]]
+    more = "" if len(log.contacts) <= _SHOWN else f", the first {_SHOWN}"
+    title = f"{log.source}: {len(log.contacts)} contacts{more}, forces at the link's frame in axes of the base"
+    return table(head, rows, numbers=head[:2] + head[3:6], title=title)

@@ -1,0 +1,7 @@
+"""What acts on a robot from outside: the wrench at a frame, when and where something touches it, push or payload."""
+
+from dynid.contacts.contacts import Contact, ContactLog, find_contacts
+from dynid.contacts.external_wrench import ExternalWrench, WrenchRows
+from dynid.contacts.free_motion import FreeMotion, free_motion
+
+__all__ = ["Contact", "ContactLog", "ExternalWrench", "FreeMotion", "WrenchRows", "find_contacts", "free_motion"]

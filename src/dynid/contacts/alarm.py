@@ -1,0 +1,48 @@
+"""The level of a statistic that free motion crosses so many times an hour and not more."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dynid.arrays import Array
+
+_BLOCK = 20.0  # windows, of which one maximum is taken: those of two blocks are independent
+_TAIL = 0.2  # share of the maxima, the largest, that tell how the tail falls
+_FEWEST = 8  # of them
+
+
+def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
+    """Level that the sum of `dof` squared normal signals of variance one crosses `rate` times a second upwards.
+
+    bandwidth: rad/s, deviation of the signals' derivatives. Rice's formula in the radius r: f(r) bandwidth / sqrt(2 pi)
+    crossings a second, f the density of the chi distribution.
+    """
+    from scipy.optimize import brentq
+
+    def excess(r: float) -> float:
+        density = (dof - 1) * math.log(r) - 0.5 * r * r - (0.5 * dof - 1) * math.log(2.0) - math.lgamma(0.5 * dof)
+        return density + math.log(bandwidth / math.sqrt(2.0 * math.pi) / rate)
+
+    low = math.sqrt(max(dof - 1, 1))
+    return float(brentq(excess, low, 100.0)) ** 2 if excess(low) > 0 else low ** 2
+
+
+def observed_level(statistic: Array, rate: float, window: float, wanted: float) -> float:
+    """Level that a statistic (m,) seen at `rate` Hz crosses `wanted` times a second, by its own largest values.
+
+    Maxima of blocks much longer than the filter's window are independent; their excess over a high level falls
+    exponentially, and so does the rate beyond what was seen. The mean excess is taken one deviation longer than it was,
+    since the few largest values of a short log must not promise too much. Zero where there are too few.
+    """
+    length = max(1, round(_BLOCK * window * rate))
+    count = len(statistic) // length
+    kept = int(_TAIL * count)
+    if kept < _FEWEST:
+        return 0.0
+    largest = np.sort(statistic[:count * length].reshape(count, length).max(axis=1))[::-1]
+    start = float(largest[kept])
+    excess = float(np.mean(largest[:kept] - start)) * (1.0 + 1.0 / math.sqrt(kept))
+    often = kept / (count * length / rate)  # blocks a second beyond the start
+    return start + excess * math.log(max(often / wanted, 1.0))

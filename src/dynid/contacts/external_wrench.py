@@ -1,0 +1,165 @@
+"""ExternalWrench: the force and moment that something outside exerts on a robot, while it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.contacts.filtered_rows import Way
+from dynid.contacts.free_motion import FreeMotion, check_joints, free_motion
+from dynid.contacts.observer import Observer, OutsideTorques
+from dynid.contacts.wrench_posterior import frame_jacobian, link_evidence, posterior
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.model import Model
+from dynid.payloads.frames import mounting_frame
+from dynid.recording import Recording
+
+PRIOR = (100.0, 20.0)  # N and N m: what people and tools push with
+_RELEASE = 0.5  # of the alarm's level, below which a contact ends ..
+_QUIET = 0.1  # .. when it stays there for so long, s
+_AT_ONCE = 8192  # rows whose matrices are held at once
+_FEW = 50  # rows that tell which link it is
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchRows:
+    """What acts on the robot, a row a sample. t (m,): s, of what a row is about; it was known `delay` later. wrench
+    (m, 6): N and N m at the frame; covariance (m, 6, 6). statistic (m,): size of the joint torques in their deviations,
+    squared; touched (m,): whether something touches the robot. torques: those of the joints from outside, and
+    torque_covariance (m, dof, dof)."""
+
+    t: Array
+    wrench: Array
+    covariance: Array
+    statistic: Array
+    touched: Bools
+    torques: OutsideTorques = field(repr=False)
+    torque_covariance: Array = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def rows(self, which: slice | Ints) -> WrenchRows:
+        """Some of the rows."""
+        return WrenchRows(self.t[which], self.wrench[which], self.covariance[which], self.statistic[which],
+                          self.touched[which], self.torques.rows(which), self.torque_covariance[which])
+
+    @property
+    def std(self) -> Array:
+        """One-sigma deviations (m, 6) of the wrenches."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+
+
+class ExternalWrench:
+    """The wrench at a frame of a robot, and whether something touches it at all, sample by sample.
+
+        outside = ExternalWrench(estimate, "flange", free=recording)     # a log in which nobody touches the robot
+        for t, q, tau in robot:
+            rows = outside.feed(t, q, tau)
+            if rows.touched.any(): ...
+
+    estimate: the identified robot, its base parameters as they are. frame: by default the flange, see `mounting_frame`;
+    axes: the frame whose axes wrenches are given in, by default those of the base. free: logs in which nobody touches
+    the robot, which tell how far torques are off, or what was learnt from them. way: "momentum" (a momentum observer)
+    or "inverse" (the inverse model, filtered). window: s, of the filter: about half of it is how late a row is, and the
+    longer it is, the smaller are the deviations. prior: deviations of forces (N) and moments (N m) that are thought of
+    at all. alarms: how many false ones an hour are allowed.
+    """
+
+    def __init__(self, estimate: Estimate, frame: str | None = None, *,
+                 free: Recording | Sequence[Recording] | FreeMotion, axes: str | None = None, way: Way = "momentum",
+                 window: float = 0.03, prior: tuple[float, float] = PRIOR, alarms: float = 1.0) -> None:
+        model = estimate.model
+        if not isinstance(model, Model):
+            raise ModelError("forces on a frame can be found on a robot's own model only, not on a user's regressor")
+        if not all(np.isfinite(x) and x > 0.0 for x in prior):
+            raise ModelError(f"the prior of a wrench is two deviations above zero, N and N m, got {prior}")
+        self.estimate, self.robot, self.axes = estimate, model.robot, axes
+        self.frame = mounting_frame(model.robot, frame)
+        if axes is not None:
+            model.robot.frame(axes)
+        self.prior = np.repeat(np.asarray(prior, dtype=float), 3)
+        self.free = free if isinstance(free, FreeMotion) else free_motion(estimate, free, way, window, alarms)
+        self._observer = Observer(estimate, self.free.options)
+        self._touched, self._quiet_since = False, -np.inf
+
+    @property
+    def delay(self) -> float:
+        """Seconds after its own time that a row is known; nan before the first."""
+        return self._observer.delay
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """What was wrong with the samples."""
+        return self._observer.events
+
+    def fresh(self) -> ExternalWrench:
+        """The same for another stream, nothing learnt anew."""
+        return ExternalWrench(self.estimate, self.frame, free=self.free, axes=self.axes,
+                              prior=(float(self.prior[0]), float(self.prior[3])))
+
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
+        """Raw positions and torques with their stamps (s), one sample or a block, and the rows that they complete."""
+        stamps = np.atleast_1d(np.asarray(t, dtype=float))
+        q, tau = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else np.asarray(x, dtype=float)
+                  for x in (q, tau))
+        shape = (len(stamps), self.robot.dof)
+        if q.shape != shape or tau.shape != shape or stamps.ndim != 1:
+            raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
+                             f"{q.shape} and {tau.shape}")
+        torques = self._observer.push(stamps, q, tau)
+        blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
+        found = [self._wrenches(block) for block in blocks]
+        wrench, covariance, statistic, spread = (np.concatenate(x) for x in zip(*found, strict=True))
+        return WrenchRows(torques.t, wrench, covariance, statistic, self._alarm(torques.t, statistic), torques, spread)
+
+    def of_log(self, log: Recording) -> tuple[WrenchRows, float]:
+        """What acts on the robot along a whole log, and how late a row is known, s."""
+        check_joints(self.estimate, log)
+        stream = self.fresh()
+        rows = stream.feed(log.t, log.q, log.tau)
+        if not len(rows):
+            raise NotPossibleError(f"{log.source} is too short for a filter of {self.free.options.used_window:.3g} s",
+                                   "give a longer log, or a shorter window")
+        return rows, stream.delay
+
+    def at_frame(self, rows: WrenchRows, frame: str, axes: str | None = None) -> tuple[Array, Array]:
+        """Wrenches (m, 6) and covariances (m, 6, 6) of the same rows at another frame."""
+        jacobian = frame_jacobian(self.robot, frame, axes, rows.torques.q)
+        return posterior(jacobian, rows.torques.tau, rows.torque_covariance, self.prior)
+
+    def link_probabilities(self, rows: WrenchRows) -> Array:
+        """Probability (links,) that each moving link is the one touched in these rows, by which joints feel it.
+
+        All rows together count as one push: a wrench that stays as it is says no more the longer it lasts.
+        """
+        few = slice(None, None, max(1, len(rows) // _FEW))
+        evidence = link_evidence(self.robot, rows.torques.q[few], rows.torques.tau[few], rows.torque_covariance[few],
+                                 self.prior).mean(axis=0)
+        share = np.exp(evidence - evidence.max())
+        return np.asarray(share / share.sum())
+
+    def _wrenches(self, torques: OutsideTorques) -> tuple[Array, Array, Array, Array]:
+        spread = self.free.covariance(torques)
+        jacobian = frame_jacobian(self.robot, self.frame, self.axes, torques.q)
+        wrench, covariance = posterior(jacobian, torques.tau, spread, self.prior)
+        solved = np.linalg.solve(spread, torques.tau[:, :, None])[:, :, 0]
+        return wrench, covariance, np.sum(solved * torques.tau, axis=1), spread
+
+    def _alarm(self, t: Array, statistic: Array) -> Bools:
+        """Whether something touches the robot (m,): from the alarm on until all has been quiet for a while."""
+        found = np.zeros(len(t), dtype=bool)
+        for k, (now, size) in enumerate(zip(t, statistic, strict=True)):
+            if size > _RELEASE * self.free.level:
+                self._quiet_since = now
+            if size > self.free.level:
+                self._touched = True
+            elif self._touched and now - self._quiet_since > _QUIET:
+                self._touched = False
+            found[k] = self._touched
+        return found

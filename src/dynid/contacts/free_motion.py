@@ -1,0 +1,149 @@
+"""FreeMotion: how far the torques of a robot that nobody touches are off, and the level that is no chance any more.
+
+What is left over in free motion has three sources, each with a variance a joint: noise of the torques, noise of the
+accelerations, which the inertia matrix M(q) turns into torques, and dry friction of a joint that is slow, which can be
+anything. They are told apart by how the squares of the residuals go with M(q) and with the share of slow motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.contacts.alarm import gaussian_level, observed_level
+from dynid.contacts.filtered_rows import FilterOptions, Way
+from dynid.contacts.observer import Observer, OutsideTorques
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.estimate.dry_columns import dry_columns
+from dynid.model import complete
+from dynid.recording import Recording
+
+_SLOW = 0.01  # of a joint's top speed
+_ENOUGH = 2.0  # s of a joint at a crawl that tell how far its torque is off then
+_SHORTEST = 5.0  # s of free motion
+_LEAST = 1e-6  # of a joint's largest torque: its deviation is never less
+_ROWS = 40000  # that variances are learnt from
+_ROUNDS = 8  # of weighting squares by the variance they have
+_MEDIAN = 0.455  # of a squared normal number of variance one
+
+
+@dataclass(frozen=True, eq=False)
+class FreeMotion:
+    """Statistics of free motion. torque, acceleration, friction (dof,): deviations of the torques, of accelerations,
+    and of the friction of a slow joint, in N m, rad/s^2 and N m or N, m/s^2 and N. bandwidth: rad/s, of the torques
+    from outside. level: that the statistic crosses `alarms` times an hour. seconds: of motion seen. options: of the
+    filter they belong to."""
+
+    estimate: Estimate
+    torque: Array
+    acceleration: Array
+    friction: Array
+    bandwidth: float
+    level: float
+    alarms: float
+    seconds: float
+    options: FilterOptions
+
+    def covariance(self, torques: OutsideTorques) -> Array:
+        """Covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's parameters."""
+        inertia = complete(self.estimate.model).inertia_matrix(self.estimate.full, torques.q)
+        found = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
+        each = np.arange(len(self.torque))
+        found[:, each, each] += self.torque ** 2 + (torques.slow * self.friction) ** 2
+        return found
+
+    def whitened(self, torques: OutsideTorques) -> Array:
+        """Torques (m, dof) in units of their deviation, independent of each other where nothing acts."""
+        return np.linalg.solve(np.linalg.cholesky(self.covariance(torques)), torques.tau[:, :, None])[:, :, 0]
+
+
+def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: Way = "momentum", window: float = 0.03,
+                alarms: float = 1.0) -> FreeMotion:
+    """The statistics of logs in which nobody touches the robot; alarms: that may be false, an hour."""
+    recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
+    if not (np.isfinite(alarms) and alarms > 0.0):
+        raise ModelError(f"the rate of false alarms must be above zero an hour, got {alarms}")
+    if not recordings or sum(one.duration for one in recordings) < _SHORTEST:
+        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion say nothing of its noise",
+                               "give a log in which nobody touches the robot", "no-free-motion")
+    for one in recordings:
+        check_joints(estimate, one)
+    rate = float(f"{recordings[0].rate:.6g}")
+    options = FilterOptions(way, window, rate, tuple(_slow_speeds(recordings)))
+    torques = OutsideTorques.joined([Observer(estimate, options).push(one.t, one.q, one.tau) for one in recordings])
+    if len(torques.t) < _SHORTEST * rate:
+        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion are left between gaps",
+                               "give a log in which nobody touches the robot", "no-free-motion")
+    largest = np.max([np.abs(one.tau).max(axis=0) for one in recordings], axis=0)
+    found = replace(_variances(estimate, torques, options, largest), alarms=alarms)
+    return _with_level(found, torques)
+
+
+def check_joints(estimate: Estimate, log: Recording) -> None:
+    """Refuse a log of another robot."""
+    names = complete(estimate.model).joint_names
+    if log.dof != len(names):
+        raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
+                         "is it another robot?")
+
+
+def _slow_speeds(logs: Sequence[Recording]) -> Array:
+    """Speeds (dof,) below which the sign of a joint's motion, and with it its friction, is not sure."""
+    top = np.max([np.quantile(np.abs(np.gradient(one.q, one.t, axis=0)), 0.99, axis=0) for one in logs], axis=0)
+    reach = np.max([np.ptp(one.q, axis=0) for one in logs], axis=0)
+    if not np.any(reach > 1e-3):
+        raise NotPossibleError(f"nothing moves in {logs[0].source}, so it does not show the noise of free motion",
+                               "give a log in which the robot moves and nobody touches it", "no-free-motion")
+    return np.asarray(_SLOW * top)
+
+
+def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
+    """Variances of the three sources, by least squares on the squares of the residuals, none of them below zero."""
+    from scipy.optimize import nnls
+
+    n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // _ROWS)))
+    inertia = complete(estimate.model).inertia_matrix(estimate.full, few.q)
+    squares, least = few.tau ** 2, (_LEAST * np.maximum(largest, largest.max() * 1e-3)) ** 2
+    features = np.zeros((n, len(few.t), 3 * n))
+    for j in range(n):
+        features[j, :, j], features[j, :, n:2 * n] = 1.0, inertia[:, j] ** 2
+        features[j, :, 2 * n + j] = few.slow[:, j] ** 2
+    found = np.concatenate([np.median(squares, axis=0) / _MEDIAN, np.zeros(n), squares.max(axis=0)])
+    for _ in range(_ROUNDS):
+        gram, right = np.zeros((3 * n, 3 * n)), np.zeros(3 * n)
+        for j in range(n):
+            variance = features[j] @ found + least[j]
+            rows = features[j] / variance[:, None]
+            gram += rows.T @ rows
+            right += rows.T @ (squares[:, j] / variance)
+        scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+        factor = np.linalg.cholesky(gram / np.outer(scale, scale) + 1e-9 * np.eye(3 * n))
+        found = nnls(factor.T, np.linalg.solve(factor, right / scale))[0] / scale
+    torque, acceleration, friction = found.reshape(3, n)
+    known = few.slow.sum(axis=0) * len(torques.t) / len(few.t) > _ENOUGH * options.rate
+    # Friction at rest is anything between -Fc and Fc where the model has one of both.
+    friction = np.where(known, friction, np.maximum(friction, (2.0 * _dry_friction(estimate)) ** 2 / 3.0))
+    return FreeMotion(estimate, np.sqrt(torque + least), np.sqrt(acceleration), np.sqrt(friction), 0.0, 0.0, 1.0,
+                      len(torques.t) / options.rate, options)
+
+
+def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
+    """With the level of the alarm: that of normal noise, or what the largest values of this log ask for."""
+    rate, wanted = found.options.rate, found.alarms / 3600.0
+    unit = found.whitened(torques)
+    change = np.diff(unit, axis=0)[np.diff(torques.t) < 1.5 / rate] * rate
+    bandwidth = float(np.sqrt(np.mean(np.median(change ** 2, axis=0)) / _MEDIAN))
+    level = max(gaussian_level(unit.shape[1], bandwidth, wanted),
+                observed_level(np.sum(unit ** 2, axis=1), rate, found.options.used_window, wanted))
+    return replace(found, bandwidth=bandwidth, level=level)
+
+
+def _dry_friction(estimate: Estimate) -> Array:
+    """Dry friction (dof,) of each joint, as identified."""
+    structure = complete(estimate.model).structure[:, estimate.base.independent]
+    own = dry_columns(estimate.model, estimate.base) & (structure.sum(axis=0) == 1)
+    return np.array([np.abs(estimate.values[own & row]).max(initial=0.0) for row in structure])

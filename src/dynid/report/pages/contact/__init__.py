@@ -1,0 +1,22 @@
+"""The page of what acted on a robot: when and where it was touched, forces over time, and the arrow at the robot."""
+
+from __future__ import annotations
+
+from dynid.report.pages.contact import arrow, forces, touched
+from dynid.report.pages.contact.data import ContactData
+from dynid.report.section import Page, Section
+from dynid.report.words import count
+
+SECTIONS: tuple[Section[ContactData], ...] = (touched.SECTION, forces.SECTION, arrow.SECTION)
+
+
+def subtitle(data: ContactData) -> str:
+    """How many contacts in how long, and how often an alarm is false."""
+    rows = data.log.rows
+    return (f"{count(len(data.log.contacts), 'contact')} in {rows.t[-1] - rows.t[0]:.4g} s, at "
+            f"{data.alarms:g} false alarms an hour, known {1e3 * data.log.delay:.0f} ms late")
+
+
+CONTACT = Page("contact", subtitle, SECTIONS)
+
+__all__ = ["CONTACT", "SECTIONS", "ContactData"]

@@ -1,0 +1,152 @@
+"""Contacts along a log of the robot of an earlier result: what was found, and its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.contacts import ContactLog, ExternalWrench, find_contacts, free_motion
+from dynid.contacts.external_wrench import PRIOR
+from dynid.contacts.filtered_rows import WAYS, Way
+from dynid.contacts.observer import parameter_covariance
+from dynid.errors import DynidError, RecordingError
+from dynid.files import write_whole
+from dynid.recording import Recording
+from dynid.report import write_page
+from dynid.report.pages.contact import CONTACT, ContactData
+from dynid.runs.loading import Tell, read_logs
+from dynid.runs.models import make_robot
+from dynid.runs.payload_result import settings_for_other_logs
+from dynid.runs.results import load
+
+CONTACTS_FILE, SERIES_FILE, REPORT = "contacts.json", "wrench.csv", "report.html"
+_AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
+
+
+@dataclass(frozen=True)
+class ContactOptions:
+    """How to look for contacts: see `dynid.ExternalWrench`. free: logs in which nobody touches the robot; by default
+    those of the result."""
+
+    frame: str | None = None
+    axes: str | None = None
+    free: tuple[str, ...] = ()
+    way: Way = "momentum"
+    window: float = 0.03
+    prior: tuple[float, float] = PRIOR
+    alarms: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class FoundContacts:
+    """Contacts along logs, the result they were found with, and how."""
+
+    source: str
+    outside: ExternalWrench
+    logs: tuple[ContactLog, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        outside, free = self.outside, self.outside.free
+        return {"result": self.source, "robot": outside.robot.name, "frame": outside.frame,
+                "axes": outside.axes or outside.robot.base, "links": list(outside.robot.body_names),
+                "way": free.options.way, "window_s": free.options.used_window, "delay_s": self.logs[0].delay,
+                "prior": [float(outside.prior[0]), float(outside.prior[3])], "level": free.level,
+                "false_alarms_an_hour": free.alarms, "free_motion_s": free.seconds,
+                "torque_std": free.torque.tolist(), "acceleration_std": free.acceleration.tolist(),
+                "friction_std": free.friction.tolist(),
+                "logs": [{"log": log.source, "touched": bool(log.contacts),
+                          "touched_share": float(np.mean(log.rows.touched)),
+                          "contacts": [one.to_dict() for one in log.contacts],
+                          "findings": [one.to_dict() for one in log.findings]} for log in self.logs]}
+
+
+def checked_way(name: str) -> Way:
+    """A way by its name, the default for none; an unknown one is refused with what there is."""
+    found = next((way for way in WAYS if way == (name or WAYS[0])), None)
+    if found is None:
+        raise DynidError(f"there is no way '{name}' to forces from outside; there are {', '.join(WAYS)}")
+    return found
+
+
+def contacts_of_result(folder: str | Path, logs: Sequence[str], options: ContactOptions,
+                       given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundContacts:
+    """The contacts along logs of the robot of an earlier result; given: settings over those of the run."""
+    tell("reading the result")
+    estimate, settings = load(folder)
+    robot = make_robot(settings)
+    for name in (options.frame, options.axes):
+        if name is not None:
+            robot.frame(name)  # refused before any log is read
+    parameter_covariance(estimate)
+    other = settings_for_other_logs(settings, given or {}, str(folder))
+    try:
+        own = other if options.free else settings
+        quiet = _raw(read_logs(options.free or settings.unloaded, own, robot, tell))
+    except RecordingError as problem:
+        if options.free:
+            raise
+        raise RecordingError(f"the logs of the result, which show free motion, cannot be read: {problem.reason}",
+                             "name a log in which nobody touches the robot with --free") from None
+    tell("learning from free motion")
+    free = free_motion(estimate, quiet, options.way, options.window, options.alarms)
+    outside = ExternalWrench(estimate, options.frame, free=free, axes=options.axes, prior=options.prior)
+    touched = []
+    for log in _raw(read_logs(logs, other, robot, tell)):
+        tell(f"looking for contacts in {log.source}")
+        touched.append(find_contacts(outside, log))
+    return FoundContacts(str(folder), outside, tuple(touched))
+
+
+def _raw(logs: Any) -> list[Recording]:
+    """Logs whose torques are torques."""
+    found: list[Recording] = list(logs)
+    for one in found:
+        if one.unscaled:
+            raise RecordingError(f"{one.source}: holds currents whose drive gains are not known",
+                                 "give drive_gain as numbers in the log's table")
+    return found
+
+
+def save_contacts(found: FoundContacts, folder: str | Path, command: str = "", *,
+                  force: bool = False) -> dict[str, str]:
+    """Write contacts, wrenches over time and a report for each log into a folder; gives the path of each file."""
+    folder, paths = Path(folder), dict[str, Path]()
+    paths["contacts"] = folder / CONTACTS_FILE
+    for k in range(len(found.logs)):
+        more = "" if k == 0 else f"_{k + 1}"
+        paths[f"wrench{more}"] = folder / SERIES_FILE.replace(".", f"{more}.")
+        paths[f"report{more}"] = folder / REPORT.replace(".", f"{more}.")
+    for path in paths.values():
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another folder or say --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_whole(paths["contacts"]) as file:
+        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    for k, log in enumerate(found.logs):
+        more = "" if k == 0 else f"_{k + 1}"
+        _write_series(log, paths[f"wrench{more}"])
+        write_page(CONTACT, page_data(found, log, command), paths[f"report{more}"])
+    return {what: str(path) for what, path in paths.items()}
+
+
+def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> ContactData:
+    """What the page of contacts shows of one log."""
+    outside = found.outside
+    return ContactData(f"{outside.robot.name}: what acted on {outside.frame}", outside.robot, log, outside.frame,
+                       outside.axes or outside.robot.base, outside.free.level, outside.free.alarms, command)
+
+
+def _write_series(log: ContactLog, path: Path) -> None:
+    """Time, wrench, deviations, statistic and whether touched, a line a sample."""
+    rows = log.rows
+    head = ["time", *_AXES, *(f"std_{name}" for name in _AXES), "statistic", "touched"]
+    table = np.column_stack([rows.t, rows.wrench, rows.std, rows.statistic, rows.touched])
+    with write_whole(path) as file:
+        file.write(",".join(head) + "\n")
+        np.savetxt(file, table, delimiter=",", fmt="%.9g")

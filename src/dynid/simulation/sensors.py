@@ -1,0 +1,66 @@
+"""Sensors: the position and the speed that a controller sees, in compiled code."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from numba import njit
+
+from dynid.arrays import Array
+from dynid.dynamics.compiled import BORROWING
+
+ONCE = {**BORROWING, "inline": "always"}  # it stands in one place, see `kernels`
+
+
+class Sensors(NamedTuple):
+    """Sensors of the controller: position + noise (ticks, n) or (0, n), rounded to `step` (n,) where that is above
+    zero.
+
+    smooth: 0 for the true velocity, else the share of the newest backward difference of the positions seen in the
+    velocity used (1: the plain difference).
+    """
+
+    noise: Array
+    step: Array
+    smooth: float
+
+
+@njit(**ONCE)
+def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
+        speed: Array) -> None:
+    """Position `seen` and `speed` that the controller measures at a tick, in place of those of the tick before."""
+    for i in range(len(position)):
+        x = position[i]
+        if len(sensors.noise) > 0:
+            x += sensors.noise[tick, i]
+        if sensors.step[i] > 0.0:
+            x = sensors.step[i] * math.floor(x / sensors.step[i] + 0.5)
+        if sensors.smooth > 0.0:
+            if tick == 0:
+                speed[i] = velocity[i]
+            else:
+                speed[i] += sensors.smooth * ((x - seen[i]) / period - speed[i])
+        else:
+            speed[i] = velocity[i]
+        seen[i] = x
+
+
+@njit(**ONCE)
+def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
+    """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
+    if lag == 0.0:
+        for i in range(len(speed)):
+            out[i] = speed[i]
+        return
+    size = len(past)
+    if tick == 0:
+        for k in range(size):
+            for i in range(len(speed)):
+                past[k, i] = speed[i]
+    for i in range(len(speed)):
+        past[tick % size, i] = speed[i]
+    whole = int(lag)
+    share, late, later = lag - whole, (tick - whole) % size, (tick - whole - 1) % size
+    for i in range(len(speed)):
+        out[i] = (1.0 - share) * past[late, i] + share * past[later, i]
