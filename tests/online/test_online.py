@@ -16,9 +16,7 @@ import dynid
 from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.model import Model, RigidBodies, Viscous
-from dynid.online import (
-    Online,
-)
+from dynid.online import Online
 from dynid.regression import TorqueEquations, base_parameters, fold
 
 
