@@ -41,11 +41,12 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
                            free: Array, covariance: Array) -> Array:
     """Covariance (base, base) of an estimate that conditions hold back, theta (parameters,) inside the set.
 
-    weight: of the barrier that keeps theta inside, beside half the squares of the fit. A limit on what the data see themselves,
-    friction held at zero for one, rules nothing out: on which side of it the truth lies is known, how far from it only
-    as well as the data say. An equality that the unconstrained estimate (base,) `free` breaks by no more than its own
-    doubt rules nothing out either. What limits pin only together keeps the deviation of a truth on the border: half of
-    the unconstrained errors fall outside and are taken back, so that half of their square is left.
+    weight: of the barrier that keeps theta inside, beside half the squares of the fit. A limit on what the data see
+    themselves, friction held at zero for one, rules nothing out: on which side of it the truth lies is known, how
+    far from it only as well as the data say. An equality that the unconstrained estimate (base,) `free` breaks by
+    no more than its own doubt rules nothing out either. What limits pin only together keeps the deviation of a
+    truth on the border: half of the unconstrained errors fall outside and are taken back, so that half of their
+    square is left.
     """
     base = problem.base.matrix
     found = _conditions(consistency, theta, _SOFT * weight)
