@@ -14,9 +14,10 @@ from _verdicts import Outcome, Task, in_turn, percent, tried
 
 from dynid.workers import Workers
 
-# Machines of each robot. With one every machine meets half of the faults, and all of them meet every fault.
-SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "1"))
-FIRST = 102  # seed of the first machine; settings were chosen on machines with seeds below
+# Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them. Of one each a
+# single false alarm would be 6 % of the healthy logs; of two it is 3 %, so that the bar of 5 % can be told.
+SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "2"))
+FIRST = 103  # seed of the first machine; settings were chosen on machines with seeds below
 TURNS = 2  # one in so many faults is put into the logs of one machine
 NAMED, WRONG, FALSE = 80.0, 5.0, 5.0  # percent: what must be reached
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +62,16 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
 def test_people_see_verdict_parameters_and_errors(dynid, logs):
     shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "--full")
     assert shown.code == 0 and all(part in shown.out for part in ("24 base parameters", "relative error", "Fc3"))
+
+
+def test_a_whole_run_loads_no_library_it_does_not_use(logs):
+    """Each takes a tenth of a second or more to load, and a run with its verdict and report about one second more."""
+    heavy = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.special", "scipy.interpolate", "pandas")
+    words = ["identify", "arm3r", "one.csv", "--friction", FRICTION, "--method", "wls", "-o", "out", "--json"]
+    code = (f"import sys\nfrom dynid.cli.main import main\ntry:\n    main({words})\nexcept SystemExit as left:\n    "
+            f"print(left.code, *(name for name in {heavy} if name in sys.modules), file=sys.stderr)")
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert said.splitlines()[-1].split() == ["0"]
 
 
 def test_people_see_one_screen(dynid, logs, monkeypatch):

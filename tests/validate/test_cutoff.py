@@ -24,7 +24,7 @@ from dynid.report import write_report
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import facts, report_data, save
-from dynid.validate import CutoffChoice, choose_cutoff, cutoff_dependence, reconstruct, verdict
+from dynid.validate import CutoffChoice, CutoffDependence, choose_cutoff, cutoff_dependence, reconstruct, verdict
 
 FRICTION = ("viscous", "coulomb", "offset")
 MOMENT = 0.11  # kg m, of the light machine's second link
@@ -182,6 +182,40 @@ def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: fl
         evidence = named[0].evidence
         assert evidence["cutoff"] == cutoff
         assert max(evidence["torque_change"]) > 0.5 * evidence["relative_error"] or min(evidence["percent"]) > 20
+
+
+@pytest.mark.parametrize(("times", "depends"), [(0.0, True), (1.0, True), (3.0, False), (np.inf, False)])
+def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path: Path, times: float, depends: bool
+                                                                       ) -> None:
+    """A parameter moves by ten deviations of the estimate here; at the other cut-off it is known that many times worse.
+    Of both together that is 10, 7, 3.2 and no deviations, and four count."""
+    model, theta = light(tmp_path)
+    log = made(model, theta, 6, step=2 * np.pi / 4000)
+    samples = prepare(log, cutoff=4.0)
+    problem = Problem.of(model, samples, recordings=log)
+    estimate = identify(problem, method="wls")
+    place = estimate.names.index("MX2")
+    at = estimate.values.copy()
+    std = np.where(np.arange(len(at)) == place, 0.03 * abs(at), estimate.std)
+    at[place] += 10.0 * std[place]
+    moves = CutoffDependence("wls", 4.0, np.array([8.0]), estimate.names, estimate.values, std, at[None], np.zeros(1),
+                             1.0, np.array([False]), lambda cutoff: times * std)
+    found = verdict(problem, estimate, reconstruct(estimate, samples), cutoff=moves)
+    named = [finding for finding in found.findings if finding.code == "cutoff-dependent"]
+    assert [one.parameters for one in named] == [("MX2",)] * depends
+    if named:
+        assert named[0].evidence["deviations"] == pytest.approx([10.0 / np.hypot(1.0, times)])
+
+
+def test_deviations_at_the_other_cutoffs_are_those_of_an_identification_there(tmp_path: Path) -> None:
+    model, theta = light(tmp_path)
+    log = made(model, theta, 6, step=2 * np.pi / 4000, noise=2e-4, corner=100.0)
+    problem = Problem.of(model, prepare(log, cutoff=4.0), recordings=log)
+    moves = cutoff_dependence(problem, identify(problem, method="wls"))
+    assert moves is not None
+    for cutoff in moves.others:
+        there = Problem.of(model, prepare(log, cutoff=float(cutoff)), recordings=log)
+        assert moves.std_at(float(cutoff)) == pytest.approx(identify(there, method="wls").std, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from dynid.errors import DynidError
 from dynid.estimate import Problem
@@ -19,6 +20,7 @@ from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.play import lag_of_link
 from dynid.validate.hypotheses.screen import ROWS, Screen
 from dynid.validate.hypotheses.signs import inverted_joints
+from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import score, try_out
 
 
@@ -248,3 +250,11 @@ def test_a_delay_within_two_sample_periods_has_to_explain_more(simulate):
     assert held == pytest.approx(2.0 * float(np.mean(np.diff(samples.t))), rel=1e-9)
     assert worth_of_delay(0.9 * held, held) == worth_of_delay(-0.9 * held, held) == 2.0
     assert worth_of_delay(1.1 * held, held) == worth_of_delay(-1.1 * held, held) == 1.0
+
+
+def test_the_assignment_is_scipys():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        size = int(rng.integers(1, 12))
+        cost = rng.normal(size=(size, size)) - rng.uniform(0.0, 2.0) * np.eye(size)
+        assert np.array_equal(assignment(cost), linear_sum_assignment(cost)[1])

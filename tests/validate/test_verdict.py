@@ -173,7 +173,8 @@ def test_parameters_that_move_with_the_cutoff_beside_another_cause(simulate, joi
     values, at = estimate.values, estimate.values.copy()
     at[place] += max(10.0 * estimate.std[place], 0.5 * abs(values[place]))
     moves = CutoffDependence("wls", 8.0, np.array([16.0]), estimate.names, values, estimate.std, at[None],
-                             np.array([times * own.relative_error]), own.relative_error, np.array([False]))
+                             np.array([times * own.relative_error]), own.relative_error, np.array([False]),
+                             lambda cutoff: estimate.std)
     found = verdict(problem, estimate, own, cutoff=moves)
     assert ("cutoff-dependent" in {one.code for one in found.findings}) == named
     assert ("torque-sign" in {one.code for one in found.findings}) == (joint is not None)

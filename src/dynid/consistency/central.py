@@ -30,9 +30,8 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
     if not bodies:
         return best
     n = consistency.basis.shape[1]
-    count = n * bodies + sum(len(b.offset) for b in consistency.blocks if b.cone in ("nonnegative", "soc"))
     theta = 0.5 * (best + interior_point(consistency))
-    weight = 0.5 * tolerance / count
+    weight = 0.5 * tolerance / barrier_size(consistency)
     allowed = float(np.sum((matrix @ best - rho) ** 2)) + tolerance
     means = _means(consistency, theta)
     for _ in range(_ROUNDS):
@@ -46,6 +45,13 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
         elif nominal is not None or max(abs(np.log(np.divide(means, before)))) < 1e-3:
             break
     return _no_worse(matrix, rho, best, theta, tolerance)
+
+
+def barrier_size(consistency: Consistency) -> int:
+    """Eigenvalues and other conditions whose logarithms the barrier sums: the fit is optimal to within its weight times
+    that."""
+    return len(consistency.bodies) * consistency.basis.shape[1] + sum(
+        len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 
 
 def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:

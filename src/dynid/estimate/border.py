@@ -1,91 +1,109 @@
-"""Covariance of a constrained estimate: it may only move along the border of the set."""
+"""Covariance of a constrained estimate: conditions that hold it back take away what they rule out.
+
+A condition counts by how near the estimate is to it, measured by the noise, and not by whether it is active: with weak
+data that hangs on rounding, and one that is nearly active rules out nearly as much. When the unconstrained estimate
+moves by d beta, one that a barrier of weight w keeps inside moves by K d theta, with d theta where
+    |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum (row d theta /
+s)^2 is least: s the eigenvalues of the body's matrix P and the slacks of the other conditions, v the eigenvectors. Here
+a pair of eigenvectors is held as its larger eigenvalue is, max(s_a, s_b)^2 in place of s_a s_b: that the border is
+round, so that turning costs something as well, is not counted, which errs on the safe side.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
-from dynid.consistency import Consistency, Fit
-from dynid.consistency.blocks import Block, smat, svec
+from dynid.arrays import Array
+from dynid.consistency import Consistency
+from dynid.consistency.blocks import Block, smat, svec, triangle
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
-_SIGNIFICANT = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts as active
+_SIGNIFICANT = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts
+_SOFT = 0.03  # share of the barrier's weight: a condition that is broken by about four deviations then counts half
 _ONE_SIDED = 0.5  # share of the variance that is left of errors of which one side is cut off
-_VANISHED = 1e-6  # share of the unconstrained variance below which a projected one has vanished
-_SINGULAR = 1e-4  # eigenvalue, in kilograms and decimetres, below which an active body stands on the border
+_VANISHED = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
+_ROUNDING = 1e-9  # share of a row, or of the largest eigenvalue or slack
 
 
-def projected_covariance(problem: Problem, consistency: Consistency, best: Fit, stacked: Stacked,
-                         free: Array, covariance: Array) -> Array:
-    """Covariance of the estimate when it may only move along the conditions that hold it back.
+@dataclass(frozen=True, eq=False)
+class _Conditions:
+    """Moves that conditions are about: rows (k, parameters) of length one, and how strongly each is held (k,), as the
+    root of a weight beside the squares of the fit; infinite for equalities."""
 
-    To first order a body on the border keeps its null vectors: v_a' dP v_b = 0. What is left of the unconstrained
-    estimate's errors is their projection on these moves, in the metric of the fit. A limit on what the data see
-    themselves, friction held at zero for one, pins nothing: on which side of it the truth lies is known, how far from
-    it only as well as the data say. An equality that the unconstrained estimate (base,) `free` breaks by no more than
-    its own doubt pins nothing either. What limits pin only together keeps the deviation of a truth on the border: half
-    of the unconstrained errors fall outside and are taken back, so that half of their square is left.
+    rows: Array
+    strength: Array
+
+
+def constrained_covariance(problem: Problem, consistency: Consistency, theta: Array, weight: float, stacked: Stacked,
+                           free: Array, covariance: Array) -> Array:
+    """Covariance (base, base) of an estimate that conditions hold back, theta (parameters,) inside the set.
+
+    weight: of the barrier that keeps theta inside, beside half the squares of the fit. A limit on what the data see
+    themselves, friction held at zero for one, rules nothing out: on which side of it the truth lies is known, how
+    far from it only as well as the data say. An equality that the unconstrained estimate (base,) `free` breaks by
+    no more than its own doubt rules nothing out either. What limits pin only together keeps the deviation of a
+    truth on the border: half of the unconstrained errors fall outside and are taken back, so that half of their
+    square is left.
     """
-    equal = np.array([block.cone == "zero" for block, rows in _pins(consistency, best) for _ in rows], dtype=bool)
-    found = [row for _, rows in _pins(consistency, best) for row in rows]
-    rows = np.array(found).reshape(-1, len(best.theta))
-    rows = rows[~_open(problem, rows, equal, free, covariance)]
-    if not len(rows):
-        return covariance
-    scale = np.linalg.norm(rows, axis=1)
-    active = rows / np.where(scale > 0, scale, 1.0)[:, None]
-    _, values, right = np.linalg.svd(active)
-    rank = int(np.sum(values > 1e-9 * values[0]))
-    moves = problem.base.matrix @ right[rank:].T
-    u, sizes, _ = np.linalg.svd(stacked.r @ moves, full_matrices=False)
-    u = u[:, sizes > 1e-10 * sizes[0]]
-    keep = np.linalg.lstsq(stacked.r, u @ (u.T @ stacked.r), rcond=1e-12)[0]
-    projected = keep @ covariance @ keep.T
-    least = _ONE_SIDED * np.diag(covariance)
-    gone = np.diag(projected) < _VANISHED * np.diag(covariance)
-    projected[gone, gone] = least[gone]
-    return projected
-
-
-def _pins(consistency: Consistency, best: Fit) -> list[tuple[Block, list[Array]]]:
-    """The active conditions, each with the rows (parameters,) of moves that it forbids."""
-    return [(block, _active_rows(block.cone, block.value(best.theta), block.balance, z, block.rows, block.columns,
-                            len(best.theta)))
-            for block, z in zip(consistency.blocks, best.duals, strict=True) if block in best.active]
-
-
-def _open(problem: Problem, rows: Array, equal: Bools, free: Array, covariance: Array) -> Bools:
-    """Whether conditions rows (k, parameters) theta >= 0 leave the estimate open (k,): the data see them, and those
-    that are equalities, equal (k,), are broken by no more than noise would."""
-    seen = np.linalg.lstsq(problem.base.matrix.T, rows.T, rcond=None)[0].T
-    # Not a function of the base parameters: the data alone say nothing of it.
-    other = np.linalg.norm(seen @ problem.base.matrix - rows, axis=1) > 1e-9 * np.linalg.norm(rows, axis=1)
+    base = problem.base.matrix
+    found = _conditions(consistency, theta, _SOFT * weight)
+    seen = np.linalg.lstsq(base.T, found.rows.T, rcond=None)[0].T
+    unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # share that is no function of the base parameters
+    equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
-    return ~other & (~equal | (np.abs(seen @ free) < _SIGNIFICANT * spread))
+    held = equal & ((unseen > _ROUNDING) | (np.abs(seen @ free) > _SIGNIFICANT * spread))
+    moves = _free_moves(found.rows[held])
+    soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
+    tall = np.vstack([stacked.r @ base, soft]) @ moves
+    size = np.linalg.norm(tall, axis=0)
+    size[size == 0.0] = 1.0
+    right = np.vstack([stacked.r, np.zeros((len(soft), len(problem.base)))])
+    keep = base @ moves @ (np.linalg.lstsq(tall / size, right, rcond=1e-13)[0] / size[:, None])
+    left = keep @ covariance @ keep.T
+    before, after = np.diag(covariance), np.diag(left)
+    share = after / np.where(before > 0.0, before, 1.0)
+    left[np.diag_indices(len(left))] += _ONE_SIDED * before / (1.0 + (share / _VANISHED) ** 2)
+    return left
 
 
-def _active_rows(cone: str, value: Array, balance: Array, z: Array, rows: Array, columns: Any,
-                 width: int) -> list[Array]:
-    """Rows (width,) of the linear conditions that an active cone puts on moves of theta."""
-    found = []
-    if cone == "psd":
-        matrix = smat(value * balance)
-        values, vectors = np.linalg.eigh(matrix)
-        null = vectors[:, values < max(_SINGULAR * np.trace(matrix), values[0] * (1 + 1e-9))]
-        for a in range(null.shape[1]):
-            for b in range(a, null.shape[1]):
-                pair = np.outer(null[:, a], null[:, b])
-                found.append((svec(pair + pair.T) * balance) @ rows)
-    elif cone == "soc":
-        found.append(z @ rows)
-    else:
-        found += [row for row, multiplier in zip(rows, z, strict=True) if abs(multiplier) > 1e-6 * np.abs(z).max()]
-    full = []
-    for row in found:
-        wide = np.zeros(width)
-        wide[columns] = row
-        full.append(wide)
-    return full
+def _free_moves(rows: Array) -> Array:
+    """Moves (parameters, k) that leave rows theta as they are."""
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    _, values, right = np.linalg.svd(rows)
+    return np.asarray(right[int(np.sum(values > _ROUNDING * values[0])):].T)
+
+
+def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
+    """What the conditions of a set hold at theta, with a barrier of this weight."""
+    parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
+    rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
+    at = 0
+    for block, (own, strength) in zip(consistency.blocks, parts, strict=True):
+        rows[at:at + len(strength), block.columns] = own
+        at += len(strength)
+    size = np.linalg.norm(rows, axis=1)
+    size[size == 0.0] = 1.0
+    strength = np.concatenate([strength for _, strength in parts]) if parts else np.zeros(0)
+    return _Conditions(rows / size[:, None], strength * size)
+
+
+def _held(block: Block, value: Array, weight: float) -> tuple[Array, Array]:
+    """Rows (k, columns) of moves that a block is about, and how strongly each is held (k,)."""
+    if block.cone == "psd":
+        values, vectors = np.linalg.eigh(smat(value * block.balance))
+        a, b = triangle(len(values))
+        pairs = vectors[:, a].T[:, :, None] * vectors[:, b].T[:, None, :]
+        pairs = (pairs + np.swapaxes(pairs, 1, 2)) * np.where(a == b, 0.5, np.sqrt(0.5))[:, None, None]
+        slack = np.maximum(np.maximum(values[a], values[b]), _ROUNDING * values[-1])
+        return (svec(pairs) * block.balance) @ block.rows, np.sqrt(weight) / slack
+    if block.cone == "zero":
+        return block.rows, np.full(len(value), np.inf)
+    if block.cone == "soc":
+        length = float(np.linalg.norm(value[1:]))
+        row = block.rows[0] - value[1:] / max(length, 1e-300) @ block.rows[1:]
+        return row[None], np.sqrt(weight) / np.maximum([value[0] - length], _ROUNDING * value[0])
+    return block.rows, np.sqrt(weight) / np.maximum(value, _ROUNDING * max(1.0, float(np.abs(value).max(initial=0.0))))

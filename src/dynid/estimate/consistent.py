@@ -10,12 +10,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit, fit, limits_from_shapes, limits_from_tables
-from dynid.consistency.central import fill
+from dynid.consistency.central import barrier_size, fill
 from dynid.consistency.consistency import HEAVIEST, MARGIN, InertiaForm
 from dynid.consistency.limits import MassLimit
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.border import projected_covariance
+from dynid.estimate.border import constrained_covariance
 from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
@@ -165,10 +165,9 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
             unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
             filled_with=source, not_filled=open_names(problem) if source == "none" else [],
             given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
-            deviation="of the unconstrained estimate" if not best.active else
-            "of the unconstrained estimate, projected on the border of the set where conditions are active; too small "
-            "where one is only just active")
-        covariance = projected_covariance(problem, consistency, best, stacked, solution.beta, covariance)
+            deviation="of the unconstrained estimate, less what conditions rule out that it is near to")
+        weight = 0.5 * _tolerance(best, noise_misfit) / max(barrier_size(consistency), 1)
+        covariance = constrained_covariance(problem, consistency, theta, weight, stacked, solution.beta, covariance)
         return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta,
                         diagnostics=facts, uncertainty=found.uncertainty, freedom=found.freedom)
 
@@ -182,7 +181,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
-    tolerance = max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300)
+    tolerance = _tolerance(best, noise_misfit)
     for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
         if source == "nominal" and matrices is None:
             continue
@@ -192,6 +191,11 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
             continue
         return consistency.with_known(theta), source
     return consistency.with_known(best.theta), "none"
+
+
+def _tolerance(best: Fit, noise_misfit: float) -> float:
+    """Weighted squares that may be given up for parameters inside the set: less than noise is worth."""
+    return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300)
 
 
 def open_names(problem: Problem) -> list[str]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Array
 from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem
 from dynid.model import complete
@@ -70,6 +71,19 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
     normal, noise, score, share = _sums(problem, equations, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
     return MotionShift(shift, normal @ shift / share)
+
+
+def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
+    """RMS (dof,) of what the noise of the positions, as far as it is seen, adds to the torques that an estimate
+    predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
+    residual has as much of it, and its colour is that of the filter and of two derivatives."""
+    squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
+    for k, samples in enumerate(data):
+        if _repeatable(samples) and np.any(_floors(samples) > 0.0):
+            noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples, k)[0], samples))
+            squares += np.sum(np.where(plain.keep, noisy.predicted - plain.predicted, 0.0) ** 2, axis=0)
+            rows += plain.keep.sum(axis=0)
+    return np.asarray(np.sqrt(squares / np.maximum(rows, 1.0)))
 
 
 def _repeatable(samples: Samples) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class CutoffDependence:
     log allows. values, std (base,): at the cut-off; std is infinite where not identified. at (k, base): at the others.
     torques (k,): percent, how much predicted torques change, of the measured ones; error: percent, of the fit.
     refused (k,): others that blocks of time left out refused when the cut-off was chosen, or that are so near to the
-    motion's band that they were not tried; no doubt comes from them.
+    motion's band that they were not tried; no doubt comes from them. std_at: deviations (base,) that the method states
+    at one of the others (Hz); they count the noise there, take as long as the estimate, and are found when asked for.
     """
 
     method: str
@@ -42,6 +44,7 @@ class CutoffDependence:
     torques: Array
     error: float
     refused: Bools
+    std_at: Callable[[float], Array] = field(repr=False)
 
     @property
     def deviations(self) -> Array:
@@ -88,7 +91,7 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     torques = [100.0 * np.sqrt(_change(here, moved - values) / power) if power > 0 else 0.0 for moved in at]
     refused = np.array([choice is not None and _refused(choice, other) for other in others])
     return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
-                            here.relative_error(values), refused)
+                            here.relative_error(values), refused, partial(_std, problem, folds, method, chosen))
 
 
 def _fold(problem: Problem, folds: CutoffFolds, cutoff: float) -> Regression | None:
@@ -116,6 +119,19 @@ def _values(problem: Problem, fold: Regression, method: str, options: Mapping[st
         return identify(part, method=method, **options).values
     except DynidError:
         return None
+
+
+def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
+    """Deviations (base,) that a method states at a cut-off, infinite for what it does not identify; none where it
+    gives up."""
+    fold = folds.at(cutoff)
+    assert fold is not None  # the method was solved there
+    part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),
+                   recordings=tuple(log.recording for log in folds.logs), progress=None)
+    try:
+        return identify(part, method=method, **options).std
+    except DynidError:
+        return np.zeros(len(problem.base))
 
 
 def _change(fold: Regression, move: Array) -> float:

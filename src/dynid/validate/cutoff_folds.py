@@ -15,7 +15,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Problem
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
-from dynid.recording import Recording
+from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
@@ -81,14 +81,19 @@ class CutoffFolds:
                 self.made[cutoff, equations] = None
         return self.made[cutoff, equations]
 
+    def samples(self, cutoff: float, equations: EquationsKind | None = None) -> tuple[Samples, ...]:
+        """What is folded of each log at a cut-off (Hz); equations: of what, by default of what the settings say."""
+        chosen = self.settings.with_changes(cutoff=cutoff, equations=equations or self.settings.equations)
+        found: list[Samples] = []
+        for log in self.logs:
+            found.append(prepare_gridded(log, chosen))
+            chosen = Preparation.of(dict(found[-1].settings)).elsewhere()
+        return tuple(found)
+
     def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        chosen, parts = self.settings.with_changes(cutoff=cutoff, equations=equations), []
-        for log in self.logs:
-            samples = prepare_gridded(log, chosen)
-            chosen = Preparation.of(dict(samples.settings)).elsewhere()
-            parts.append(fold(equations_of(self.model, samples, self.base),
-                              blocks=-(-_BLOCKS // len(self.logs))))
+        parts = [fold(equations_of(self.model, samples, self.base), blocks=-(-_BLOCKS // len(self.logs)))
+                 for samples in self.samples(cutoff, equations)]
         return replace(reduce(add, parts), prior=self.prior)
 
 

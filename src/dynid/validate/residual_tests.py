@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.fft import irfft, rfft
 from scipy.linalg import solve_toeplitz
 
 from dynid.arrays import Array
+from dynid.estimate.motion_errors import noise_torques
 from dynid.findings import Note
 from dynid.model import complete
 from dynid.recording import Samples
@@ -33,7 +34,7 @@ Shape = Literal["normal", "outliers", "two-humps"]
 _LAGS = 20  # of the portmanteau statistic
 _ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
 _UNLIKELY = 1e-3  # probability below which whiteness is refused
-_COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
+COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
 _FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
 _NEARLY_ALL = 0.8  # share of what the joint's own equations leave that names it as well
 _STRENGTH = 12.0  # and its F statistic
@@ -100,7 +101,8 @@ class Normality:
 class JointTests:
     """The residual of one joint. follows: what it may follow, the likeliest first. explained_by: the first of them
     where it is strong. None where there are too few rows, or nothing but rounding is left. unit: of the torque, if
-    known."""
+    known. noise: share of the residual, in squares, that noise of the positions makes; None where nothing stands out
+    that it could be the cause of."""
 
     joint: str
     unit: str
@@ -108,6 +110,7 @@ class JointTests:
     normality: Normality | None
     follows: tuple[CandidateFit, ...]
     explained_by: CandidateFit | None
+    noise: float | None = None
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -147,7 +150,7 @@ class ResidualTests:
 
 
 def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikely: float = _UNLIKELY,
-                   coloured: float = _COLOURED) -> ResidualTests:
+                   coloured: float = COLOURED) -> ResidualTests:
     """Whiteness, normality, and what the residuals follow.
 
     lags: of the portmanteau statistic. unlikely, coloured: a residual is called coloured when whiteness has a
@@ -171,7 +174,21 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
         return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
                           normality(reconstruction.series, j), follows, follows[0] if strong else None)
 
-    return ResidualTests(tuple(side_by_side(test, range(len(names)))), rows)
+    return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+
+
+def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:
+    """The tests with the share of the residuals that is noise of the positions, where something stands out. A candidate
+    that explains less than that is not named: motion has the same noise, so residuals follow it."""
+    if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.coloured)
+               for one in joints):
+        return joints
+    found = []
+    for one, fit, size in zip(joints, reconstruction.joints, noise_torques(reconstruction.estimate,
+                                                                           reconstruction.samples), strict=True):
+        cause = one.explained_by if one.explained_by is not None and one.explained_by.torque > size else None
+        found.append(replace(one, explained_by=cause, noise=min(float(size / fit.rms) ** 2, 1.0) if fit.rms else None))
+    return tuple(found)
 
 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
@@ -209,7 +226,7 @@ def _chi_square_tail(degrees: int, statistic: float) -> float:
 
 
 def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS, unlikely: float = _UNLIKELY,
-              coloured: float = _COLOURED) -> Whiteness | None:
+              coloured: float = COLOURED) -> Whiteness | None:
     """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)
     rows = int(sum(part.keep[:, j].sum() for part in series))

@@ -19,13 +19,11 @@ def swapped_torques(rows: Rows) -> Ints | None:
     The order that leaves least in all, by assignment; what is left is in shares of each torque's variation, so that
     large torques do not decide.
     """
-    from scipy.optimize import linear_sum_assignment
-
     left = _left(rows)
     if left is None:
         return None
     cost = np.log(np.maximum(left, _LEAST))
-    _, order = linear_sum_assignment(cost)
+    order = assignment(cost)
     moved = np.flatnonzero(order != np.arange(len(order)))
     if not len(moved):
         return None
@@ -34,7 +32,36 @@ def swapped_torques(rows: Rows) -> Ints | None:
         return None
     if np.any(left[moved, order[moved]] > 0.5):
         return None
-    return np.asarray(order, dtype=np.int64)
+    return order
+
+
+def assignment(cost: Array) -> Ints:
+    """For each row of costs (n, n) its column (n,), each taken once, with the least sum: rows come in one by one, each
+    by a shortest path of exchanges (the Hungarian method). scipy.optimize has it too, but loading that takes longer
+    than the whole verdict."""
+    n = len(cost)
+    rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # prices; the column n stands for the row that comes in
+    owner = np.full(n + 1, -1)
+    for new in range(n):
+        owner[n], at = new, n
+        least, before, done = np.full(n, np.inf), np.full(n, n), np.zeros(n + 1, dtype=bool)
+        while owner[at] >= 0:
+            done[at] = True
+            row, open_ = owner[at], ~done[:n]
+            through = cost[row] - rows[row] - columns[:n]
+            better = open_ & (through < least)
+            least[better], before[better] = through[better], at
+            following = int(np.argmin(np.where(open_, least, np.inf)))
+            step = least[following]
+            rows[owner[done]] += step
+            columns[done] -= step
+            least[open_] -= step
+            at = following
+        while at != n:
+            owner[at], at = owner[before[at]], before[at]
+    order = np.empty(n, dtype=np.int64)
+    order[owner[:n]] = np.arange(n)
+    return order
 
 
 def _left(rows: Rows) -> Array | None:

@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.arrays import Bools
+from dynid.arrays import Array, Bools
 from dynid.findings import Finding
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed, span
 
 _KNOWN = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
-_MOVES, _MATTERS = 4.0, 20.0  # deviations, and percent of the value: a parameter that moves by both depends
+_MOVES, _MATTERS = 4.0, 20.0  # deviations of both, and percent of the value: a parameter that moves by both depends
 _OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the torques: predictions that depend
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Parameters that move by more than their deviations say, or predictions that change about as much as they err, at
-    a cut-off that may be as right."""
+    """Parameters that move by more than the deviations here and there say, or predictions that change about as much as
+    they err, at a cut-off that may be as right."""
     found = case.cutoff
     if found is None:
         return
-    deviations, percent = np.abs(found.deviations), np.abs(found.percent)
-    moved = (deviations > _MOVES) & (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN)
-    moved &= ~found.refused[:, None]
-    changed = _changed(found)
+    percent = np.abs(found.percent)
+    material = (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN) & ~found.refused[:, None]
+    deviations = _deviations(found, material)
+    moved, changed = material & (deviations > _MOVES), _changed(found)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -46,6 +46,19 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
                       "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
                       "relative_error": found.error, "percent": each(most[order]),
                       "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])})
+
+
+def _deviations(found: CutoffDependence, material: Bools) -> Array:
+    """Moves (k, base) of material parameters in units of the deviations of both estimates; zero for the others.
+
+    More noise of the positions gets through a higher cut-off, and the estimate there says by how much that shifts it: a
+    move that this explains is no doubt about the estimate here.
+    """
+    far = np.where(material, np.abs(found.deviations), 0.0)
+    for k in np.flatnonzero((far > _MOVES).any(axis=1)):
+        std = found.std[material[k]]
+        far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])
+    return far
 
 
 def _changed(found: CutoffDependence) -> Bools:

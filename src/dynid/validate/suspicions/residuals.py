@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dynid.findings import Finding
 from dynid.validate.candidates import BACKLASH, CandidateFit
-from dynid.validate.residual_tests import JointTests
+from dynid.validate.residual_tests import COLOURED, JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, span
@@ -56,9 +56,11 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
-    """Residuals that their own past predicts, where no candidate explains them."""
+    """Residuals that their own past predicts, where neither a candidate nor the noise of the positions explains them:
+    two derivatives and a filter make that noise predictable as well."""
     found = {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
              if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
+             and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED
              and _matters(case, joint.joint, joint.whiteness.predictable)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])

@@ -17,7 +17,7 @@ _SCALED = 0.1  # change of the slope of measured over predicted torque
 _BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
 _WORSE = 2.0  # times the error on the fitted data
 _ROUNDING = 1e-6  # percent: there is nothing to say of errors below
-_ODD, _ODD_BY = 3.0, 2.0  # a block's error over the median one, and percent above it
+_ODD, _ODD_BY = 3.0, 2.0  # a block's error over the median one, and percent of the torques above it
 _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
 
@@ -104,21 +104,29 @@ def worth_nothing(case: Case) -> Iterator[Finding]:
 
 
 def odd_block(case: Case) -> Iterator[Finding]:
-    """A block of time that the others do not predict."""
+    """A block of time that the others do not predict.
+
+    Errors are shares of the torque of the whole log: where a block needs little torque, the noise of the others is a
+    large share of its own.
+    """
     cross = case.cross
     if cross is None or cross.mean < _ROUNDING:
         return
-    known = cross.errors[np.isfinite(cross.errors)]
+    blocks = case.problem.regression.blocks
+    power = np.array([sum(factor.power for factor in blocks[k].factors) / max(blocks[k].rows, 1) for k in cross.blocks])
+    errors = cross.errors * np.sqrt(power / power.mean())
+    known = errors[np.isfinite(errors)]
     typical, most = np.median(known), known.max()
     if len(known) > 3 and most > _ODD * typical and most > typical + _ODD_BY:
-        block = case.problem.regression.blocks[cross.worst]
-        which, span = f"block {cross.worst + 1}", block.spans[0]
-        evidence = {"block": float(cross.worst + 1), "error": float(most), "typical": float(typical),
+        worst = cross.blocks[int(np.nanargmax(errors))]
+        block = blocks[worst]
+        which, span = f"block {worst + 1}", block.spans[0]
+        evidence = {"block": float(worst + 1), "error": float(most), "typical": float(typical),
                     "start": span.start, "end": block.spans[-1].stop}
         yield suspect("odd-block", "odd block of time", which,
-                      f"{which} of {len(case.problem.regression.blocks)} ({block}) is predicted to {most:.1f} % by the "
-                      f"others, {most / typical:.1f} times the usual: its motion is found nowhere else, or there was a "
-                      "contact or disturbance", logs=[span.source], evidence=evidence)
+                      f"{which} of {len(blocks)} ({block}) is predicted to {most:.1f} % of the torques by the others, "
+                      f"{most / typical:.1f} times the usual: its motion is found nowhere else, or there was a contact "
+                      "or disturbance", logs=[span.source], evidence=evidence)
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
