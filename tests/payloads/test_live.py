@@ -170,7 +170,7 @@ def test_equations_without_accelerations_find_it_too(estimate, recording):
 
 @pytest.mark.slow
 def test_intervals_hold(machine, estimate):
-    """Mass and centre of mass after ten seconds, robot, noise and motion anew each time: 88 to 95 % of those of 95 %."""
+    """Mass and centre of mass after ten seconds, robot, noise and motion anew each time; 95 % hold in 88 to 95 %."""
     held = []
     for k in range(60):
         problem = Problem.of(machine.model, machine.log(2000 + k))
