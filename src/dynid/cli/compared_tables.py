@@ -16,8 +16,8 @@ def print_compared_results(found: ComparedResults) -> None:
     """Two results: the parameters that differ most, and what the difference means in torque."""
     to, both = console(), found.comparison
     order = sorted(range(len(both.names)), key=lambda k: -abs(both.apart[k]) if both.apart[k] == both.apart[k] else 0.0)
-    rows = [(both.names[k], f"{both.values_a[k]:.5g} ± {both.std_a[k]:.1g}",
-             f"{both.values_b[k]:.5g} ± {both.std_b[k]:.1g}", f"{both.difference[k]:+.3g}",
+    rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",
+             f"{both.values_b[k]:.4g} ± {both.std_b[k]:.1g}", f"{both.difference[k]:+.3g}",
              f"{both.apart[k]:+.1f}" if both.apart[k] == both.apart[k] else "-") for k in order[:_MOST_COMPARED]]
     head = ["base parameter", "a", "b", "b - a", "in deviations"]
     to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))

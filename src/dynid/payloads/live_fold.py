@@ -32,7 +32,9 @@ _FEWEST = 20.0  # rows that another load must explain: twice as many as it has n
 _TRUSTED = 100.0  # rows that the noise of the unloaded robot's data is worth
 _LASTING = 2500.0  # rows from which noise is learnt at most: later it follows
 _RING = 1024  # samples of innovations that are kept
-_ENOUGH = 50  # samples from which their power at low frequencies is told
+_LASTS, _WORTH = 4.0, 50  # what noise that lasts adds before it is known, and samples that this guess is worth
+_SPREADS = 6.0  # of the mean squared innovation, beyond which it is no chance
+_GAIN = 40.0  # squares that another load must explain: of its ten numbers alone, one window in 10^5 has more by chance
 
 
 @dataclass
@@ -166,12 +168,14 @@ class LiveFold:
         rows = np.cumsum([float(block.rows.sum()) for block in blocks[::-1]])[::-1]  # from each block on
         later = [k for k, count in enumerate(rows) if count >= _FEWEST]
         mean = sum(block.misfit for block in blocks) / max(rows[0], 1.0)
-        if not later or mean <= self.threshold:
+        inflation = self.inflation
+        if not later or mean <= max(self.threshold, 1.0 + _SPREADS * math.sqrt(2.0 * inflation / rows[0])):
             return None
         before = np.cumsum([0.0, *(block.misfit for block in blocks)])
         left = [before[k] + self._left(blocks[k:]) for k in later]
         best = int(np.argmin(left))
-        if mean <= self.threshold * max(left[best] / rows[0], 1.0):
+        gain = mean * rows[0] - left[best]
+        if mean <= self.threshold * max(left[best] / rows[0], 1.0) or gain < _GAIN * inflation:
             return None
         # The last block may hold both loads: the next one tells.
         self._doubts = self._doubts + 1 if later[best] == len(blocks) - 1 else 0
@@ -232,9 +236,9 @@ class LiveFold:
     @property
     def inflation(self) -> float:
         """Power of the innovations at low frequencies over that of white ones: how much noise that lasts adds."""
-        if len(self._ring) < _ENOUGH:
-            return 1.0
-        return max(low_power(np.array(self._ring)), 1.0)
+        seen = len(self._ring)
+        found = low_power(np.array(self._ring)) if seen > _BLOCKS else 0.0
+        return max((_WORTH * _LASTS + seen * found) / (_WORTH + seen), 1.0)
 
     @property
     def freedom(self) -> float:
