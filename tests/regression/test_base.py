@@ -35,6 +35,26 @@ def test_base_parameters_give_the_same_torque_and_are_as_many_as_the_rank(seed, 
     assert len(base) == np.sum(singular > 1e-9 * singular[0])
 
 
+@given(st.integers(0, 10**6), st.integers(1, 6))
+@settings(max_examples=15, deadline=None)
+def test_singular_values_find_the_same(seed, dof):
+    robot = random_robot(np.random.default_rng(seed), dof)
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb"), rotor=True))
+    base, other = base_parameters(model), base_parameters(model, by="svd")
+    np.testing.assert_array_equal(base.independent, other.independent)
+    np.testing.assert_allclose(base.matrix, other.matrix, rtol=1e-9, atol=1e-9)
+
+
+def test_singular_values_in_another_order_and_a_wrong_way():
+    model = Model(Robot.builtin("kuka-lwr4"))
+    order = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")
+    base, other = (base_parameters(model, order, by=by) for by in ("qr", "svd"))
+    assert base.names == other.names
+    np.testing.assert_allclose(base.matrix, other.matrix, rtol=1e-10, atol=1e-12)
+    with pytest.raises(ModelError, match="'qr' or 'svd'"):
+        base_parameters(model, by="lu")
+
+
 @given(st.integers(0, 10**6), st.integers(2, 7), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_closed_form_rules_agree_on_random_arms(seed, dof, upright):

@@ -120,9 +120,11 @@ def test_axes_carry_titles(report: ReportData) -> None:
 
 def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
     page = Page(render(IDENTIFICATION, lwr))
-    # Its rows are torques: those of kernels have a section of their own, see tests/runs/test_filtered_runs.py.
-    assert {section.name for section in SECTIONS} - {"filtered_rows"} <= set(page.having("id"))
-    assert "filtered_rows" not in page.having("id")
+    # Its rows are torques, and it has all its parameters: sections of kernels and of essential ones are their own, see
+    # tests/runs/test_filtered_runs.py and test_essential_runs.py.
+    others = {"filtered_rows", "essential"}
+    assert {section.name for section in SECTIONS} - others <= set(page.having("id"))
+    assert not others & set(page.having("id"))
     total, power = 0.0, 0.0
     for part in lwr.reconstruction.samples:  # the relative error again, from the model's own inverse dynamics
         hat = lwr.estimate.model.regressor(part.q, part.dq, part.ddq) @ lwr.estimate.base.expand(lwr.estimate.values)

@@ -41,6 +41,17 @@ def test_encoder_counts_and_torque_noise_are_as_asked() -> None:
     assert (rough.tau - quiet.tau).std(axis=0) == pytest.approx([0.5, 0.1], rel=0.05)
 
 
+def test_noise_by_its_ratio_to_the_signal() -> None:
+    """30 and 40 dB below the mean square of the logged signal, per joint; the loop does not see it."""
+    clean = VirtualRobot(MODEL, THETA, LAW).record(reference())
+    rough = VirtualRobot(MODEL, THETA, LAW, position_snr=30.0, torque_snr=[30.0, 40.0]).record(reference(), seed=1)
+    for noisy, signal, ratio in ((rough.q, clean.q, [30.0, 30.0]), (rough.tau, clean.tau, [30.0, 40.0])):
+        found = 10.0 * np.log10(np.mean(signal ** 2, axis=0) / np.mean((noisy - signal) ** 2, axis=0))
+        assert found == pytest.approx(ratio, abs=0.4)
+    with pytest.raises(ModelError, match="one number or one a joint"):
+        VirtualRobot(MODEL, THETA, LAW, torque_snr=[1.0, 2.0, 3.0]).record(reference())
+
+
 def test_encoder_steps_travel_round_the_loop_into_the_torque() -> None:
     still = Reference.of(np.full((500, 2), 0.12345), rate=1000.0)
     step = VirtualRobot(MODEL, THETA, LAW, encoder=1e-3, speed="difference").record(still)

@@ -232,3 +232,58 @@ def test_what_cannot_be_is_a_sentence():
         generate(Robot.builtin("arm3r"), ["following"])
     with pytest.raises(ModelError, match="'given'"):
         generate(Robot.builtin("delta"), ["gravity"], following="measured")
+
+
+def _closed_at(parts: list[tuple[Joint, Body]], posture: list[float], closures, following: list[str]) -> Robot:
+    tree = Robot("chain", tuple(j for j, _ in parts), tuple(b for _, b in parts))
+    return closed(tree, closures(dynamics.forward_kinematics(tree, np.array(posture))), following,
+                  dict(zip(tree.joint_names, posture, strict=True)))
+
+
+def two_rods() -> Robot:
+    """Two sliders on a rail and a plate that slides both ways, a rod from each: circles meet."""
+    ahead = (0.0, np.pi / 2, 0.0)
+    parts = [_bar("a", "prismatic", -1, (0, 0, 0), ahead), _bar("b", "prismatic", -1, (0, 0.1, 0), ahead),
+             _bar("x", "prismatic", -1, (0, 0, 0), ahead), _bar("y", "prismatic", 2, (0, 0, 0), (-np.pi / 2, 0, 0))]
+
+    def rods(poses: np.ndarray) -> list[Closure]:
+        return [Closure(f"rod{k}", "rod", Frame("end", k, np.eye(4)), Frame("plate", 3, np.eye(4)),
+                        float(np.linalg.norm(poses[k][:3, 3] - poses[3][:3, 3]))) for k in (0, 1)]
+
+    return _closed_at(parts, [0.0, 0.6, 0.3, 0.4], rods, ["x", "y"])
+
+
+def five_bar() -> Robot:
+    """Two driven cranks in a tilted plane on a column, two links that meet in a hinge, and a joint beyond it."""
+    c, s = np.cos(0.3), np.sin(0.3)
+    parts = [_bar("column", "revolute", -1, (0, 0, 0.2), (0.3, 0.2, 0)),
+             _bar("left", "revolute", 0, (0, 0, 0), (np.pi / 2, 0.3, 0)),
+             _bar("right", "revolute", 0, (0.3 * c, 0, -0.3 * s), (np.pi / 2, 0.3, 0)),
+             _bar("left-link", "revolute", 1, (0.3, 0, 0)), _bar("right-link", "revolute", 2, (0.3, 0, 0)),
+             _bar("tip", "revolute", 3, (0.35, 0, 0))]
+    end = translation(0.35, 0, 0)
+    return _closed_at(parts, [0.2, 2.0, 1.0, -1.15, 1.2, 0.4], lambda poses: [
+        Closure("hinge", "axis", Frame("end", 3, end), Frame("hold", 4, end))], ["left-link", "right-link"])
+
+
+@pytest.mark.parametrize("chain", [two_rods, five_bar])
+def test_other_machines_with_a_closed_form(chain):
+    model = Model(chain(), (RigidBodies(),))
+    theta = model.parameters.nominal
+    assert theta is not None
+    for following in ("given", "solved"):
+        against_kernels(generate(model, WHAT, following=following), model, theta, reach=0.2)
+
+
+def test_operations_are_what_they_were():
+    """Multiplications and additions of the torques and of the joints that follow, given and solved."""
+    count = {name: [generate(Robot.builtin(name), ["inverse_dynamics", "following"], following=way).ops[one].total
+                    for way, one in (("given", "inverse_dynamics"), ("solved", "inverse_dynamics"),
+                                     ("solved", "following"))] for name, _ in CHAINS}
+    assert count == {"delta": [1668, 1837, 197], "four-bar": [142, 174, 47], "palletiser": [963, 1068, 145]}
+
+
+def test_long_equations_have_intermediate_variables():
+    """Three joints are written in full, but not where loops would make that endless."""
+    text = generate(Robot.builtin("delta"), ["inverse_dynamics"], parameters="fixed").latex()
+    assert "x_{1} &=" in text and len(text) < 1e5

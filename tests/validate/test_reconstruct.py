@@ -27,6 +27,9 @@ def test_numbers_are_the_definitions(simulate):
         assert fit.relative_error == pytest.approx(100 * np.linalg.norm(tau - own) / np.linalg.norm(tau), rel=1e-9)
         assert fit.rms == pytest.approx(np.sqrt(np.mean((tau - own) ** 2)), rel=1e-9)
         assert fit.r2 == pytest.approx(1 - np.sum((tau - own) ** 2) / np.sum((tau - tau.mean()) ** 2), rel=1e-9)
+        nrmse = np.linalg.norm(tau - own) / np.linalg.norm(tau - tau.mean())
+        assert fit.fitness == pytest.approx(100 * (1 - nrmse), rel=1e-9)
+        assert fit.to_dict()["fitness"] == fit.fitness
         assert fit.slope == pytest.approx(float(np.linalg.lstsq(own[:, None], tau, rcond=None)[0][0]), rel=1e-9)
     error = np.where(keep, samples.tau - hat, 0.0)
     assert found.relative_error == pytest.approx(

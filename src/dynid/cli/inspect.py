@@ -18,6 +18,11 @@ class Terms(StrEnum):
     none = "none"
 
 
+class Decomposition(StrEnum):
+    qr = "qr"
+    svd = "svd"
+
+
 class Order(StrEnum):
     body = "body"
     mass_first = "mass-first"
@@ -35,6 +40,8 @@ def command(
                                          help="Gravity in the base frame, m/s^2, instead of the robot's own.")] = "",
     order: Annotated[Order, typer.Option(help="Parameters group onto earlier ones: body by body, or all masses, "
                                          "then moments, then inertias.")] = Order.body,
+    base: Annotated[Decomposition, typer.Option(help="Base parameters column after column, or by singular values, "
+                                                "which find the same.")] = Decomposition.qr,
     only: Only = "",
     lock: Lock = None,
     json: Json = False,
@@ -54,7 +61,7 @@ def command(
         machine = machine.with_gravity(down)
     with progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
-                              mass_first=order is Order.mass_first)
+                              mass_first=order is Order.mass_first, by=base.value)
     if json:
         print_json(facts)
     else:

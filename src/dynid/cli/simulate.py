@@ -34,6 +34,10 @@ def command(
                                                 help="Deviation of the positions seen, rad or m.")] = "",
     torque_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
                                               help="Deviation of the torques logged, N m or N.")] = "",
+    position_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
+                                              help="Noise of the positions logged, dB below their mean square.")] = "",
+    torque_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
+                                            help="Noise of the torques logged, dB below their mean square.")] = "",
     stiffness: Annotated[str, typer.Option(metavar="K|K1,K2,...", show_default=False,
                                            help="Joints bend: N m/rad between motor and link. The log has both "
                                                 "positions; give --motor-inertia too, or --rotor.")] = "",
@@ -65,7 +69,8 @@ def command(
     log_writer(output)
     refuse_to_replace([output], force)
     given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
-             "torque_noise": numbers(torque_noise, "--torque-noise")}
+             "torque_noise": numbers(torque_noise, "--torque-noise"),
+             "position_snr": numbers(position_snr, "--position-snr"), "torque_snr": numbers(torque_snr, "--torque-snr")}
     sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
     springs = {"stiffness": numbers(stiffness, "--stiffness"), "damping": numbers(joint_damping, "--joint-damping"),
                "rotor": numbers(motor_inertia, "--motor-inertia")}

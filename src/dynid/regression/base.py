@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -138,15 +139,19 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 
 
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
-                    seed: int = 0, unmeasured: Sequence[int] = ()) -> BaseParameters:
+                    seed: int = 0, unmeasured: Sequence[int] = (),
+                    by: Literal["qr", "svd"] = "qr") -> BaseParameters:
     """The base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
     Columns of the regressor over random motions are taken in order; one that depends on those before it is
     grouped onto them. In the model's own order that groups later links onto earlier ones. priority: another
     order, as groups of kinds (see `Parameters.order`) or as a list of all columns. unmeasured: joints, counted from 0,
-    whose torques nobody knows; only what the others show counts.
+    whose torques nobody knows; only what the others show counts. by: "qr", column after column, or "svd", from the
+    singular vectors of what torques do not show (Gautier 1991), which costs more and finds the same.
     """
     parameters = model.parameters
+    if by not in ("qr", "svd"):
+        raise ModelError(f"base parameters are found by 'qr' or 'svd', not by '{by}'")
     if model.dof > _MOST_JOINTS:
         raise NotPossibleError(f"the robot has {model.dof} moving joints, and base parameters are found for up to "
                                f"{_MOST_JOINTS}", "fix the joints that are not to be identified")
@@ -159,7 +164,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
         if sorted(order) != list(range(len(parameters))):
             raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
     accuracy = _LOOP_ACCURACY if _closed(model) else _ACCURACY
-    return reduce_columns(random_factor(model, seed, unmeasured), parameters, order, accuracy=accuracy)
+    factor = random_factor(model, seed, unmeasured)
+    return (reduce_columns if by == "qr" else singular_columns)(factor, parameters, order, accuracy=accuracy)
 
 
 def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
@@ -234,3 +240,30 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
         rounding = accuracy * max(1e2, singular[0] / singular[-1]) * np.maximum(size, 1.0)
         matrix[:, dependent] = _shortest(scaled * size, rounding)
     return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)
+
+
+def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int],
+                     tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
+    """The same as `reduce_columns` by singular values: with V2 (parameters, n - rank) the directions without torque,
+    columns whose rows V22 of V2 are regular can be left out, and beta = theta_1 - V21 V22^-1 theta_2.
+
+    Columns are left out from the end of the order on.
+    """
+    norms = np.linalg.norm(factor, axis=0)
+    shown = [c for c in order if norms[c] > _ZERO_COLUMN * max(norms.max(), 1e-300)]
+    _, singular, right = np.linalg.svd(factor[:, shown] / norms[shown])
+    rank = int(np.sum(singular > tolerance * singular[0]))
+    silent = right[rank:].T
+    rows = reduce_columns(silent.T[:, ::-1], Parameters(tuple(parameters.items[c] for c in shown[::-1])),
+                          range(len(shown)))
+    left = np.sort(len(shown) - 1 - rows.independent)
+    kept = np.setdiff1d(np.arange(len(shown)), left)
+    matrix, independent = np.zeros((rank, len(parameters))), np.array(shown, dtype=np.int64)[kept]
+    matrix[np.arange(rank), independent] = 1.0
+    if len(left):
+        scaled = -np.linalg.solve(silent[left].T, silent[kept].T).T
+        scaled[np.abs(scaled) < tolerance] = 0.0
+        size = norms[np.array(shown)[left]] / norms[independent][:, None]
+        rounding = accuracy * max(1e2, singular[0] / singular[rank - 1]) * np.maximum(size, 1.0)
+        matrix[:, np.array(shown)[left]] = _shortest(scaled * size, rounding)
+    return BaseParameters(parameters, independent, matrix)

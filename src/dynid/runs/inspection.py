@@ -19,17 +19,17 @@ _COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms without which the
 
 
 def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
-                  mass_first: bool = False) -> dict[str, Any]:
+                  mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
     """All that can be said of a robot without data, as the object that `dynid inspect --json` prints.
 
     friction, rotor: terms at every joint. own_terms: those of the robot's own file too: "default", where its motors
     couple joints; "own", always; "none". mass_first: group parameters onto masses, then moments, then inertias,
-    instead of body by body.
+    instead of body by body. by: how base parameters are found, see `base_parameters`.
     """
     coupled = any(term["kind"] in _COUPLINGS for term in robot.terms)
     defaults = own_terms == "own" or (own_terms == "default" and coupled)
     model = Model(robot, make_terms(robot, friction=tuple(friction), rotor=rotor, defaults=defaults))
-    base = base_parameters(model, priority=_MASS_FIRST if mass_first else None)
+    base = base_parameters(model, priority=_MASS_FIRST if mass_first else None, by=by)
     return {
         "robot": robot.name,
         "source": robot.source,

@@ -27,6 +27,8 @@ class VirtualRobot:
     """A machine with known parameters. Everything below is one number or one a joint.
 
     encoder: rad or m a count, 0 for none. position_noise, torque_noise: one-sigma, white, rad or m and N m or N.
+    position_snr, torque_snr: noise of the logged positions and torques by its ratio to the signal, dB of mean squares,
+    as papers state it (Simionato, s. 5.2); the controller does not see it. None for none.
     speed: what the controller takes for velocity: "true", or "difference": backward differences of the encoder,
     low-passed at speed_cutoff (Hz) if given; then encoder steps travel round the loop into the torques.
     jitter: one-sigma, s, by which a row is written late or early while its stamp stays on the grid.
@@ -60,6 +62,8 @@ class VirtualRobot:
     skew: float = 0.0
     sensor_noise: ArrayLike | None = None
     wrenches: Sequence[Wrench] = ()
+    position_snr: ArrayLike | None = None
+    torque_snr: ArrayLike | None = None
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
         """Simulated motion of the machine, noise in the loop included."""
@@ -86,6 +90,8 @@ class VirtualRobot:
             q = _counts(q, per_joint(self.encoder, n, "encoder"))
             more = {name: _at(motion.t, signal, when) for name, signal in more.items()}
         tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
+        q = q + _by_ratio(q, self.position_snr, "position signal-to-noise ratio", rng)
+        tau = tau + _by_ratio(tau, self.torque_snr, "torque signal-to-noise ratio", rng)
         if "q" in more:
             late = _at(motion.t, q, motion.t - self.skew) if self.skew else q
             q, more["motor_position"] = more.pop("q"), late
@@ -149,6 +155,18 @@ def _at(t: Array, x: Array, when: Array) -> Array:
     from scipy.interpolate import CubicSpline
 
     return np.asarray(CubicSpline(t, x, axis=0)(np.clip(when, t[0], t[-1])))
+
+
+def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.Generator) -> Array:
+    """White noise (samples, dof) whose mean square is so many dB below the signal's, zero without a ratio."""
+    if ratio is None:
+        return np.zeros_like(signal)
+    each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
+        1, signal.shape[1]) else None
+    if each is None or not np.isfinite(each).all():
+        raise ModelError(f"the {what} of a virtual robot is one number or one a joint, dB, got {ratio}")
+    deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))
+    return np.asarray(rng.normal(size=signal.shape) * deviation)
 
 
 def _counts(x: Array, step: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,9 @@ class TorqueFit:
 
     rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
     eq. 1.46). r2: share of the torque's variation about its mean that is explained. slope: measured over predicted
-    torque, by least squares. torque_rms: of the measured torque. None where the data do not define it.
+    torque, by least squares. torque_rms: of the measured torque. fitness: 100 (1 - |tau - tau_hat| / |tau - mean|),
+    percent, one minus the normalised root-mean-square error (Ardiani, table E.4). None where the data do not define
+    it.
     """
 
     name: str
@@ -39,8 +42,12 @@ class TorqueFit:
     slope: float | None
     torque_rms: float | None
 
+    @property
+    def fitness(self) -> float | None:
+        return None if self.r2 is None else 100.0 * (1.0 - math.sqrt(max(1.0 - self.r2, 0.0)))
+
     def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
+        return plain({**vars(self), "fitness": self.fitness})
 
 
 @dataclass(frozen=True, eq=False)

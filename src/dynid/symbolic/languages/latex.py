@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _IN_FULL = 3  # joints
+_LONGEST = 100_000  # operations of a function written in full: loops and steps of Newton's method have more
 _SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
             "q_follow": "q^f", "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
 _RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z",
@@ -22,8 +23,16 @@ _NAMED = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", 
 
 def equations(program: Program) -> str:
     """An `align*` for each function; joints and numbers count from one."""
-    full = program.plan.model.dof <= _IN_FULL
-    return "\n".join(_equations(function, full) for function in program.functions)
+    few = program.plan.model.dof <= _IN_FULL
+    return "\n".join(_equations(function, few and _written_out(function) <= _LONGEST) for function in program.functions)
+
+
+def _written_out(function: Function) -> int:
+    """How many operations there are where nothing is computed once for several uses."""
+    size: dict[int, int] = {}
+    for place in function.graph.live(function.values):
+        size[place] = 1 + sum(size[k] for k in function.graph.nodes[place].of)
+    return sum(size[value.node] for value in function.values)
 
 
 def _equations(function: Function, full: bool) -> str:
