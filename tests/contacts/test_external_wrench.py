@@ -76,7 +76,7 @@ def test_the_observed_level_follows_a_heavier_tail() -> None:
     level = observed_level(quiet, 100.0, 0.01, 1.0 / 3600.0)
     assert 2.0 * math.log(100.0 * 3600.0) < level < 1.25 * 2.0 * math.log(100.0 * 3600.0)
     assert observed_level(3.0 * quiet, 100.0, 0.01, 1.0 / 3600.0) == pytest.approx(3.0 * level)
-    assert observed_level(quiet[:100], 100.0, 0.01, 1.0) == 0.0
+    assert observed_level(quiet[:50], 100.0, 0.01, 1.0) == 0.0
 
 
 def test_pushes_are_found_on_their_links_within_stated_deviations() -> None:
@@ -110,7 +110,8 @@ def test_pushes_are_found_on_their_links_within_stated_deviations() -> None:
 def test_free_motion_raises_no_alarm_and_deviations_are_those_of_the_noise() -> None:
     for seed in (8, 9):
         found = find_contacts(outside(), recording(seed))
-        assert not found.contacts and not found.findings
+        assert not found.contacts
+        assert [one.code for one in found.findings] == ["free-motion-short"]
         assert np.mean(found.rows.statistic) == pytest.approx(7.0, rel=0.35)
 
 
