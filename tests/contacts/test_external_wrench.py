@@ -149,13 +149,15 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     free = recording(2)
     with pytest.raises(RobotError, match="no frame 'hand'"):
         ExternalWrench(estimate(), "hand", free=outside().free)
-    with pytest.raises(ModelError, match="rests on the base"):
+    with pytest.raises(ModelError, match="felt by no joint"):
         ExternalWrench(estimate(), ROBOT.base, free=outside().free)
     with pytest.raises(ModelError, match="states no covariance"):
         ExternalWrench(replace(estimate(), covariance=np.zeros_like(estimate().covariance)), free=free)
     six = replace(free, q=free.q[:, :6], tau=free.tau[:, :6], joints=())
     with pytest.raises(ModelError, match="is it another robot"):
         outside().of_log(six)
+    with pytest.raises(ModelError, match="no torques of joint 'joint3'"):
+        outside().of_log(replace(free, unmeasured=("joint3",)))
     with pytest.raises(NotPossibleError, match="nothing moves") as refused:
         free_motion(estimate(), replace(free, q=np.zeros_like(free.q)))
     assert refused.value.code == "no-free-motion"
