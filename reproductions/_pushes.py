@@ -29,8 +29,11 @@ class Push:
     start: float
     stop: float
 
-    def values(self, t: float) -> Array:
-        return np.append(self.force, np.zeros(3)) * (self.start <= t < self.stop)
+    def wrench(self, frame: str) -> Wrench:
+        """From nothing to all of it and back within a microsecond."""
+        full, times = np.append(self.force, np.zeros(3)), np.array([0.0, 1e-6, -1e-6, 0.0])
+        return Wrench(frame, np.outer([0.0, 1.0, 1.0, 0.0], full),
+                      times + np.array([self.start, self.start, self.stop, self.stop]))
 
     def at_link(self, robot: Robot, q: Array) -> Array:
         """The same as wrenches (m, 6) at the origin of the link's frame, for postures q (m, dof)."""
@@ -58,7 +61,7 @@ def pushed(made: Machine, reference: Reference, pushes: Sequence[Push], seed: in
         places.append(Frame(f"push{k}", robot.body_names.index(push.link), pose))
     model = Model(replace(robot, frames=(*robot.frames, *places)), made.model.terms)
     law = ComputedTorque(model, made.believed, kp=np.full(7, 1e4), kd=np.full(7, 200.0))
-    wrenches = [Wrench(f"push{k}", push.values) for k, push in enumerate(pushes)]
+    wrenches = [push.wrench(f"push{k}") for k, push in enumerate(pushes)]
     virtual = VirtualRobot(model, made.theta if theta is None else theta, law, encoder=ENCODER, torque_noise=NOISE,
                            smooth="stick", wrenches=wrenches)
     return virtual.record(reference, seed=seed)

@@ -78,7 +78,7 @@ def summed(pushes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def free_time(made: Machine, outside: ExternalWrench, progress: Callable[[str], None]) -> dict[str, Any]:
     """False alarms in motion that nobody touches, counted, and what their largest statistics say of the rate."""
     seconds, alarms, maxima = 0.0, 0, []
-    block = round(20.0 * outside.free.options.used_window * outside.free.options.rate)
+    block = round(5.0 * outside.free.options.used_window * outside.free.options.rate)
     for k in range(FREE_LOGS):
         progress(f"free motion, {k + 1} of {FREE_LOGS}, {alarms} false alarms so far")
         log = made.log(random_points(made.model.robot, 1000 + k, POINTS), 1000 + k)

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.arrays import Array
 
-_BLOCK = 20.0  # windows, of which one maximum is taken: those of two blocks are independent
-_TAIL = 0.2  # share of the maxima, the largest, that tell how the tail falls
+_BLOCK = 5.0  # windows, of which one maximum is taken: those of two blocks are nearly independent
+_TAIL = 0.1  # share of the maxima, the largest, that tell how the tail falls
 _FEWEST = 8  # of them
 
 
@@ -38,8 +38,8 @@ def observed_level(statistic: Array, rate: float, window: float, wanted: float) 
     """
     length = max(1, round(_BLOCK * window * rate))
     count = len(statistic) // length
-    kept = int(_TAIL * count)
-    if kept < _FEWEST:
+    kept = max(int(_TAIL * count), _FEWEST)
+    if count < 2 * _FEWEST:
         return 0.0
     largest = np.sort(statistic[:count * length].reshape(count, length).max(axis=1))[::-1]
     start = float(largest[kept])

@@ -16,7 +16,8 @@ from dynid.recording import Recording
 
 _SPLIT = 0.2  # s without a row, that part two contacts
 _EVERYWHERE = 0.5  # of a log that is touched: then it is not a contact
-_ROUGH = 8.0  # times the level of normal noise, beyond which free motion was no free motion
+_SHORT = 60.0  # s of free motion, below which the rate of alarms is extrapolated far
+_ROUGH = 20.0  # times the level of normal noise, beyond which free motion was no free motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,11 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
                 "another robot, mounted otherwise or logged in other units than the one that was identified.")
         found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
+    if free.seconds < _SHORT:
+        text = (f"Only {free.seconds:.0f} s of free motion were seen: that alarms are false {free.alarms:g} times an "
+                "hour is extrapolated far; give more of it.")
+        found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",
+                             evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)
     if free.level > _ROUGH * normal:
         text = (f"The motion that was taken for free has residuals far beyond its noise: an alarm needs a statistic of "

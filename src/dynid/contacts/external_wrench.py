@@ -18,6 +18,7 @@ from dynid.estimate import Estimate
 from dynid.model import Model
 from dynid.payloads.frames import mounting_frame
 from dynid.recording import Recording
+from dynid.robot import BASE
 
 PRIOR = (100.0, 20.0)  # N and N m: what people and tools push with
 _RELEASE = 0.5  # of the alarm's level, below which a contact ends ..
@@ -80,6 +81,8 @@ class ExternalWrench:
         if not all(np.isfinite(x) and x > 0.0 for x in prior):
             raise ModelError(f"the prior of a wrench is two deviations above zero, N and N m, got {prior}")
         self.estimate, self.robot, self.axes = estimate, model.robot, axes
+        if frame is not None and model.robot.frame(frame).body == BASE:
+            raise ModelError(f"a wrench on frame '{frame}' of the base is felt by no joint", "name a frame that moves")
         self.frame = mounting_frame(model.robot, frame)
         if axes is not None:
             model.robot.frame(axes)

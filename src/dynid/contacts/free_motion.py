@@ -84,11 +84,14 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
 
 
 def check_joints(estimate: Estimate, log: Recording) -> None:
-    """Refuse a log of another robot."""
+    """Refuse a log of another robot, and one without the torques of all joints."""
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
                          "is it another robot?")
+    if log.unmeasured:
+        raise ModelError(f"{log.source} has no torques of joint '{log.unmeasured[0]}', which may feel what acts from "
+                         "outside", "log the torques of all joints")
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:

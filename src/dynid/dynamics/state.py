@@ -108,6 +108,8 @@ def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Ar
     left in w. places (wrenches, 14): see `wrench.places`; values (wrenches, 6): force and moment."""
     for k in range(len(places)):
         F, N = vector(values[k], 0, 1), vector(values[k], 3, 1)
+        if dot(F, F) + dot(N, N) == 0.0:  # pushes come and go
+            continue
         a, b = int(places[k, 4]), int(places[k, 0])
         turn = matrix(places[k], 5, 1)
         F, N = turned(turn, F), turned(turn, N)
