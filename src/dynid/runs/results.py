@@ -59,6 +59,7 @@ def facts(run: Run) -> dict[str, Any]:
         "physics": None if run.physics is None else run.physics.to_dict(),
         "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "friction": None if run.friction is None else run.friction.to_dict(),
+        "breakaway": [one.to_dict() for one in run.breakaway],
         "deflection": [one.to_dict() for one in run.deflections],
         "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
@@ -187,9 +188,9 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
-                      friction=run.friction, deflections=run.deflections, payloads=run.payloads, verdict=run.verdict,
-                      notes=run.notes,
-                      command=command, settings=settings, seconds=run.seconds)
+                      friction=run.friction, deflections=run.deflections, breakaway=run.breakaway,
+                      payloads=run.payloads, verdict=run.verdict, notes=run.notes, command=command,
+                      settings=settings, seconds=run.seconds)
 
 
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:

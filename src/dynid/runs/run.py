@@ -22,6 +22,7 @@ from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import (
+    Breakaway,
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
@@ -30,6 +31,7 @@ from dynid.validate import (
     Reconstruction,
     SimulationCheck,
     Verdict,
+    breakaway,
     cross_validate,
     cutoff_dependence,
     deflections,
@@ -50,7 +52,8 @@ class Run:
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
     estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
-    joints whose motor and link are both in the logs. payloads: of the logs that name one."""
+    joints whose motor and link are both in the logs. breakaway: of joints that start from rest there. payloads: of the
+    logs that name one."""
 
     settings: RunSettings
     robot: Robot
@@ -70,6 +73,7 @@ class Run:
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
     deflections: tuple[Deflection, ...] = ()
+    breakaway: tuple[Breakaway, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
 
     @property
@@ -144,7 +148,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
-               loaded.friction, deflections(estimate, problem.data, problem.recordings))
+               loaded.friction, deflections(estimate, problem.data, problem.recordings),
+               breakaway(estimate, problem.data, problem.recordings) if problem.recordings else ())
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

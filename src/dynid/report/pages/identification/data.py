@@ -14,6 +14,7 @@ from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 from dynid.validate import (
+    Breakaway,
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
@@ -32,8 +33,8 @@ class ReportData:
     estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
-    chosen for each joint. deflections: of joints whose motor and link were both measured. payloads: of the logs that
-    name one.
+    chosen for each joint. deflections: of joints whose motor and link were both measured. breakaway: of joints that
+    start from rest. payloads: of the logs that name one.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -53,6 +54,7 @@ class ReportData:
     cutoff_dependence: CutoffDependence | None = None
     friction: FrictionChoice | None = None
     deflections: tuple[Deflection, ...] = ()
+    breakaway: tuple[Breakaway, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
