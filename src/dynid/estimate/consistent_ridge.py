@@ -167,10 +167,11 @@ def _deviations(problem: Problem, solution: Solution, fitted: Fitted) -> Deviati
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
     """The fit with the curvature of data, columns (k, parameters), and of the pull, rows (k, parameters), alone on
-    friction that is pulled: the wall that keeps it above zero is steep beside zero and does not know the true value."""
+    friction that is pulled: the walls that keep it above zero are steep beside zero and do not know the true value."""
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
+    own, pull = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()
-    information[pulled, pulled] = np.sum(columns[:, pulled] ** 2, axis=0) + np.sum(rows[:, pulled] ** 2, axis=0)
+    information[np.ix_(pulled, pulled)] = own.T @ own + pull.T @ pull
     return replace(chosen, information=information)
 
 
