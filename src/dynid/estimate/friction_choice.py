@@ -90,6 +90,15 @@ class FrictionChoice:
     model: Model
     blocks: int
 
+    @property
+    def text(self) -> str:
+        """What was taken, in a clause, joints that have the same together."""
+        alike: dict[str, list[str]] = {}
+        for one in self.joints:
+            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and dry alone", []).append(
+                one.joint)
+        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
+
     def to_dict(self) -> dict[str, Any]:
         def worths(some: Sequence[Worth]) -> dict[str, dict[str, float]]:
             return {one.term: {"gain_percent": one.gain, "standard_error": one.error} for one in some}

@@ -143,6 +143,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[one.finding for one in (*loaded.resting, *resting)])
+    if loaded.friction is not None:
+        said = replace(said, headline=f"{said.headline} Friction was chosen: {loaded.friction.text}.")
     logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
