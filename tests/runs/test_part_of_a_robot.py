@@ -82,7 +82,7 @@ def test_a_run_of_a_robot_with_mimic_joints(tmp_path: Path, every: bool) -> None
     names = following.tree.joint_names if every else robot.joint_names
     write_csv(Recording(np.arange(len(q)) / 200.0, q, tau, joints=names), tmp_path / "log.csv")
     found = run(RunSettings(robot=str(tmp_path / "gripper.urdf"), logs=(str(tmp_path / "log.csv"),), method="pc-wls",
-                            prepare={"cutoff": 20.0}))
+                            prepare={"cutoff": 20.0}, model=ModelSettings(friction=("none",))))
     assert found.robot.joint_names == ("arm", "wrist", "right")
     assert found.reconstruction.total.relative_error < 0.5
     files = save(found, tmp_path / "out")

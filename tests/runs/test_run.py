@@ -6,6 +6,7 @@ import json
 import tomllib
 from dataclasses import replace
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -236,3 +237,39 @@ def test_a_choice_of_friction_stands_alone(settings):
     both = settings.model_copy(update={"model": ModelSettings(friction=("auto", "viscous"))})
     with pytest.raises(ModelError, match="alone"):
         run(both)
+
+
+@pytest.fixture
+def unnamed(settings, tmp_path):
+    """The settings of a robot whose file names no friction, as a URDF does not."""
+    text = Path(str(files("dynid.robot") / "builtin" / "arm3r.toml")).read_text(encoding="utf-8")
+    own = tmp_path / "own.toml"
+    own.write_text(text[:text.index("[[terms]]")], encoding="utf-8")
+    return settings.model_copy(update={"robot": str(own), "model": ModelSettings()})
+
+
+def test_friction_that_nobody_names_is_chosen(unnamed):
+    found = run(unnamed)
+    assert found.friction is not None
+    said = facts(found)
+    assert said["friction"]["terms"] and found.friction.text in said["verdict"]["headline"]
+    assert any("was not named and is chosen" in note for note in said["notes"])
+
+
+@pytest.mark.parametrize(("changes", "kinds"), [
+    ({"model": ModelSettings(friction=("none",))}, set()),
+    ({"model": ModelSettings(own_terms=False)}, set()),
+    ({"model": ModelSettings(friction=("viscous",))}, {"viscous"}),
+    ({"gravity": "estimate"}, {"viscous", "coulomb", "offset"}),
+    ({"prepare": {"equations": "kernel"}}, {"viscous", "coulomb", "offset"})],
+    ids=["none", "no-terms", "named", "gravity", "kernel"])
+def test_friction_that_is_not_chosen(unnamed, changes, kinds):
+    """None where that is asked for, what is named, and the usual one where it cannot be chosen."""
+    found = run(unnamed.model_copy(update=changes))
+    assert found.friction is None
+    assert {term.kind for term in found.model.terms} - {"rigid"} == kinds
+
+
+def test_no_friction_stands_alone(unnamed):
+    with pytest.raises(ModelError, match="no friction at all"):
+        run(unnamed.model_copy(update={"model": ModelSettings(friction=("none", "viscous"))}))

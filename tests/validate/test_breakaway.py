@@ -10,7 +10,11 @@ import pytest
 from dynid.estimate import Problem, identify
 from dynid.model import BreakawayFriction, Model, RigidBodies, Viscous
 from dynid.recording.prepare import prepare
+from dynid.recording.write import write_npz
 from dynid.robot import Robot
+from dynid.runs.results import facts, save
+from dynid.runs.run import run
+from dynid.runs.settings import RunSettings
 from dynid.simulation import PD, Reference, TorqueDriven, VirtualRobot
 from dynid.validate import breakaway
 
@@ -67,3 +71,17 @@ def test_without_an_excess_none_is_found():
     estimate = identify(Problem.of(model, samples), method="wls")
     (found,) = breakaway(estimate, samples, log)
     assert found.above < 0.05 * DRY
+
+
+def test_a_run_says_what_joints_hold_at_rest(tmp_path):
+    """In JSON and in the report, from the log alone; friction of the model without the excess."""
+    log = _machine(MORE, position_noise=1e-7, torque_noise=0.3).record(_moves(), seed=0)
+    path = str(write_npz(log, tmp_path / "log.npz"))
+    settings = RunSettings(robot="emps", logs=[path], method="wls", prepare={"cutoff": 40.0},
+                           model={"friction": ["viscous", "coulomb"]})
+    found = run(settings)
+    (said,) = facts(found)["breakaway"]
+    assert said["static"] == pytest.approx(DRY + MORE, abs=3.0 * said["deviation"]) and said["starts"] >= 10
+    assert said["above"] == pytest.approx(MORE, rel=0.2)
+    save(found, tmp_path / "out")
+    assert "held at rest" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -33,8 +33,8 @@ def command(
     method: Annotated[str, typer.Option(help="Which method; `dynid methods` lists them.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint: viscous, coulomb, offset, ...; or auto: "
-                                               "chosen for each.")] = "",
+                                          help="Friction at every joint: viscous, coulomb, offset, ..., or none; "
+                                               "auto, as where none is named: chosen for each.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
     essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
                                            help="Leave out parameters that hardly matter, by deviation, ratio, f-test, "

@@ -49,7 +49,8 @@ class Consistency:
     kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
     that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
     it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name. largest:
-    what the size of a parameter stays below, by name, for those that motion leaves free.
+    what the size of a parameter stays below, by name, for those that motion leaves free. dissipating: further rows
+    (k, parameters) of rows @ theta >= 0, by what they are about.
     """
 
     parameters: Parameters
@@ -61,6 +62,7 @@ class Consistency:
     heaviest: float = HEAVIEST
     known: Mapping[str, float] = field(default_factory=dict)
     largest: Mapping[str, float] = field(default_factory=dict)
+    dissipating: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in ("pseudo", "spatial"):
@@ -138,6 +140,10 @@ class Consistency:
             yield Block(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
                         np.array([place]), np.array(sides), np.full(len(sides), high),
                         np.full(len(sides), 1.0 / max(1.0, high)))
+        for name, rows in self.dissipating.items():
+            own = np.flatnonzero(np.any(rows != 0.0, axis=0))
+            yield Block(f"{name} takes power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
+                        1.0 / np.abs(rows).max(axis=1))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:

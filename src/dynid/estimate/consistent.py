@@ -20,7 +20,8 @@ from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.model import complete
+from dynid.model import Model, complete
+from dynid.model.term import Dissipating
 from dynid.regression import Stacked
 from dynid.threads import one_blas_thread
 
@@ -51,7 +52,29 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
-                       largest=_smaller(largest_losses(problem), upper_bounds(problem)))
+                       largest=_smaller(largest_losses(problem), upper_bounds(problem)),
+                       dissipating=dissipating_rows(problem))
+
+
+def dissipating_rows(problem: Problem) -> dict[str, Array]:
+    """Rows (k, parameters) by joint with which friction of parameters of either sign takes power at the speeds of the
+    data; none where only a fold is at hand."""
+    model, known = problem.model, problem.base.known
+    found: dict[str, Array] = {}
+    if not problem.data or not isinstance(model, Model):
+        return found
+    speeds = np.max([np.abs(part.dq).max(axis=0) for part in problem.data], axis=0)
+    items = model.parameters.items
+    for term, places in model.parts:
+        rows = term.dissipating(model.robot, speeds) if isinstance(term, Dissipating) else np.empty((0, len(places)))
+        for row in rows:
+            own = places[row != 0.0]
+            if not all(items[c].name in known for c in own):  # else there is nothing to choose
+                whole = np.zeros((1, len(items)))
+                whole[0, places] = row
+                name = f"friction of {model.robot.joint_names[items[own[0]].owner]}"
+                found[name] = np.vstack([found.get(name, whole[:0]), whole])
+    return found
 
 
 def upper_bounds(problem: Problem) -> dict[str, float]:

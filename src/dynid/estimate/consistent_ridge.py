@@ -26,16 +26,16 @@ from dynid.errors import ModelError
 from dynid.estimate.consistent import consistency_of, prior_rows
 from dynid.estimate.covariance import Noise, diagnostics, noise
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.friction_pull import FrictionPull, friction_pull
 from dynid.estimate.linear import Solution, joint_weights, solve
-from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
+from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.ridge import parameter_scales
 from dynid.findings import Note
 from dynid.regression import Stacked
 from dynid.regression.correlation import correlation
-from dynid.robot import inertia as ten
 from dynid.threads import one_blas_thread
 
+Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
@@ -49,7 +49,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
     metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of greatest
     evidence, where joint j counts as many rows as its residuals' correlation leaves independent, and its noise is what
-    no consistent robot explains; noise and strength are found in turn.
+    no consistent robot explains; noise and strength are found in turn. Friction is pulled too, to its nominal values or
+    to zero, each symbol by a strength of its own (`friction_pull`): diagnostics["friction_wrong_by"] has the shares by
+    which it is believed to be off, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
     """
     if metric not in ("entropic", "euclidean"):
         raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'")
@@ -59,39 +61,25 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
         solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
-        # The first noise is that of the consistent fit with hardly any prior.
+        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         weights = joint_weights(problem.regression)
-        stacked = problem.regression.stack(weights, prior=False)
-        prior = prior_rows(problem, weights, stacked)
-        fit(consistency, problem.base, stacked, prior=prior)  # refuses limits that contradict the data
-        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, min(STRENGTHS)))
-        effective = np.array(problem.regression.rows, dtype=float)
-        for _ in range(_ROUNDS):
-            deviation, effective = _noise(problem, chosen.theta)
-            rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-            believed = np.sqrt(effective / rows) / deviation
-            stacked = problem.regression.stack(believed, prior=False)
-            before = chosen
-            chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, strength))
-            if chosen.strength == before.strength:
-                break
+        found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
+        chosen, stacked, pull = found.chosen, found.stacked, found.pull
         theta, on_border = chosen.theta, False
         if metric == "euclidean":
             pulled, values = euclidean_rows(consistency, nominal)
             size = np.sqrt(chosen.strength)
-            rows, targets = prior or (np.empty((0, pulled.shape[1])), np.empty(0))
-            best = fit(consistency, problem.base, stacked,
-                       prior=(np.vstack([size * pulled, rows]), np.concatenate([size * values, targets])))
+            best = fit(consistency, problem.base, stacked, prior=_with(found.prior, size * pulled, size * values))
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
         beta = problem.base.matrix @ theta
-        said = _deviations(problem, replace(solution, beta=beta), chosen, stacked, believed,
-                           dict(zip(consistency.bodies, nominal.matrices, strict=True)))
+        said = _deviations(problem, replace(solution, beta=beta), found)
         facts = diagnostics(
             problem, replace(solution, beta=beta), weights, said.covariance, said.noise,
             notes=said.notes, consistent=True, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence", nominal_wrong_by=said.wrong_by,
-            nominal_thickened=list(nominal.thickened),
+            nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(pull.shares),
+            friction_to_zero=list(pull.to_zero),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
@@ -99,6 +87,41 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
                 "; the set's border, where it is active, is not in it" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, beta, said.covariance, solution.identified, theta,
                         diagnostics=facts, uncertainty="posterior")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fit of the strength that was chosen, the equations it solved, with joint weights (dof,) by which each row is
+    one independent unit of noise, the pull on friction, and all that is known beside the nominal bodies."""
+
+    chosen: PriorFit
+    stacked: Stacked
+    weights: Array
+    pull: FrictionPull
+    prior: Rows
+
+
+def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
+             weights: Array, strength: float | None) -> Fitted:
+    """Noise, pull on friction and strength found in turn; weights (dof,): of `wls`, for the first fit."""
+    regression = problem.regression
+    stacked = regression.stack(weights, prior=False)
+    known = prior_rows(problem, weights, stacked)
+    fit(consistency, problem.base, stacked, prior=known)  # refuses limits that contradict the data
+    # The first noise is that of the consistent fit with hardly any prior.
+    chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
+    rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
+    for _ in range(_ROUNDS):
+        deviation, effective = _noise(problem, chosen.theta)
+        believed = np.sqrt(effective / rows) / deviation
+        stacked = regression.stack(believed, prior=False)
+        pull = friction_pull(problem, stacked, bodies)
+        prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), pull.rows, pull.values)
+        before = chosen
+        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
+        if chosen.strength == before.strength:
+            break
+    return Fitted(chosen, stacked, believed, pull, prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,52 +135,55 @@ class Deviations:
     notes: tuple[Note, ...]
 
 
-def _deviations(problem: Problem, solution: Solution, chosen: PriorFit, stacked: Stacked, weights: Array,
-                bodies: Mapping[str, Array]) -> Deviations:
-    """Of a fit with these joint weights (dof,); bodies: nominal pseudo-inertias (4, 4) by name.
+def _deviations(problem: Problem, solution: Solution, fitted: Fitted) -> Deviations:
+    """Of a fit.
 
     To first order the estimate errs by J^-1 (noise - L e), J = H + L with the prior's curvature L, where the nominal
-    bodies err by e (`nominal_errors`). That is more than the posterior's J^-1 where they err by more than the prior has
-    it: the entropic one takes the directions in which a thin body is thin for known.
+    bodies and friction err by e (`nominal_errors`). That is more than the posterior's J^-1 where they err by more than
+    the prior has it: the entropic one takes the directions in which a thin body is thin for known.
     """
-    base = problem.base
-    gain, columns = base.matrix @ chosen.spread, stacked.r @ base.matrix
-    found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), weights,
+    base, stacked, pull = problem.base, fitted.stacked, fitted.pull
+    columns = stacked.r @ base.matrix
+    chosen = _without_walls(fitted.chosen, columns, pull.rows)
+    gain = base.matrix @ chosen.spread
+    found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), fitted.weights,
                   regression=replace(problem.regression, prior=None))
     given = prior_rows(problem, np.ones(problem.regression.dof), stacked)
     other = chosen.information - columns.T @ columns
     stated = np.zeros_like(other) if given is None else given[0].T @ given[0]
-    nominal, scale = _nominal_and_scale(problem, stacked, bodies)
     body = np.array([item.body is not None for item in base.parameters])
-    curvature = np.where(np.outer(body, body), other - stated, 0.0)
+    curvature = np.where(np.outer(body, body), other - stated, 0.0) + pull.rows.T @ pull.rows
     seen = solution.excited
-    errors = NominalErrors.of(nominal_groups(base.parameters, bodies, scale), (stacked.r.T @ columns)[seen],
-                              (stacked.r.T @ (stacked.rho - columns @ nominal))[seen], found.middle[np.ix_(seen, seen)])
+    score = stacked.r.T @ (stacked.rho - columns @ pull.nominal)
+    errors = NominalErrors.of(pull.groups, (stacked.r.T @ columns)[seen], score[seen],
+                              found.middle[np.ix_(seen, seen)])
     by_nominal = errors.covariance(gain @ curvature)
     # Values known with a deviation, and limits that are near, are as uncertain as they say.
     covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + other - curvature) @ gain.T + by_nominal
     notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
     return Deviations(0.5 * (covariance + covariance.T), replace(found, uncertainty="posterior"),
-                      errors.wrong_by(np.where(body, scale, 0.0)), notes)
+                      errors.wrong_by(np.where(body, pull.scale, 0.0)), notes)
 
 
-def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Nominal values (parameters,), zero for what is no body's, and by how much each may err (parameters,): bodies by
-    themselves, all else by a value that alone would make the torques."""
-    parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
-    nominal = np.zeros(len(parameters))
-    for name, places in parameters.bodies.items():
-        nominal[places] = ten.from_pseudo_inertia(bodies[name])
-    alone = np.where(size > 0.0, np.linalg.norm(stacked.rho) / np.where(size > 0.0, size, 1.0), 0.0)
-    body = np.array([item.body is not None for item in parameters])
-    return nominal, np.where(body, parameter_scales(parameters, nominal), alone)
+def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
+    """The fit with the curvature of data, columns (k, parameters), and of the pull, rows (k, parameters), alone on
+    friction that is pulled: the walls that keep it above zero are steep beside zero and do not know the true value."""
+    pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
+    own, pull = columns[:, pulled], rows[:, pulled]
+    information = chosen.information.copy()
+    information[np.ix_(pulled, pulled)] = own.T @ own + pull.T @ pull
+    return replace(chosen, information=information)
+
+
+def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
+    """A prior with more rows."""
+    return (rows, values) if prior is None else (np.vstack([prior[0], rows]), np.concatenate([prior[1], values]))
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
-                strength: float | None) -> Iterable[PriorFit]:
-    """The fits of all strengths, or of one alone."""
+                prior: Rows | None, strength: float | None) -> Iterable[PriorFit]:
+    """The fits of all strengths, or of one alone, beside what is known otherwise."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
-    prior = prior_rows(problem, np.ones(problem.regression.dof), stacked)
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
     strengths = STRENGTHS if strength is None else (strength,)

@@ -134,15 +134,18 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> Noise:
     """The noise from the blocks of a fold: how far the estimate moves when each is left out."""
     kept = [block for block in regression.blocks if block.rows]
-    moves = np.array([_move(block.factors, solution, weights) for block in kept])
+    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(solution.excited, solution.excited)])
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    moves = np.array([_move(block.factors, solution, weights, half) for block in kept])
     n = len(moves)
     covariance = (n - 1) / n * moves.T @ moves
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
     return Noise(h @ covariance @ h, "blocks", float(n - 1))
 
 
-def _move(factors: Sequence[Factor], solution: Solution, weights: Array) -> Array:
-    """beta - beta_(-b) = (H - H_b)^-1 s_b (base,) = (I - H^-1 H_b)^-1 H^-1 s_b, H^-1 as the estimate has it."""
+def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: Array) -> Array:
+    """beta - beta_(-b) = (H - H_b)^-1 s_b (base,) = (I - H^-1 H_b)^-1 H^-1 s_b, H^-1 = half half' as the estimate has
+    it."""
     size = len(solution.beta)
     share, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):
@@ -150,10 +153,7 @@ def _move(factors: Sequence[Factor], solution: Solution, weights: Array) -> Arra
         share[np.ix_(factor.columns, factor.columns)] += own.T @ own
         score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
     known = solution.excited
-    inverse = solution.inverse[np.ix_(known, known)]
     # Symmetric form: with H^-1 = L L', (H - H_b)^-1 = L (I - L' H_b L)^-1 L', whose eigenvalues are what is left.
-    values, vectors = np.linalg.eigh(inverse)
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
     gone, turn = np.linalg.eigh(half.T @ share[np.ix_(known, known)] @ half)
     left = np.maximum(1.0 - gone, _LEFT)
     move = np.zeros(size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, fold
 from dynid.regression.thinned import thinned
 
-_ENOUGH_ROWS = 20000  # for these estimates: the torque of a gear need not be known as well as its friction
+_ENOUGH_ROWS = 20000  # for the second estimate: the torque of a gear need not be known as well as its friction
+_FIRST_ROWS, _FIRST_STRETCH = 5000, 250  # for the first, which is only what the second begins with
 _PIECE = 65536
 _FREE = 100.0
 
@@ -34,8 +36,10 @@ def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParamete
     if not isinstance(model, Model) or not model.loaded.any():
         return model
     some = thinned(logs, _ENOUGH_ROWS)
-    first = fold(TorqueEquations.of(model, some, base), blocks=1, threads=threads)
-    first = first.select(np.flatnonzero(~model.loaded[base.independent]))
+    kept = np.flatnonzero(~model.loaded[base.independent])
+    narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
+    first = fold(TorqueEquations.of(model, thinned(logs, _FIRST_ROWS, _FIRST_STRETCH), narrow), blocks=1,
+                 threads=threads)
     weights = joint_weights(first)
     beta = solve(first, first.stack(weights)).beta
     tried = []

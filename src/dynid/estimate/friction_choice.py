@@ -40,7 +40,7 @@ SHARE = 0.5  # percent of the joint's error on left-out blocks
 UNTOLD = 5.0  # percent within which, and two standard errors, blocks must tell a gain for a safe term to be let go
 _EXACT = 1e-8  # share of a joint's squared torques below which errors are rounding
 _ROUNDS = 6
-_LEAST = 4  # blocks with rows, below which nothing can be said
+FEWEST_BLOCKS = 4  # with rows, below which nothing can be said
 # What replaces a model's own friction at the joints.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "stribeck", "curve", "load",
              "cable", "delay", "ripple")
@@ -90,6 +90,15 @@ class FrictionChoice:
     model: Model
     blocks: int
 
+    @property
+    def text(self) -> str:
+        """What was taken, in a clause, joints that have the same together."""
+        alike: dict[str, list[str]] = {}
+        for one in self.joints:
+            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and dry alone", []).append(
+                one.joint)
+        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
+
     def to_dict(self) -> dict[str, Any]:
         def worths(some: Sequence[Worth]) -> dict[str, dict[str, float]]:
             return {one.term: {"gain_percent": one.gain, "standard_error": one.error} for one in some}
@@ -116,7 +125,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     stretches = stretches_of(logs)
     problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS * stretches, threads=threads)
     regression = dealt(problem.regression, BLOCKS)
-    if sum(block.rows > 0 for block in regression.blocks) < _LEAST:
+    if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         raise NotPossibleError("the data have too few stretches of time to leave out in turn for a choice of friction",
                                "name the friction, or record a longer motion")
     # With the bodies of the estimate: what is regrouped with load of two ways depends on them.
@@ -323,12 +332,16 @@ class Search:
             return np.array([one.loss(chosen) for one in problems])
 
         now, found = losses(own), list[Worth]()
-        power = max(sum(float(block.tests[j][1] @ block.tests[j][1]) for block in self.left_out.blocks), 1e-300)
         for name in self.candidates[j]:
             other = losses(own ^ {name})
-            without, with_ = (other, now) if name in own else (now, other)
-            gains = (without - with_).sum(axis=1)
-            size = max(float(without[:, j].sum()), _EXACT * power)
-            error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
-            found.append(Worth(name, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error))
+            found.append(worth_of(self.left_out, j, name, *((other, now) if name in own else (now, other))))
         return found
+
+
+def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
+    """What a term is worth on joint j from the squares (blocks, joints) that are left without it and with it."""
+    power = max(sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks), 1e-300)
+    gains = (without - with_).sum(axis=1)
+    size = max(float(without[:, j].sum()), _EXACT * power)
+    error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
+    return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)

@@ -83,12 +83,13 @@ class NominalErrors:
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[Group]:
     """The shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind of the
-    other parameters by their scale (parameters,); a body that cannot exist errs by the scale of its numbers."""
+    other parameters by their scale (parameters,); a body that cannot exist, or has no size, errs by the scale of its
+    numbers."""
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)
     for name, places in parameters.bodies.items():
         pseudo = matrices[name]
-        if np.linalg.eigvalsh(pseudo)[0] < 0.0 or pseudo[3, 3] <= 0.0:
+        if np.linalg.eigvalsh(pseudo)[0] < 0.0 or pseudo[3, 3] <= 0.0 or np.trace(pseudo[:3, :3]) <= 0.0:
             found.append(_by_scale(places, scale, "shape"))
         else:
             shape, mass = np.zeros((width, 12)), np.zeros(width)

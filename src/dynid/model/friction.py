@@ -257,6 +257,17 @@ class Stribeck:
             if fsc[k] or fnl[k]:
                 yield Curve(axis(n, j), fall_and_rise, (fsc[k], delta[k], fnl[k], alpha[k], steep[k]))
 
+    def dissipating(self, robot: Robot, speeds: Array) -> Array:
+        """For every joint Fc, less what arctan or the power takes of it at most up to the joint's speed, or both."""
+        joints = chosen(robot, self.joints)
+        delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
+        rows = np.zeros((len(joints), 3, 5 * len(joints)))
+        for k, j in enumerate(joints):
+            fall = 0.5 * np.pi * max(1.0, delta[k] / steep[k])  # arctan(delta v) <= fall S, as arctan is concave
+            rise = speeds[j] ** alpha[k]
+            rows[k, :, 5 * k:5 * k + 5] = [[1, fall, 0, 0, 0], [1, 0, 0, 0, rise], [1, fall, 0, 0, rise]]
+        return rows.reshape(-1, 5 * len(joints))
+
     def slow_joints(self, robot: Robot) -> tuple[int, ...]:
         """All of its joints: what it falls by shows at low speed alone."""
         return tuple(chosen(robot, self.joints))

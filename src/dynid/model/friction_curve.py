@@ -122,10 +122,10 @@ class FrictionCurve:
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
         """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
-        return np.stack(list(self._columns(robot, joint, velocity)))
+        return np.stack(list(self._columns(velocity, np.array(self._shares) * self._speeds(robot)[joint])))
 
-    def _columns(self, robot: Robot, joint: int, velocity: Array) -> Iterator[Array]:
-        sign, widths = self.sign(velocity), np.array(self._shares) * self._speeds(robot)[joint]
+    def _columns(self, velocity: Array, widths: Array) -> Iterator[Array]:
+        sign = self.sign(velocity)
         yield from self._viscous(velocity)
         if self.shape == "steps":
             yield sign
@@ -139,9 +139,9 @@ class FrictionCurve:
             yield sign * np.maximum(np.minimum(np.minimum(rise, down), 1.0), 0.0)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        count = len(self._symbols)
+        count, widths = len(self._symbols), np.outer(self._speeds(robot), self._shares)
         for k, j in enumerate(chosen(robot, self.joints)):
-            for c, values in enumerate(self._columns(robot, j, dq[:, j])):
+            for c, values in enumerate(self._columns(dq[:, j], widths[j])):
                 yield j, count * k + c, values
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:

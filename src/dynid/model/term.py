@@ -18,6 +18,8 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     shape_names, shape, with_shape: parameters in which it is not linear (see `Stribeck`).
     slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
         it otherwise drops them because Coulomb friction is between its two signs there.
+    dissipating(robot, speeds (dof,)) -> rows (k, its parameters): where rows @ values >= 0 and none of its parameters
+        that must not be is below zero, it takes power at all speeds up to these; for methods with constraints.
     with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
     with_times(first, last), with_temperatures(mean (dof,)) -> the same term for data taken between these times, s, and
         at these mean temperatures of the joints (see `Drift`, `TemperatureFriction`).
@@ -84,6 +86,13 @@ class DescribingSlowMotion(Protocol):
     """A term that needs the rows in which some joints move slowly."""
 
     def slow_joints(self, robot: Robot) -> Iterable[int]: ...
+
+
+@runtime_checkable
+class Dissipating(Protocol):
+    """A term with parameters of either sign that knows when it takes power."""
+
+    def dissipating(self, robot: Robot, speeds: Array) -> Array: ...
 
 
 @runtime_checkable

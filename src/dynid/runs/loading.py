@@ -20,7 +20,7 @@ from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.runs.drive_gains import with_drive_gains
 from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
-from dynid.runs.models import AUTO, choose_friction, first_model, make_model
+from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, names_friction
 from dynid.runs.mounting import gravity_note, with_estimated_gravity
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
@@ -50,7 +50,8 @@ class Loaded:
     """A folded problem, with the run's settings and robot as they are once the logs were looked at.
 
     cutoff: the choice of the cut-off, None where it was given. resting: logs left out. mounting: the direction of
-    gravity, where it was estimated. friction: what was chosen for each joint, where the run asked for that.
+    gravity, where it was estimated. friction: what was chosen for each joint, where the run asked for that or named no
+    friction; unnamed: what to say of that.
     """
 
     problem: Problem
@@ -60,11 +61,13 @@ class Loaded:
     resting: tuple[Resting, ...] = ()
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
+    unnamed: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was found on the way, and what reading the logs said, each once."""
-        said = () if self.mounting is None else (gravity_note(self.mounting),)
+        said = (self.unnamed,) if self.unnamed else ()
+        said = said if self.mounting is None else (*said, gravity_note(self.mounting))
         bends = self.settings.model.flexible
         if bends is not None and not bends.skew:
             said = (*said, _SKEW)
@@ -88,19 +91,17 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     samples = [one for _, one in prepare_alike(recordings, chosen, tell)]
     if cutoff is not None:
         samples = [replace(one, steps=(cutoff.step, *one.steps)) for one in samples]
-    friction = None
-    if AUTO in settings.model.friction:
+    if AUTO in settings.model.friction or not names_friction(settings, robot):
         tell("choosing the friction of each joint")
-        settings, friction = choose_friction(settings, robot, [replace(one, filtered=None) for one in samples])
-        model = make_model(settings, robot)
+    settings, friction, unnamed = friction_of_run(settings, robot, samples)
     tell("folding")
-    problem = Problem.of(model, samples, known=settings.known, blocks=settings.blocks, recordings=recordings,
-                         controller=control_law(settings))
+    problem = Problem.of(make_model(settings, robot), samples, known=settings.known, blocks=settings.blocks,
+                         recordings=recordings, controller=control_law(settings))
     mounting = None
     if settings.gravity == "estimate":
         tell("estimating the direction of gravity")
         settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
-    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting, friction)
+    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting, friction, unnamed)
 
 
 def control_law(settings: RunSettings) -> Controller | None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from dynid.errors import DynidError, ModelError, RobotError
+from dynid.errors import DynidError, ModelError, NotPossibleError, RobotError
 from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
+from dynid.estimate.problem import find_method
 from dynid.model import FlexibleModel, LinearModel, Model, make_terms
+from dynid.model.registry import FRICTION
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
-AUTO = "auto"  # among friction: chosen from the data
+AUTO, NONE = "auto", "none"  # as friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
+_CHOSEN = "friction was not named and is chosen from the logs; name it to have another, such as viscous,coulomb or none"
+_TAKEN = "friction was not named; it is viscous, dry and an offset, since "
 
 
 def make_robot(settings: RunSettings) -> Robot:
@@ -43,6 +48,10 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)
+    if NONE in wanted.friction:
+        if len(wanted.friction) > 1:
+            raise ModelError(f"friction '{NONE}' is no friction at all: give it alone, or the kinds that there are")
+        wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
         raise ModelError(f"friction '{AUTO}' is chosen from logs, and there are none here", "name the kinds instead")
     if wanted.flexible is not None:
@@ -68,18 +77,64 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
     return FlexibleModel(links, table.joints, table.friction, table.skew)
 
 
+def names_friction(settings: RunSettings, robot: Robot) -> bool:
+    """Whether a run says which friction there is, "auto" or "none" among it, or the robot's own file does."""
+    wanted = settings.model
+    if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is False:
+        return True
+    return any(table.get("kind") in FRICTION for table in (*wanted.terms, *robot.terms))
+
+
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
     """The model with which logs are first looked at: that of the run, with the usual friction where it is to be
-    chosen."""
-    if AUTO not in settings.model.friction:
+    chosen or is not named."""
+    if AUTO not in settings.model.friction and names_friction(settings, robot):
         return make_model(settings, robot)
-    usual = settings.model.model_copy(update={"friction": USUAL, "own_terms": False})
-    return make_model(settings.model_copy(update={"model": usual}), robot)
+    return make_model(with_usual_friction(settings), robot)
+
+
+def with_usual_friction(settings: RunSettings) -> RunSettings:
+    """The settings with viscous and dry friction and offsets in place of "auto", or beside what the robot's own file
+    has where friction is not named."""
+    usual = settings.model.model_copy(update={"friction": USUAL, "own_terms": AUTO not in settings.model.friction})
+    return settings.model_copy(update={"model": usual})
+
+
+def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Samples]
+                    ) -> tuple[RunSettings, FrictionChoice | None, str]:
+    """The settings with the friction that the samples choose where a run asks for that or names none, the choice, and
+    what to say of friction that was not named."""
+    plain = [replace(one, filtered=None) for one in samples]
+    if AUTO in settings.model.friction:
+        return *choose_friction(settings, robot, plain), ""
+    if names_friction(settings, robot):
+        return settings, None, ""
+    unnamed = with_usual_friction(settings)
+    why = _not_chosen(settings, robot, samples)
+    if not why:
+        try:
+            return *choose_friction(settings, robot, plain), _CHOSEN
+        except NotPossibleError as problem:
+            why = problem.reason
+    return unnamed, None, _TAKEN + why
+
+
+def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
+    """Why friction that nobody named is not chosen from the data; empty where it is."""
+    if robot.followers is not None:
+        return "it is not chosen for robots whose joints follow others"
+    if settings.gravity == "estimate":
+        return "the direction of gravity is to be estimated"
+    if any(one.filtered is not None for one in samples):
+        return "rows have no accelerations"
+    if "torques" in find_method(settings.method).needs:
+        return f"method '{settings.method}' makes rows of its own"
+    return ""
 
 
 def choose_friction(settings: RunSettings, robot: Robot,
                     samples: Sequence[Samples]) -> tuple[RunSettings, FrictionChoice]:
-    """The settings with the friction that the samples choose in place of "auto", and the choice."""
+    """The settings with the friction that the samples choose, and the choice."""
     wanted = settings.model
     if len(wanted.friction) > 1 or wanted.python is not None or wanted.flexible is not None:
         raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python and "

@@ -61,6 +61,7 @@ def facts(run: Run) -> dict[str, Any]:
         "friction": None if run.friction is None else run.friction.to_dict(),
         "essential": None if run.essential is None else {
             **run.essential.to_dict(), "validation_before": [_finite(x) for x in run.essential_on_others]},
+        "breakaway": [one.to_dict() for one in run.breakaway],
         "deflection": [one.to_dict() for one in run.deflections],
         "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
@@ -193,9 +194,8 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
                       friction=run.friction, essential=run.essential, essential_on_others=run.essential_on_others,
-                      deflections=run.deflections, payloads=run.payloads, verdict=run.verdict,
-                      notes=run.notes,
-                      command=command, settings=settings, seconds=run.seconds)
+                      deflections=run.deflections, breakaway=run.breakaway, payloads=run.payloads, verdict=run.verdict,
+                      notes=run.notes, command=command, settings=settings, seconds=run.seconds)
 
 
 def load(folder: str | Path) -> tuple[Estimate, RunSettings]:

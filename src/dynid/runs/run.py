@@ -23,6 +23,7 @@ from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import (
+    Breakaway,
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
@@ -31,6 +32,7 @@ from dynid.validate import (
     Reconstruction,
     SimulationCheck,
     Verdict,
+    breakaway,
     cross_validate,
     cutoff_dependence,
     deflections,
@@ -51,9 +53,9 @@ class Run:
     logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
     dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
     estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
-    joints whose motor and link are both in the logs. payloads: of the logs that name one. essential: what was left out
-    of the model, where the run asked for that, and essential_on_others: the relative error of all parameters on each of
-    the validations."""
+    joints whose motor and link are both in the logs. breakaway: of joints that start from rest there. payloads: of the
+    logs that name one. essential: what was left out of the model, where the run asked for that, and
+    essential_on_others: the relative error of all parameters on each of the validations."""
 
     settings: RunSettings
     robot: Robot
@@ -73,6 +75,7 @@ class Run:
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
     deflections: tuple[Deflection, ...] = ()
+    breakaway: tuple[Breakaway, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
     essential: Essential | None = None
     essential_on_others: tuple[float, ...] = ()
@@ -166,12 +169,15 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[one.finding for one in (*loaded.resting, *resting)])
+    if loaded.friction is not None:
+        said = replace(said, headline=f"{said.headline} Friction was chosen: {loaded.friction.text}.")
     logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
             *(LogFacts.of(one, "validation") for one in recordings)]
     notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
-               loaded.friction, deflections(estimate, problem.data, problem.recordings))
+               loaded.friction, deflections(estimate, problem.data, problem.recordings),
+               breakaway(estimate, problem.data, problem.recordings) if problem.recordings else ())
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

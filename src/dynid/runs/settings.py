@@ -93,10 +93,11 @@ class FlexibleSettings(BaseModel):
 class ModelSettings(BaseModel):
     """The [model] table: what to identify beside the rigid bodies.
 
-    friction: kinds at every joint, or "auto" alone: chosen joint by joint from the logs. rotor: reflected rotor
-    inertia. own_terms: the terms the robot's own file lists; None takes them when nothing else is asked for. terms:
-    tables of further terms, as in robot files. python: a file of your own, which is run: terms it registers
-    (`register_term`) are known by their kinds, and where it defines `model(robot)`, that is the model. flexible: the
+    friction: kinds at every joint, or alone "auto", chosen joint by joint from the logs, or "none"; where neither this
+    nor the robot's own file names any, it is chosen too. rotor: reflected rotor inertia. own_terms: the terms the
+    robot's own file lists; None takes them when nothing else is asked for. terms: tables of further terms, as in robot
+    files. python: a file of your own, which is run: terms it registers (`register_term`) are known by their kinds, and
+    where it defines `model(robot)`, that is the model. flexible: the
     [model.flexible] table, for logs with positions of motors and links.
     """
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numba
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.model import complete
 from dynid.recording import Recording, Samples
@@ -31,6 +33,19 @@ class Breakaway:
     above: float
     starts: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The rows just before a joint starts, when it does, s, and which way."""
+
+    rows: slice
+    begin: float
+    way: float
+
 
 def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
               recordings: Recording | Sequence[Recording]) -> tuple[Breakaway, ...]:
@@ -39,46 +54,69 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
     torque is not friction."""
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     behind = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+    dof, names = estimate.model.dof, complete(estimate.model).joint_names
+    starts = [[_starts(raw.t, raw.q[:, j]) for raw in behind] for j in range(dof)]
     own, found = velocity_friction(estimate), []
-    peaks: list[list[float]] = [[] for _ in range(estimate.model.dof)]
-    for log, raw in zip(logs, behind, strict=True):
-        for j in range(estimate.model.dof):
-            # As if the joint stood still: what a filter makes of its motion begins before it starts.
-            dq, ddq = log.dq.copy(), log.ddq.copy()
-            dq[:, j] = ddq[:, j] = 0.0
-            rest = np.asarray(estimate.predict(log.q, dq, ddq))[:, j] - friction_at(estimate, j, own[j], dq[:, j])[0]
-            friction = raw.tau[:, j] - at_times(raw.t, log.t, rest[:, None])[:, 0]
-            peaks[j] += _at_starts(raw.t, raw.q[:, j], friction)
-    for j, values in enumerate(peaks):
-        if len(values) >= _FEWEST:
-            static, name = float(np.median(values)), complete(estimate.model).joint_names[j]
-            slow = float(friction_at(estimate, j, own[j], np.array([1e-6]))[0][0])
-            spread = 1.4826 * float(np.median(np.abs(np.array(values) - static)))
-            deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # of a median
-            found.append(Breakaway(name, static, deviation, max(static - slow, 0.0), len(values)))
+    for j in range(dof):
+        if sum(map(len, starts[j])) < _FEWEST:
+            continue
+        values = np.concatenate([_friction_at(estimate, j, own[j], log, raw, some)
+                                 for log, raw, some in zip(logs, behind, starts[j], strict=True)])
+        static = float(np.median(values))
+        slow = float(friction_at(estimate, j, own[j], np.array([1e-6]))[0][0])
+        spread = 1.4826 * float(np.median(np.abs(values - static)))
+        deviation = 1.2533 * spread / float(np.sqrt(len(values)))  # of a median
+        found.append(Breakaway(names[j], static, deviation, max(static - slow, 0.0), len(values)))
     return tuple(found)
 
 
-def _at_starts(t: Array, q: Array, friction: Array) -> list[float]:
-    """Friction in the direction of motion at each start from rest."""
+def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Recording, starts: Sequence[_Start]
+                 ) -> Array:
+    """Friction of joint j in the direction of motion at each start (starts,); own (parameters,): that of its friction
+    over velocity."""
+    if not starts:
+        return np.empty(0)
+    # As if the joint stood still: what a filter makes of its motion begins before it starts.
+    dq, ddq = log.dq.copy(), log.ddq.copy()
+    dq[:, j] = ddq[:, j] = 0.0
+    rest = np.asarray(estimate.predict(log.q, dq, ddq))[:, j] - friction_at(estimate, j, own, dq[:, j])[0]
+    friction = raw.tau[:, j] - at_times(raw.t, log.t, rest[:, None])[:, 0]
+    return np.array([np.polyfit(raw.t[one.rows] - one.begin, friction[one.rows], 2)[2] * one.way for one in starts])
+
+
+def _starts(t: Array, q: Array) -> list[_Start]:
+    """Each start of a joint from rest."""
     rate = 1.0 / float(np.median(np.diff(t)))
     rows, before, after = (max(round(span * rate), 3) for span in (_REST, _BEFORE, _AFTER))
     noise = float(np.median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
     still = max(_STILL * noise, 1e-9 * float(np.ptp(q)))
-    found, anchor, since = [], float(q[0]), 0
-    for k in range(1, len(q) - after):
-        if abs(q[k] - anchor) <= still:
-            continue
-        if k - since >= rows:
-            origin = float(np.mean(q[since:k - rows // 2]))
-            near = slice(max(k - 3 * after, since), k + after)
-            begin = _begin(t[near], (q[near] - origin) * np.sign(q[k] - anchor), k - near.start)
-            stop = min(int(np.searchsorted(t, begin)), k - 1)
-            own = slice(max(stop - before, since), stop)
-            if own.stop - own.start >= before // 2:
-                found.append(float(np.polyfit(t[own] - begin, friction[own], 2)[2] * np.sign(q[k] - anchor)))
-        anchor, since = float(q[k]), k
+    found = []
+    for since, k in departures(np.ascontiguousarray(q[:len(q) - after]), still, rows).tolist():
+        way = float(np.sign(q[k] - q[since]))
+        origin = float(np.mean(q[since:k - rows // 2]))
+        near = slice(max(k - 3 * after, since), k + after)
+        begin = _begin(t[near], (q[near] - origin) * way, k - near.start)
+        stop = min(int(np.searchsorted(t, begin)), k - 1)
+        own = slice(max(stop - before, since), stop)
+        if own.stop - own.start >= before // 2:
+            found.append(_Start(own, begin, way))
     return found
+
+
+@numba.njit(cache=True)
+def departures(q: Array, still: float, rows: int) -> Ints:
+    """Rows (n, 2): since when a joint at q (samples,) has stood within `still`, and the first row in which it no longer
+    does, of all rests of so many rows or more."""
+    found, anchor, since = [], q[0], 0
+    for k in range(1, len(q)):
+        if abs(q[k] - anchor) > still:
+            if k - since >= rows:
+                found.append((since, k))
+            anchor, since = q[k], k
+    out = np.empty((len(found), 2), np.int64)
+    for i, pair in enumerate(found):
+        out[i, 0], out[i, 1] = pair
+    return out
 
 
 def _begin(t: Array, way: Array, first: int) -> float:

@@ -21,6 +21,7 @@ from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
+from dynid.validate.untold_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, plain, sentence
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact
@@ -82,7 +83,8 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
                 drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_swinging(case))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
+                *_swinging(case))
     return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, cause.refit,
                    cause.weighed)
 
@@ -186,6 +188,20 @@ def _choice(case: Case) -> Iterator[Finding]:
     yield Finding("method-chosen", "validation", "info", sentence(
         f"The method is {choice['method']}: {choice['reason']}{errors}{failed}"), "method",
         evidence={name.replace("-", "_"): error for name, error in tried.items()})
+
+
+def _untold(case: Case) -> Iterator[Finding]:
+    """Friction that blocks left out do not tell from simpler friction, one finding a kind."""
+    found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
+    for kind in dict.fromkeys(one.worth.term for one in found):
+        own = [one for one in found if one.worth.term == kind]
+        yield Finding("friction-not-told", "validation", "info", sentence(
+            f"The data do not tell the friction '{kind}' of {joints_listed([one.joint for one in own])} from simpler "
+            "friction: it takes no more of the errors on blocks of time left out than chance does; where it is not "
+            "known to be there, leave it out"), f"{kind} not told apart", tuple(one.joint for one in own),
+            tuple(name for one in own for name in one.parameters), evidence={
+                "gain_percent": tuple(one.worth.gain for one in own),
+                "standard_error": tuple(one.worth.error for one in own)})
 
 
 def _swinging(case: Case) -> Iterator[Finding]:

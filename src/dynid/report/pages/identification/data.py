@@ -14,6 +14,7 @@ from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 from dynid.validate import (
+    Breakaway,
     CrossValidation,
     CutoffChoice,
     CutoffDependence,
@@ -33,8 +34,8 @@ class ReportData:
     identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
     chosen for each joint. essential: what was left out of the model; essential_on_others: the error of all parameters
-    on each of the validations. deflections: of joints whose motor and link were both measured. payloads: of the logs
-    that name one.
+    on each of the validations. deflections: of joints whose motor and link were both measured. breakaway: of joints
+    that start from rest. payloads: of the logs that name one.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -56,6 +57,7 @@ class ReportData:
     essential: Essential | None = None
     essential_on_others: tuple[float, ...] = ()
     deflections: tuple[Deflection, ...] = ()
+    breakaway: tuple[Breakaway, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)

@@ -21,7 +21,9 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     units = dict(zip(data.joints, data.units, strict=True))
     chosen = [] if data.friction is None else [
         {"joint": one.joint, "taken": list(one.taken), "left": list(one.left)} for one in data.friction.joints]
-    return {"figures": [figure(shape, units[shape.joint]) for shape in shapes], "chosen": chosen,
+    starts = [{"joint": one.joint, "static": one.static, "deviation": one.deviation, "above": one.above,
+               "starts": one.starts, "unit": units[one.joint].torque} for one in data.breakaway]
+    return {"figures": [figure(shape, units[shape.joint]) for shape in shapes], "chosen": chosen, "starts": starts,
             "blocks": 0 if data.friction is None else data.friction.blocks}
 
 

@@ -1,0 +1,138 @@
+"""Friction that the data do not tell from simpler friction: what each term of a joint takes of the errors on blocks of
+time left out, against viscous and dry friction in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.estimate import Estimate, Problem
+from dynid.estimate.columns_left_out import ColumnsLeftOut
+from dynid.estimate.friction_choice import BLOCKS, ERRORS, FEWEST_BLOCKS, SHARE, Worth, dealt, stretches_of, worth_of
+from dynid.estimate.linear import joint_weights
+from dynid.model import Model, Parameter, Parameters, Term
+from dynid.model.kinds import DRY, VISCOUS
+from dynid.model.registry import FRICTION
+from dynid.model.term import Informed
+from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.equations import unmeasured_joints
+from dynid.robot import Robot
+
+_SIMPLE = ("viscous", "coulomb")
+_SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
+
+
+@dataclass(frozen=True)
+class FrictionWorth:
+    """What a term of a joint is worth; parameters: the names of its parameters there."""
+
+    joint: str
+    worth: Worth
+    parameters: tuple[str, ...]
+
+    @property
+    def told(self) -> bool:
+        """Whether blocks left out tell it from simpler friction."""
+        return self.worth.gain > max(SHARE, ERRORS * self.worth.error)
+
+
+@dataclass(frozen=True)
+class SimpleFriction:
+    """Viscous and dry friction of every joint, under names that no other term has."""
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(Parameter(f"{kind.words} of {name}", unit, j, name, kind=kind)
+                     for j, name in enumerate(robot.joint_names)
+                     for kind, unit in ((VISCOUS, "N m s/rad"), (DRY, "N m")))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Iterator[tuple[int, int, Array]]:
+        for j in range(robot.dof):
+            yield j, 2 * j, dq[:, j]
+            yield j, 2 * j + 1, np.sign(dq[:, j])
+
+
+def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth, ...]:
+    """What every friction beyond viscous and dry is worth, joint by joint; empty where there is none, or data are too
+    few to leave any out. Terms that follow an estimate or have a shape stay as the estimate has them."""
+    model = estimate.model
+    if not problem.data or not isinstance(model, Model):
+        return ()
+    if not _richer(model.parts, model.parameters):
+        return ()
+    wide = _with_simple(model, estimate.full)
+    plain, richer = wide.parts[-1][1].reshape(model.dof, 2), _richer(wide.parts[:-1], wide.parameters)
+    rank = np.zeros(len(wide.parameters), dtype=int)
+    rank[plain], rank[np.concatenate([places for *_, places in richer])] = 1, 2
+    order = np.argsort(rank, kind="stable").tolist()
+    base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
+    blocks = BLOCKS * stretches_of(problem.data)
+    regression = dealt(fold(TorqueEquations.of(wide, problem.data, base), blocks=blocks, threads=problem.threads),
+                       BLOCKS)
+    if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
+        return ()
+    common = [int(c) for c in base.independent if rank[c] == 0]
+    columns = [*common, *(c for c in range(len(rank)) if rank[c] > 0)]
+    items = [wide.parameters.items[c] for c in columns]
+    mixing = np.column_stack([np.eye(len(base))[:, base.independent == c][:, 0] if rank[c] == 0 else base.matrix[:, c]
+                              for c in columns])
+    left_out = ColumnsLeftOut.of(regression, joint_weights(problem.regression), mixing,
+                                 np.array([item.bounds[0] for item in items]),
+                                 np.array([item.bounds[1] for item in items]), np.array([item.ridge for item in items]))
+    place = {c: k for k, c in enumerate(columns)}
+    return tuple(_worths(wide, mixing, left_out, place, richer, plain))
+
+
+def _with_simple(model: Model, theta: Array) -> Model:
+    """The model with simple friction beside its own; theta (parameters,): its values, for terms that follow them."""
+    wide = Model(model.robot, (*model.terms, SimpleFriction()))
+    own = dict(zip(model.parameters.names, theta, strict=True))
+    values = np.array([own.get(name, 0.0) for name in wide.parameters.names])
+    return Model(model.robot, tuple(term.with_estimate(values) if isinstance(term, Informed) else term
+                                    for term in wide.terms))
+
+
+def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[tuple[int, str, Ints]]:
+    """Joint, kind and places of the parameters of each term that is friction, or is asked for as friction, and not
+    simple."""
+    found = []
+    for term, places in parts:
+        kind = getattr(term, "kind", type(term).__name__)
+        groups = ("friction", "other") if kind in FRICTION else ("friction",)
+        own = [] if kind in _SIMPLE else [int(c) for c in places if parameters.items[c].kind.group in groups]
+        for j in dict.fromkeys(parameters.items[c].owner for c in own):
+            found.append((j, kind, np.array([c for c in own if parameters.items[c].owner == j])))
+    return found
+
+
+def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[int, int],
+            richer: Sequence[tuple[int, str, Ints]], simple: Ints) -> Iterator[FrictionWorth]:
+    """mixing (base, k): the columns; place: of parameters among them; simple (dof, 2): those of simple friction."""
+    used = np.array([c not in simple for c in place])
+    certain = np.setdiff1d(np.flatnonzero(used), [place[int(c)] for *_, places in richer for c in places])
+    fits, names = left_out.fits(used), [wide.parameters.names[c] for c in place]
+    for j in dict.fromkeys(joint for joint, *_ in richer):
+        plain = np.array([place[int(c)] for c in simple[j]])
+        terms = [(kind, np.array([place[int(c)] for c in places])) for joint, kind, places in richer if joint == j]
+        own = [(kind, columns) for kind, columns in terms if not _spanned(mixing[:, columns], mixing[:, plain])]
+        if not own:
+            continue
+        mine = np.concatenate([columns for _, columns in terms])
+        every = np.concatenate([mine, plain])
+        problems = left_out.reduced(used, every, fits)
+        with_ = np.array([one.loss(np.isin(every, mine)) for one in problems])
+        for kind, columns in own:
+            kept = np.setdiff1d(mine, columns)
+            beside = mixing[:, np.concatenate([certain, kept])]
+            instead = [k for k in plain if not _spanned(mixing[:, [k]], beside)]
+            without = np.array([one.loss(np.isin(every, [*kept, *instead])) for one in problems])
+            yield FrictionWorth(wide.robot.joint_names[j], worth_of(left_out, j, kind, without, with_),
+                                tuple(names[k] for k in columns))
+
+
+def _spanned(columns: Array, others: Array) -> bool:
+    """Whether columns (base, k) are combinations of others (base, n)."""
+    left = columns - others @ np.linalg.lstsq(others, columns, rcond=None)[0]
+    return bool(np.all(np.linalg.norm(left, axis=0) <= _SPANNED * np.maximum(np.linalg.norm(columns, axis=0), 1e-300)))
