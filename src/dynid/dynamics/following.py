@@ -92,7 +92,8 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
     motion, status = _solved(robot, followers, q, dq, ddq, threads)
     open_ = np.flatnonzero(status != CLOSED)
     if len(open_):
-        raise NotPossibleError(_why(robot, followers.loops, int(status[open_[0]]), int(open_[0]), q[open_[0]]),
+        raise NotPossibleError(not_closed(robot, followers.loops, int(status[open_[0]]), f"in sample {open_[0]}",
+                                          q[open_[0]]),
                                "keep to positions in which the loops close, as the limits of the joints should say")
     return motion
 
@@ -188,7 +189,7 @@ def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
 
     def one_by_one(samples: Ints) -> None:
         loop_kernels.close_kernel(tree.parent, tree.pose, tree.axis, *chain.closures, q, dq, ddq, samples, motion,
-                                  rates, status)
+                                  rates, status, np.empty(len(chain.begin) + 1))
 
     def piece(start: int, stop: int) -> None:
         if stop - start < _WORTH_LANES * LANES:
@@ -208,11 +209,12 @@ def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
     return TreeMotion(motion[0], motion[1], motion[2], rates), status
 
 
-def _why(robot: Robot, loops: Loops, status: int, sample: int, q: Array) -> str:
+def not_closed(robot: Robot, loops: Loops, status: int, where: str, q: Array) -> str:
+    """Why loops are not closed, for sentences; where: sample or time; q (dof,): positions of the robot's own joints."""
     at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
     how = {OPEN: "cannot be closed", SINGULAR: "lose rank: joints that follow are not determined"}.get(
         status, "pass a posture in which their branches meet")
-    return f"the loops {loops.names} of robot '{robot.name}' {how} in sample {sample}, at {at}"
+    return f"the loops {loops.names} of robot '{robot.name}' {how} {where}, at {at}"
 
 
 @lru_cache(maxsize=64)
@@ -254,7 +256,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
     q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
     motion, status = np.empty((3, len(q), tree.dof)), np.empty(len(q), dtype=np.int64)
     loop_kernels.close_kernel(arrays.parent, arrays.pose, arrays.axis, *chain, q, q, q, np.arange(len(q)), motion,
-                              np.empty((len(q), tree.dof, dof)), status)
+                              np.empty((len(q), tree.dof, dof)), status, np.empty(n + 1))
     size = np.abs(jacobian) if np.sum(status == CLOSED) > 4 else np.ones_like(jacobian)
     for posture in motion[0, status == CLOSED]:
         rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], n, posture)[1]

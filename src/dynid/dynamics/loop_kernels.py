@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
-from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
+from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
 from dynid.dynamics.kernels import base_rows
 from dynid.dynamics.tiles import (
     AXIS,
@@ -161,15 +161,16 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     return OPEN, 0.0
 
 
-@njit(**OPTIONS)
+@njit(**ALLOCATING)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
-                 dq, ddq, samples, motion, rates, status):
+                 dq, ddq, samples, motion, rates, status, reached):
     """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n): how
     they move with the n coordinates of own freedom; status (samples,).
 
     q, dq, ddq (samples, n); samples: those to solve, in this order. begin (coordinates,): a closed posture; branch: the
     determinant there. Each sample is reached from the one before, in steps no longer than Newton's method can follow,
-    or from `begin` where that fails.
+    or from `begin` where that fails. reached (coordinates + 1,): coordinates and determinant of the last solution,
+    as they were where there is none.
     """
     n, joints, m = q.shape[1], len(parent), len(kinds)
     dependent, coordinates = len(chosen), len(begin)
@@ -235,6 +236,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
             motion[:, t] = math.nan
             rates[t] = math.nan
             continue
+        reached[:-1] = z
+        reached[-1] = determinant
         write_motion(parent, kinds, chosen, source, ratio, n, full, slope, dq[t], ddq[t], S, V, A, wrenches, ends,
                      lengths, bodies, square, order, right, step, motion[:, t], rates[t])
 
