@@ -120,6 +120,13 @@ def test_a_parallelogram_has_three_base_parameters() -> None:
     robot = closed(tree, [pin], ["coupler", "rocker"], {"crank": 1.2, "coupler": -1.2, "rocker": 1.2})
     assert len(base_parameters(Model(robot))) == 3
     assert chain_of(robot).repeated == {"pin": 3}
+    # Flat, its crank and coupler may go on either way: the sample where both meet is named, in motions short and long.
+    for count in (60, 900):
+        q = np.linspace(1.2, -0.2, count)[:, None]
+        flat = int(np.flatnonzero(q[:, 0] < 0.0)[0])
+        with pytest.raises(NotPossibleError, match="loops 'pin' of robot 'p' .* in sample .*, at crank") as found:
+            dynamics.inertia_matrix(robot, None, q)
+        assert 0 <= flat - int(str(found.value).split("in sample ")[1].split(",")[0]) <= max(2, count // 30)
 
 
 def test_wrenches_balance() -> None:

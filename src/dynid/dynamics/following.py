@@ -107,6 +107,22 @@ def closes(robot: Robot, q: Array) -> Bools:
     return np.asarray(_solved(robot, followers, q, still, still, 1)[1] == CLOSED)
 
 
+def closure_conditions(robot: Robot, q: Array) -> Array:
+    """Condition numbers (samples,) of the rates of the closures for the joints that follow, at positions q (samples,
+    dof): where they grow without bound branches meet. Infinite where the loops cannot be closed, 1 without loops."""
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return np.ones(len(q))
+    still, chain, arrays = np.zeros_like(q), chain_of(robot).closures, tree_of(followers.tree)
+    motion, status = _solved(robot, followers, np.ascontiguousarray(q), still, still, 1)
+    found = np.full(len(q), np.inf)
+    for t in np.flatnonzero(status == CLOSED):
+        rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], len(chain.begin),
+                                        motion.q[t])[1]
+        found[t] = np.linalg.cond(rates[chain.chosen, robot.dof:])
+    return found
+
+
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
     """Random positions (count, dof) of the robot's own joints in which its loops can be closed, within their limits or
     a turn; nearer to the posture of its loops where few others can."""
