@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from robots import body_poses
 
+from dynid import dynamics
 from dynid.report import geometry
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
@@ -79,3 +80,17 @@ def test_square_lies_on_its_plane() -> None:
     assert np.allclose(corners @ normal, 0.7)
     assert np.allclose(np.linalg.norm(np.diff(corners, axis=0), axis=1), 1.0)
     assert np.allclose(np.cross(np.array([1.0, 1.0, 1.0]) - corners.mean(axis=0), normal), 0.0)
+
+
+def test_the_rods_of_a_delta_end_at_its_plate() -> None:
+    robot = Robot.builtin("delta")
+    q = np.array([0.1, -0.2, 0.3])
+    poses = dynamics.forward_kinematics(robot, q)
+    lines = geometry.link_lines(robot, poses)
+    plate = dynamics.frame_pose(robot, "tool", q)
+    for angle in (0.0, 2.0 * np.pi / 3.0, -2.0 * np.pi / 3.0):  # its corners, 45 mm from the middle
+        corner = plate[:3, 3] + 0.045 * np.array([np.cos(angle), np.sin(angle), 0.0])
+        close = np.linalg.norm(lines - corner, axis=1) < 1e-9
+        assert close.sum() == 2  # a rod's end and the plate's place
+    assert geometry.joint_frames(robot, poses).shape == (3, 4, 4)
+    np.testing.assert_allclose(geometry.joint_frames(robot, poses)[0][:3, 3], [0.2, 0.0, 0.0], atol=1e-12)

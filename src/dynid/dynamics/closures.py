@@ -18,12 +18,13 @@ from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
 from dynid.dynamics.vectors import cross, dot, matrix, put, vector
 
 POINT, AXIS_CLOSURE, RIGID, ROD = 0, 1, 2, 3
+EQUATIONS = (3, 5, 6, 1)  # of each kind
 
 
 @njit(**INNER_BORROWING)
 def equations_of(kind):
     """How many equations a closure of this kind has."""
-    return 1 if kind == ROD else 3 if kind == POINT else 5 if kind == AXIS_CLOSURE else 6
+    return EQUATIONS[kind]
 
 
 @njit(**INNER_BORROWING)

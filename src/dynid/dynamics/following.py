@@ -9,7 +9,10 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics import closures, loop_kernels
+from dynid.dynamics.closure_lanes import LANES
+from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
+from dynid.dynamics.loop_lanes import walk_lanes
 from dynid.dynamics.tree import tree_of
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
@@ -21,6 +24,9 @@ _KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closu
           "rod": closures.ROD}
 _RANK = 1e-7  # singular values below that share of the largest are none
 _NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
+_NEAR_POSTURES = 0.1  # rad or m of the joints of own freedom
+_ALWAYS_ZERO = 1e-10  # rates of closures below it in several postures are zero everywhere
+_WORTH_LANES = 8  # samples a lane; below, the solutions that lanes start from take most of the time
 _CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not closed
 
 
@@ -34,13 +40,13 @@ class TreeMotion(NamedTuple):
     rates: Array
 
 
-class Chain(NamedTuple):
+class Closures(NamedTuple):
     """The closures of a robot as the kernels want them.
 
     kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
     tree,): the coordinate each joint moves with, -1 for none, and how, q = ratio z + offset. chosen: equations that
     determine the joints that follow, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
-    the determinant there. repeated: how many equations of a closure, by name, others hold already.
+    the determinant there.
     """
 
     kinds: Ints
@@ -53,7 +59,20 @@ class Chain(NamedTuple):
     chosen: Ints
     begin: Array
     branch: float
+
+
+class Chain(NamedTuple):
+    """A robot's closures, how what follows is eliminated, and how many equations of a closure, by name, others hold
+    already."""
+
+    closures: Closures
+    elimination: Elimination
     repeated: dict[str, int]
+
+    @property
+    def begin(self) -> Array:
+        """A closed posture (coordinates,): the robot's own joints first."""
+        return self.closures.begin
 
 
 def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
@@ -73,7 +92,8 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
     motion, status = _solved(robot, followers, q, dq, ddq, threads)
     open_ = np.flatnonzero(status != CLOSED)
     if len(open_):
-        raise NotPossibleError(_why(robot, followers.loops, int(status[open_[0]]), int(open_[0]), q[open_[0]]),
+        raise NotPossibleError(not_closed(robot, followers.loops, int(status[open_[0]]), f"in sample {open_[0]}",
+                                          q[open_[0]]),
                                "keep to positions in which the loops close, as the limits of the joints should say")
     return motion
 
@@ -85,6 +105,22 @@ def closes(robot: Robot, q: Array) -> Bools:
         return np.ones(len(q), dtype=bool)
     still = np.zeros_like(q)
     return np.asarray(_solved(robot, followers, q, still, still, 1)[1] == CLOSED)
+
+
+def closure_conditions(robot: Robot, q: Array) -> Array:
+    """Condition numbers (samples,) of the rates of the closures for the joints that follow, at positions q (samples,
+    dof): where they grow without bound branches meet. Infinite where the loops cannot be closed, 1 without loops."""
+    followers = robot.followers
+    if followers is None or followers.loops is None:
+        return np.ones(len(q))
+    still, chain, arrays = np.zeros_like(q), chain_of(robot).closures, tree_of(followers.tree)
+    motion, status = _solved(robot, followers, np.ascontiguousarray(q), still, still, 1)
+    found = np.full(len(q), np.inf)
+    for t in np.flatnonzero(status == CLOSED):
+        rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], len(chain.begin),
+                                        motion.q[t])[1]
+        found[t] = np.linalg.cond(rates[chain.chosen, robot.dof:])
+    return found
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
@@ -116,7 +152,8 @@ def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) ->
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
     loop_kernels.closed_columns_kernel(*tree_of(followers.tree), motion.q, motion.dq, motion.ddq,
-                                       np.ascontiguousarray(motion.rates), shown, place, out, 0, len(motion.q))
+                                       np.ascontiguousarray(motion.rates), followers.moves, shown, place, out, 0,
+                                       len(motion.q))
 
 
 def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
@@ -130,7 +167,7 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
     out = np.zeros((*q.shape, 6))
     if followers.loops is None:
         return out
-    tree, chain, n = followers.tree, chain_of(robot), robot.dof
+    tree, chain, n = followers.tree, chain_of(robot).closures, robot.dof
     arrays = tree_of(tree)
     for t in range(len(q)):
         wrenches, rates, poses = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7],
@@ -165,16 +202,35 @@ def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
     joints = followers.tree.dof
     motion, status = np.empty((3, len(q), joints)), np.empty(len(q), dtype=np.int64)
     rates = np.empty((len(q), joints, robot.dof))
-    over_samples(lambda a, b: loop_kernels.close_kernel(tree.parent, tree.pose, tree.axis, *chain[:-1], q, dq, ddq,
-                                                        motion, rates, status, a, b), len(q), threads)
+
+    def one_by_one(samples: Ints) -> None:
+        loop_kernels.close_kernel(tree.parent, tree.pose, tree.axis, *chain.closures, q, dq, ddq, samples, motion,
+                                  rates, status, np.empty(len(chain.begin) + 1))
+
+    def piece(start: int, stop: int) -> None:
+        if stop - start < _WORTH_LANES * LANES:
+            one_by_one(np.arange(start, stop))
+            return
+        cuts = start + (stop - start) * np.arange(LANES + 1) // LANES
+        middle = int(cuts[LANES // 2])
+        one_by_one(cuts[LANES // 2:LANES // 2 + 1])
+        done = cuts[:-1]
+        if status[middle] == CLOSED:
+            done = walk_lanes(tree, chain.closures, chain.elimination, middle, cuts, q, dq, ddq, motion, rates, status)
+        left = [np.arange(a, b) for a, b in zip(done, cuts[1:], strict=True) if a < b]
+        if left:
+            one_by_one(np.concatenate(left))
+
+    over_samples(piece, len(q), threads)
     return TreeMotion(motion[0], motion[1], motion[2], rates), status
 
 
-def _why(robot: Robot, loops: Loops, status: int, sample: int, q: Array) -> str:
+def not_closed(robot: Robot, loops: Loops, status: int, where: str, q: Array) -> str:
+    """Why loops are not closed, for sentences; where: sample or time; q (dof,): positions of the robot's own joints."""
     at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
     how = {OPEN: "cannot be closed", SINGULAR: "lose rank: joints that follow are not determined"}.get(
         status, "pass a posture in which their branches meet")
-    return f"the loops {loops.names} of robot '{robot.name}' {how} in sample {sample}, at {at}"
+    return f"the loops {loops.names} of robot '{robot.name}' {how} {where}, at {at}"
 
 
 @lru_cache(maxsize=64)
@@ -200,7 +256,39 @@ def chain_of(robot: Robot) -> Chain:
     left = np.setdiff1d(np.arange(len(owner)), chosen)
     repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
                                                                        strict=True)}
-    return Chain(*fixed, chosen, begin, branch, repeated)
+    arrays = Closures(*fixed, chosen, begin, branch)
+    return Chain(arrays, _elimination(tree, arrays, jacobian, dof), repeated)
+
+
+def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
+    """The plan for the chosen equations, whose rates (m, coordinates) with all others are `jacobian` in the posture of
+    the loops.
+
+    A rate that is zero in closed postures taken at random is zero in all: that finds what the directions of axes and
+    places spare, such as those along the rod of a delta robot, which its elbow does not move.
+    """
+    arrays, n = tree_of(tree), len(chain.begin)
+    reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
+    q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
+    motion, status = np.empty((3, len(q), tree.dof)), np.empty(len(q), dtype=np.int64)
+    loop_kernels.close_kernel(arrays.parent, arrays.pose, arrays.axis, *chain, q, q, q, np.arange(len(q)), motion,
+                              np.empty((len(q), tree.dof, dof)), status, np.empty(n + 1))
+    size = np.abs(jacobian) if np.sum(status == CLOSED) > 4 else np.ones_like(jacobian)
+    for posture in motion[0, status == CLOSED]:
+        rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], n, posture)[1]
+        size = np.maximum(size, np.abs(rates))
+    owner = np.repeat(np.arange(len(chain.kinds)), [closures.EQUATIONS[kind] for kind in chain.kinds])
+    supports = np.column_stack([tree.supports, np.zeros(tree.dof, dtype=bool)])  # the base's stands last
+    contributions = []
+    for e, equation in enumerate(chain.chosen):
+        sides = supports[:, chain.bodies[owner[equation]]].astype(float)
+        joints = np.flatnonzero((sides[:, 0] != sides[:, 1]) & (chain.source >= 0))
+        contributions += [(e, int(equation), int(j), int(chain.source[j]),
+                           float((sides[j, 0] - sides[j, 1]) * chain.ratio[j])) for j in joints]
+    pattern = np.zeros((len(chain.chosen), n), dtype=bool)
+    for e, _, _, c, _ in contributions:
+        pattern[e, c] = size[chain.chosen[e], c] > _ALWAYS_ZERO
+    return planned(pattern, jacobian[chain.chosen], contributions, dof)
 
 
 def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:

@@ -9,22 +9,33 @@ import numpy as np
 from numba import njit
 
 from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
-from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
+from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
 from dynid.dynamics.kernels import base_rows
-from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE, axis_tile, body_tile, joint_tile, regressor_tile
+from dynid.dynamics.tiles import (
+    AXIS,
+    BODY,
+    JOINT,
+    TEN,
+    TILE,
+    add_tile,
+    axis_tile,
+    body_tile,
+    joint_tile,
+    regressor_tile,
+)
 from dynid.dynamics.vectors import cross, vector
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
 _ITERATIONS = 20
 _NEAR = 1e-9  # rad or m of a step: from there on with factors of the posture itself
-_CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
+CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
 _EXACT = 1e-14  # the same behind a long way, where speed does not count
 _LONG = 0.02  # rad or m of a joint of own freedom
-_OPEN = 1e-7  # m: equations that stay as large are not closed
-_LONGEST_STEP = 0.1  # rad or m of a joint of own freedom between two solutions
-_LARGEST_CORRECTION = 0.3  # rad or m: behind it a step is halved, since the solution may be another branch's
+STAYS_OPEN = 1e-7  # m: equations that stay as large are not closed
+LONGEST_STEP = 0.1  # rad or m of a joint of own freedom between two solutions
+LARGEST_CORRECTION = 0.3  # rad or m: behind it a step is halved, since the solution may be another branch's
 _SHORTEST_SHARE = 1e-4  # of a step before it is given up
-_LEAST_SHARE = 0.4  # of the determinant that a step may leave
+LEAST_SHARE = 0.4  # of the determinant that a step may leave
 _RANK = 1e-9  # least ratio of pivots
 
 
@@ -137,12 +148,12 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
         size, before = take_step(square, order, phi, chosen, right, step, z, n), last
         if not size < 1e3:
             return OPEN, 0.0
-        if fresh and (size < exact or 0.1 * before < size < _CONVERGED):  # or as exact as rounding allows
+        if fresh and (size < exact or 0.1 * before < size < CONVERGED):  # or as exact as rounding allows
             for j in range(len(q)):
                 if source[j] >= n:
                     q[j] = offset[j] + ratio[j] * z[source[j]]
             for e in range(len(phi)):  # those that were not chosen hold too, or the chain cannot be closed
-                if abs(phi[e]) > _OPEN:
+                if abs(phi[e]) > STAYS_OPEN:
                     return OPEN, 0.0
             return CLOSED, determinant
         usable = size < 0.1 * last
@@ -150,15 +161,16 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     return OPEN, 0.0
 
 
-@njit(**OPTIONS)
+@njit(**ALLOCATING)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
-                 dq, ddq, motion, rates, status, start, stop):
+                 dq, ddq, samples, motion, rates, status, reached):
     """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n): how
     they move with the n coordinates of own freedom; status (samples,).
 
-    q, dq, ddq (samples, n). begin (coordinates,): a closed posture; branch: the determinant there.
-    Each sample is reached from the one before, in steps no longer than Newton's method can follow, or from `begin`
-    where that fails.
+    q, dq, ddq (samples, n); samples: those to solve, in this order. begin (coordinates,): a closed posture; branch: the
+    determinant there. Each sample is reached from the one before, in steps no longer than Newton's method can follow,
+    or from `begin` where that fails. reached (coordinates + 1,): coordinates and determinant of the last solution,
+    as they were where there is none.
     """
     n, joints, m = q.shape[1], len(parent), len(kinds)
     dependent, coordinates = len(chosen), len(begin)
@@ -172,7 +184,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
     before, earlier = np.zeros((dependent, n)), np.zeros((dependent, n))
     V, A, guess = np.zeros((joints + 1, 6)), np.zeros((joints + 1, 6)), np.empty(dependent)
     last = branch
-    for t in range(start, stop):
+    for t in samples:
         how, first, determinant = OPEN, fresh, last
         for again in range(2):
             if again and (first or how == CLOSED):
@@ -188,7 +200,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                 longest = 0.0
                 for a in range(n):
                     longest = max(longest, abs(q[t, a] - z[a]))
-                portion = min(1.0, share / (1.0 - done), _LONGEST_STEP / longest if longest > 0.0 else 1.0)
+                portion = min(1.0, share / (1.0 - done), LONGEST_STEP / longest if longest > 0.0 else 1.0)
                 trial[:] = z
                 for a in range(n):
                     moved = portion * (q[t, a] - z[a])
@@ -197,13 +209,13 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                         trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
                 guess[:] = trial[n:]
                 how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
-                                    n, not fresh, _EXACT if longest > _LONG else _CONVERGED, trial, full, R, P, S,
+                                    n, not fresh, _EXACT if longest > _LONG else CONVERGED, trial, full, R, P, S,
                                     phi, wrenches, ends, jacobian, square, order, right, step)
                 correction = 0.0
                 for c in range(dependent):
                     correction = max(correction, abs(trial[n + c] - guess[c]))
                 # Where the determinant is zero branches meet: no step goes more than half of the way there.
-                if how != CLOSED or correction > _LARGEST_CORRECTION or found / determinant < _LEAST_SHARE:
+                if how != CLOSED or correction > LARGEST_CORRECTION or found / determinant < LEAST_SHARE:
                     how = OTHER_BRANCH if how == CLOSED else how
                     fresh, share = True, 0.5 * portion * (1.0 - done)
                     if share < _SHORTEST_SHARE:
@@ -224,6 +236,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
             motion[:, t] = math.nan
             rates[t] = math.nan
             continue
+        reached[:-1] = z
+        reached[-1] = determinant
         write_motion(parent, kinds, chosen, source, ratio, n, full, slope, dq[t], ddq[t], S, V, A, wrenches, ends,
                      lengths, bodies, square, order, right, step, motion[:, t], rates[t])
 
@@ -268,17 +282,30 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
         motion[2, j] = acceleration
 
 
+@njit(**INNER_BORROWING)
+def twist_tile(rates, i, a, lo, m, own, rate, twist):
+    """Twist (6 rows) of a body for unit velocity of coordinate a, what joint i adds to it: its axis `own` times its
+    rate, with rate (TILE,) as working space."""
+    for t in range(m):
+        rate[t] = rates[lo + t, i, a]
+    for x in range(AXIS):
+        for t in range(m):
+            twist[x * TILE + t] = own[x * TILE + t] * rate[t]
+
+
 @njit(**OPTIONS)
-def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, shown, place, out, start, stop):
+def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves, shown, place, out, start, stop):
     """Chosen entries of the regressor of a chain, each contiguous over the samples: out (rows, samples).
 
-    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); place (n, 10 bodies of the tree): the row each
-    goes to, -1 for nowhere; shown (n, bodies): where any is asked for. What a body adds to a torque is the power of its
-    wrench on the twist it has for unit velocity of the coordinate (Kane).
+    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); moves (joints, n): which of them can be other
+    than zero; place (n, 10 bodies of the tree): the row each goes to, -1 for nowhere; shown (n, bodies): where any is
+    asked for. What a body adds to a torque is the power of its wrench on the twist it has for unit velocity of the
+    coordinate (Kane).
     """
     n, joints = rates.shape[2], len(parent)
     base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))
-    own, twists, ten = np.empty(AXIS * TILE), np.empty((n, joints, AXIS * TILE)), np.empty(TEN * TILE)
+    own, twists, ten = np.empty(AXIS * TILE), np.zeros((n, joints, AXIS * TILE)), np.empty(TEN * TILE)
+    rate = np.empty(TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         for i in range(joints):
@@ -287,15 +314,12 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, shown,
             axis_tile(axis[i], bodies[i], own, m)
             for a in range(n):
                 twist = twists[a, i]
-                for t in range(m):
-                    rate = rates[lo + t, i, a]
-                    for x in range(AXIS):
-                        twist[x * TILE + t] = own[x * TILE + t] * rate
+                if moves[i, a]:
+                    twist_tile(rates, i, a, lo, m, own, rate, twist)
+                else:
+                    twist[:] = 0.0
                 if parent[i] >= 0:
-                    up = twists[a, parent[i]]
-                    for x in range(AXIS):
-                        for t in range(m):
-                            twist[x * TILE + t] += up[x * TILE + t]
+                    add_tile(twists[a, parent[i]], twist, m)
                 if shown[a, i]:
                     regressor_tile(twist, bodies[i], ten, m)
                     for k in range(10):

@@ -64,11 +64,16 @@ def series(wrenches: Sequence[Wrench], t: Array) -> Array:
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation there."""
+    """Rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation there;
+    bodies as they are numbered in the whole tree, where some follow others."""
+    def numbered(body: int) -> int:
+        return body if body == BASE or robot.followers is None else robot.followers.place(body)
+
     rows = []
     for one in wrenches:
         where = robot.frame(one.frame)
         axes = None if one.axes is None else robot.frame(one.axes)
         turn = np.eye(3) if axes is None else axes.pose[:3, :3]
-        rows.append([where.body, *where.pose[:3, 3], BASE if axes is None else axes.body, *turn.ravel()])
+        rows.append([numbered(where.body), *where.pose[:3, 3], BASE if axes is None else numbered(axes.body),
+                     *turn.ravel()])
     return np.array(rows, dtype=float).reshape(-1, 14)

@@ -87,7 +87,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
         tell(f"{load} is part of link '{link}'" if with_payload
              else f"{load} on link '{link}' is left out; with_payload=True adds it to the link")
     if with_payload and loads:
-        return model.body_numbers(theta)
+        return model.body_numbers(theta)[:robot.dof]
     return inertias
 
 

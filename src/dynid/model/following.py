@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array, Ints
 from dynid.dynamics.following import closed_columns, tree_motion
+from dynid.model.elements import Bodies
 from dynid.model.parameters import Parameter
 from dynid.model.term import Entries, Place, Term
 from dynid.model.terms import RigidBodies, body_parameters
@@ -62,6 +64,10 @@ class FollowingBodies:
         if robot.followers is None:
             return np.zeros((*q.shape, q.shape[1]))
         return dynamics.inertia_matrix(robot, self._numbers(robot, values), q)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
+        if robot.followers is not None:
+            yield Bodies(self._numbers(robot, values))
 
     def _entries(self, robot: Robot) -> tuple[Ints, Ints]:
         """Joints and parameters of the entries that are not always zero."""

@@ -30,7 +30,7 @@ _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # 
 class LoadFriction:
     """Fl |tau_link| sign(dq): dry friction of a gear, in proportion to the torque that its bodies take.
 
-    tau_link is the torque of the bodies alone, with the ten numbers of each, bodies (dof, 10): those of the last
+    tau_link is the torque of the bodies alone, with the ten numbers of each, bodies (bodies, 10): those of the last
     estimate, so that a fit is repeated until they agree; the robot's own before there is one. Fl is between 0 and 0.5.
     apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor. Their
     difference is a factor on the joint's torque, Flm |tau| sign(dq) being Flm tau where the motor drives: only what
@@ -55,15 +55,19 @@ class LoadFriction:
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def with_bodies(self, numbers: Array) -> LoadFriction:
-        """The same term where the links have these ten numbers each (dof, 10)."""
+        """The same term where the links have these ten numbers each (bodies, 10)."""
         return replace(self, bodies=numbers)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Ten numbers of every link (dof, 10), by which it knows the torques of the bodies."""
+        """Ten numbers of every link (bodies, 10), by which it knows the torques of the bodies; those that follow, which
+        load the gears of the joints that move them, stand behind the robot's own."""
         if self.bodies is not None:
-            return np.ascontiguousarray(self.bodies, dtype=float).reshape(robot.dof, 10)
-        own = [body.inertia for body in robot.bodies[:robot.dof]]
-        return np.array([_SOME_BODY if one is None or np.any(one[[0, 3, 5, 9]] <= 0) else one for one in own])
+            return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
+        followers = robot.followers
+        more = () if followers is None else tuple(followers.tree.bodies[i] for i in followers.bodies)
+        return np.array([np.zeros(10) if body.virtual else _SOME_BODY if body.inertia is None
+                         or np.any(body.inertia[[0, 3, 5, 9]] <= 0) else body.inertia
+                         for body in (*robot.bodies[:robot.dof], *more)])
 
     def _link_torques(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
@@ -89,7 +93,7 @@ class LoadFriction:
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         """d(|tau| s) = sign(tau) s dtau + |tau| ds, and tau = Y numbers, whose derivative the bodies' kernel knows."""
-        if robot.followers is not None and robot.followers.carrying:
+        if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
         torques, numbers, count = self._link_torques(robot, q, dq, ddq), self.link_numbers(robot).ravel(), \

@@ -174,12 +174,16 @@ class Model:
                      for one in term.elements(self.robot, values[columns]))
 
     def body_numbers(self, theta: ArrayLike) -> Array:
-        """Ten numbers of every body (dof, 10) with what it carries."""
-        values, found = self.parameters.vector(theta), np.zeros((self.dof, 10))
+        """Ten numbers of every body (bodies, 10) with what it carries; those that follow stand behind the robot's
+        own."""
+        followers = self.robot.followers
+        values, found = self.parameters.vector(theta), np.zeros((self.dof if followers is None else followers.tree.dof,
+                                                                 10))
         for term, columns in self.parts:
             if isinstance(term, Simulated) and any(self.parameters.items[c].body is not None for c in columns):
-                found += sum(one.numbers for one in term.elements(self.robot, values[columns])
-                             if isinstance(one, Bodies))
+                for one in term.elements(self.robot, values[columns]):
+                    if isinstance(one, Bodies):
+                        found[:len(one.numbers)] += one.numbers
         return found
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,

@@ -29,31 +29,51 @@ def bent_posture(q: Array) -> Array:
     return q[int(np.argmax(np.sum(away ** 2, axis=1)))]
 
 
+def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
+    """The robot with every joint, poses (bodies, 4, 4) of its bodies in its order, and which of them are those of
+    `poses`, whose bodies that follow stand behind the robot's own."""
+    followers = robot.followers
+    if followers is None or len(poses) != followers.tree.dof:
+        return robot, poses, np.arange(robot.dof)
+    places, ordered = np.array([*followers.free, *followers.bodies]), np.empty_like(poses)
+    ordered[places] = poses
+    return followers.tree, ordered, places
+
+
 def joint_frames(robot: Robot, poses: Array) -> Array:
-    """Frames of the joints (dof, 4, 4) for poses of the bodies (dof, 4, 4).
+    """Frames of the joints (dof, 4, 4) for poses of the bodies (bodies, 4, 4).
 
     A sliding joint's frame stands where the slide begins; the body's own frame has moved along it.
     """
-    return np.array([(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before
-                     for joint in robot.joints])
+    tree, poses, places = whole_tree(robot, poses)
+    frames = np.array([(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before
+                       for joint in tree.joints])
+    return frames[places[:robot.dof]]
 
 
 def link_lines(robot: Robot, poses: Array) -> Array:
-    """Points (points, 3) of lines along the links for poses of the bodies (dof, 4, 4), a row of nan after each line.
+    """Points (points, 3) of lines along the links for poses of the bodies (bodies, 4, 4), a row of nan after each line.
 
-    From each body's frame to the joints that hang on it, and from a joint to its own body's frame. A body at the end of
-    the chain has a line to its farthest named frame, which stands for the tool.
+    From each body's frame to the joints that hang on it, and from a joint to its own body's frame; in closed loops to
+    the places that are held together, too. A body at the end of the chain has a line to its farthest named frame, which
+    stands for the tool.
     """
-    frames, gap = joint_frames(robot, poses), np.full(3, np.nan)
+    tree, poses, places = whole_tree(robot, poses)
+    gap = np.full(3, np.nan)
     path: list[Array] = []
-    for i, joint in enumerate(robot.joints):
-        start = np.zeros(3) if joint.parent == BASE else poses[joint.parent][:3, 3]
-        path += [start, frames[i][:3, 3], poses[i][:3, 3], gap]
-    for i in range(robot.dof):
+    for i, joint in enumerate(tree.joints):
+        parent = np.eye(4) if joint.parent == BASE else poses[joint.parent]
+        path += [parent[:3, 3], (parent @ joint.before)[:3, 3], poses[i][:3, 3], gap]
+    loops = None if robot.followers is None or tree is robot else robot.followers.loops
+    for closure in () if loops is None else loops.closures:
+        for end in (closure.first, closure.second):
+            parent = np.eye(4) if end.body == BASE else poses[end.body]
+            path += [parent[:3, 3], (parent @ end.pose)[:3, 3], gap]
+    for i in range(len(places)):
         ends = [frame.pose[:3, 3] for frame in robot.frames if frame.body == i]
-        if ends and not np.any(robot.parents == i):
+        if ends and not np.any(tree.parents == places[i]):
             far = max(ends, key=lambda p: float(np.linalg.norm(p)))
-            path += [poses[i][:3, 3], (poses[i] @ np.append(far, 1.0))[:3], gap]
+            path += [poses[places[i]][:3, 3], (poses[places[i]] @ np.append(far, 1.0))[:3], gap]
     return np.array(path)
 
 

@@ -10,7 +10,8 @@ from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
-from dynid.dynamics.state import add_wrenches, mass_and_bias, solve_state
+from dynid.dynamics.state import solve_state
+from dynid.simulation.chain import add_wrenches, mass_and_bias
 from dynid.simulation.friction import curve_torques, friction, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
 from dynid.simulation.sensors import Sensors, lagged, see

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from dynid.dynamics.tree import tree_of
 from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
 from dynid.model.elements import Bristles, Element
+from dynid.robot import Robot
+from dynid.simulation.chain import chain_rows
 
 # A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
 KIND, WIDTH, FCP, FCN, STATIC, LOW, HIGH, DIRECTION = range(8)
@@ -99,7 +101,8 @@ class Ripple:
 
 
 class Plant(NamedTuple):
-    """A machine in numbers. The torques of its joints, besides those of its bodies in `rows` (see `state.pack`):
+    """A machine in numbers. The torques of its joints, besides those of its bodies in `rows` (see `state.pack`, and
+    `ChainRows` where joints follow):
 
     extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
     + dry friction (m, 7 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
@@ -110,7 +113,7 @@ class Plant(NamedTuple):
 
     parent: Ints
     gravity: Array
-    rows: Array
+    rows: Any
     extra: Array
     viscous: Array
     spring: Array
@@ -166,12 +169,21 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
         viscous += np.diag(np.where(bends, 0.0, springs[:, 3]))
     none = np.zeros((0, n))  # spares the kernels an empty sum
     tree = tree_of(whole.robot)
-    numbers = sum((one.numbers for one in elements if isinstance(one, Bodies)), np.zeros((n, 10)))
-    return Plant(tree.parent, tree.gravity, pack(tree, numbers), extra if np.any(extra) else none,
+    return Plant(tree.parent, tree.gravity, _rows(whole.robot, elements), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
                  np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, np.zeros((0, 14)),
                  np.zeros((1, 0, 6)))
+
+
+def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
+    """Working rows of the bodies: those of `state.pack`, or `ChainRows` where bodies follow."""
+    followers = robot.followers
+    numbers = np.zeros((robot.dof if followers is None else followers.tree.dof, 10))
+    for one in elements:
+        if isinstance(one, Bodies):
+            numbers[:len(one.numbers)] += one.numbers
+    return pack(tree_of(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
 
 
 _KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}

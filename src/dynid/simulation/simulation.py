@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics import Wrench
+from dynid.dynamics.following import not_closed
 from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, Model, complete
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
+from dynid.simulation.chain import ChainRows
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
 from dynid.simulation.flexible_machine import flexible_machine
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
@@ -204,6 +206,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
         delay, lag = (0, 0.0) if law is None else (law.delay, law.speed_lag)
         seat = (first, first + n)
         ended, tick = loop.run(body, command, delay, lag, sensors, reference, y, fastest, seat, out, measured)
+    if ended == SINGULAR and isinstance(work.rows, ChainRows) and work.rows.open:
+        raise _not_closed(model, work.rows, float(reference.t[tick]))
     if ended != DONE:
         step = 1.0 / (reference.rate * max(steps, 1))
         raise _not_possible(ended, reference.t[tick], model, out, tick, step)
@@ -298,6 +302,15 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
         at = 2 * n + len(plant.lugre)
         y[at:at + n], y[at + n:at + 2 * n] = y[:n], y[n:2 * n]
     return y
+
+
+def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossibleError:
+    """The loops of a machine that moved where they cannot be closed, or where their branches meet."""
+    robot = complete(model).robot
+    assert robot is not None and robot.followers is not None and robot.followers.loops is not None
+    why = not_closed(robot, robot.followers.loops, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
+    return NotPossibleError(why, "keep the reference and the gains such that the machine stays where its loops close",
+                            "loops-open")
 
 
 def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> NotPossibleError:

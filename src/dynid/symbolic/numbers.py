@@ -242,13 +242,14 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Rows for the numbers of a robot's bodies (10 bodies, columns) as rows for those of all bodies of the tree."""
+    """Rows for the numbers of a robot's bodies (10 bodies, columns), with or without those that follow behind its own,
+    as rows for those of all bodies of the tree."""
     following = robot.followers
     if following is None:
         return own
     free = [i for i in range(following.tree.dof) if i not in following.bodies]
     whole = np.zeros((10 * following.tree.dof, own.shape[1]))
-    for new, old in enumerate(free):
+    for new, old in enumerate([*free, *following.bodies][:len(own) // 10]):
         whole[10 * old:10 * old + 10] = own[10 * new:10 * new + 10]
     return whole
 

@@ -44,6 +44,9 @@ class Usage:
     def __str__(self) -> str:
         if self.kind == "space":
             return f"{self.where}: {self.value * 1000:.1f} mm free at {self.time:.2f} s"
+        if self.kind == "loops":
+            return (f"{self.where}: the closures' condition number comes to {self.value:.4g} at {self.time:.2f} s, its "
+                    f"limit is {self.bound:.4g}")
         return (f"{self.kind} of joint '{self.where}' comes to {self.value:.4g} at {self.time:.2f} s, "
                 f"its limit is {self.bound:.4g}")
 
@@ -140,6 +143,10 @@ def _part_usages(trajectory: Trajectory, t: Array, limits: Limits, torque: Torqu
         yield from _torques(torque, limits, t, motion.q, motion.dq, motion.ddq)
     if limits.space is not None:
         yield from _distances(limits.space, t, motion.q)
+    if limits.loops is not None:
+        value, rows = _peak(limits.loops.values(motion.q, motion.dq, motion.ddq))
+        yield Usage("loops", limits.loops.names, float(limits.loops.condition * 10.0 ** value[0]),
+                    limits.loops.condition, float(t[rows[0]]), float(value[0]))
 
 
 def _torques(torque: TorqueLimit, limits: Limits, t: Array, q: Array, dq: Array, ddq: Array) -> Iterator[Usage]:

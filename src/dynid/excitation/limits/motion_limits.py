@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
+from dynid.excitation.limits.loop_limit import LoopLimit
 from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import Robot
 
@@ -21,8 +22,9 @@ class Limits:
     """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
 
     start, end (dof,): first and last posture, or None. bandwidth: highest frequency of a Fourier motion, Hz.
-    space: where bodies may be, or None. margin: share of the robot's own limits that was kept free. outermost: lowest
-    and highest positions (dof,) each without it; first, last and home postures may lie there.
+    space: where bodies may be, or None. loops: how near closed loops may come to where branches meet, or None.
+    margin: share of the robot's own limits that was kept free. outermost: lowest and highest positions (dof,) each
+    without it; first, last and home postures may lie there.
     """
 
     lower: Array
@@ -36,6 +38,7 @@ class Limits:
     end: Array | None = None
     bandwidth: float = np.inf
     space: Workspace | None = None
+    loops: LoopLimit | None = None
     margin: float = 0.0
     outermost: tuple[Array, Array] | None = None
 
@@ -81,7 +84,8 @@ class Limits:
         own: dict[str, Any] = {
             "lower": lower + kept, "upper": upper - kept, "velocity": (1.0 - margin) * robot.limit("velocity"),
             "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
-            "torque": (1.0 - margin) * robot.limit("effort"), "names": robot.joint_names, "margin": margin}
+            "torque": (1.0 - margin) * robot.limit("effort"), "names": robot.joint_names, "margin": margin,
+            "loops": LoopLimit.of(robot)}
         if margin > 0.0 and "lower" not in given and "upper" not in given:
             own["outermost"] = (lower, upper)
             for posture in (given.get("start"), given.get("end")):

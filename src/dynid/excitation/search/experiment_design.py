@@ -166,6 +166,8 @@ def _problem(family: Family, information: Information, criterion: Criterion, lim
         nonlinear.append(replace(torque, information=_with_model(torque.information, model)))
     if limits.space is not None and len(limits.space.names):
         nonlinear.append(WorkspaceLimit(limits.space))
+    if limits.loops is not None:
+        nonlinear.append(limits.loops)
     motions = ConstrainedFamily.of(family.below(limits.bandwidth), limits.dof, limits.start, limits.end)
     return MotionProblem(motions, _with_model(information, model), criterion, limits, tuple(nonlinear), t)
 

@@ -63,7 +63,7 @@ def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
 
 def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
     """Links, joint axes, centres of mass and ellipsoids in a posture q (dof,), in the base frame."""
-    poses = dynamics.forward_kinematics(robot, q)[:robot.dof]  # bodies that follow are not drawn
+    poses = dynamics.forward_kinematics(robot, q)
     frames = geometry.joint_frames(robot, poses)
     size = geometry.robot_size(frames, poses)
     lines, axes = geometry.link_lines(robot, poses), geometry.axis_lines(frames, 0.06 * size)
@@ -73,11 +73,11 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
     shown = nominal if identified is None else identified
     if shown is not None:
         name = "robot's file" if identified is None else "identified"
-        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(shown, poses, strict=True)]
+        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(shown, poses[:len(shown)], strict=True)]
         traces += body_traces(robot, shown, shapes, name)
         drawn += [shape.points for shape in shapes if shape is not None]
     if identified is not None and nominal is not None:
-        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(nominal, poses, strict=True)]
+        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(nominal, poses[:len(nominal)], strict=True)]
         traces += body_traces(robot, nominal, shapes, "robot's file", hidden=True)
     layout = {"scene": scene.layout(*geometry.bounds(drawn), 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
     return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)

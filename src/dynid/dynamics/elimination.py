@@ -1,0 +1,102 @@
+"""Elimination of the joints that follow, planned once for a chain: which entries can be other than zero, in which order
+they are eliminated, and the multiplications that this takes, so that many samples can go through them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+
+INVERT, MULTIPLY, SUBTRACT = 0, 1, 2
+_LEAST_PIVOT = 0.3  # share of the largest number of its column that a pivot must have in the posture of the loops
+
+
+class Elimination(NamedTuple):
+    """How Phi_d x = right is solved for many samples, a row of numbers of all samples for each number of one.
+
+    Entries of Phi_d, and those that appear on the way, stand in a store of `rows` rows. Right sides stand by equation,
+    columns 0 .. n-1 for the rates Phi_a and column n for one more; the solution comes to stand in their place.
+    terms (k, 3): equation among all, joint and place to which it adds its rate, `shares` (k,) times; a place is a row
+    of the store or, from `rows` on, of the right sides, n + 1 an equation. factor (k, 4): steps of the factorisation,
+    an operation and rows of the store. sides (k, 3): steps for right sides: equation, multiplier's row of the store,
+    and the equation that is subtracted, -1 where the multiplier is the inverse pivot. solved (dependent,): equation
+    whose place holds the solution for each coordinate that follows. pivots (dependent,): rows of the pivots; sign: of
+    the order in which they are taken.
+    """
+
+    terms: Ints
+    shares: Array
+    factor: Ints
+    sides: Ints
+    solved: Ints
+    pivots: Ints
+    sign: float
+    rows: int
+
+
+Contribution = tuple[int, int, int, int, float]
+
+
+def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution], n: int) -> Elimination:
+    """The elimination for chosen equations of a chain.
+
+    pattern (dependent, coordinates): rates of the equations that are not zero in every posture; values (dependent,
+    coordinates): in the posture of the loops. contributions: chosen equation, its number among all, a joint that moves
+    it, the joint's coordinate, and how many times the joint's rate counts.
+    """
+    dependent = len(pattern)
+    taken, order = _pivots(pattern[:, n:].copy(), values[:, n:].copy())
+    place = np.full((dependent, dependent), -1, dtype=np.int64)
+    size = int(np.count_nonzero(taken))
+    place[taken] = np.arange(size)
+    rows, columns = np.array([row for row, _ in order]), np.array([column for _, column in order])
+    factor: list[tuple[int, int, int, int]] = []
+    sides: list[tuple[int, int, int]] = []
+    for k in range(dependent):
+        pivot = place[rows[k], columns[k]]
+        factor.append((INVERT, pivot, 0, 0))
+        for i in rows[k + 1:][taken[rows[k + 1:], columns[k]]]:
+            multiplier = place[i, columns[k]]
+            factor.append((MULTIPLY, multiplier, pivot, 0))
+            factor += [(SUBTRACT, place[i, c], multiplier, place[rows[k], c])
+                       for c in columns[k + 1:][taken[rows[k], columns[k + 1:]]]]
+            sides.append((i, multiplier, rows[k]))
+    for k in range(dependent - 1, -1, -1):
+        later = np.flatnonzero(taken[rows[k], columns[k + 1:]]) + k + 1
+        sides += [(rows[k], place[rows[k], columns[j]], rows[j]) for j in later]
+        sides.append((rows[k], place[rows[k], columns[k]], -1))
+    moving = [one for one in contributions if pattern[one[0], one[3]]]
+    terms = [(equation, joint, place[e, c - n] if c >= n else size + e * (n + 1) + c)
+             for e, equation, joint, c, _ in moving]
+    swap = np.zeros((dependent, dependent))
+    swap[rows, columns] = 1.0
+    return Elimination(np.array(terms, dtype=np.int64), np.array([share for *_, share in moving]),
+                       np.array(factor, dtype=np.int64), np.array(sides, dtype=np.int64),
+                       rows[np.argsort(columns)].astype(np.int64), place[rows, columns],
+                       float(round(np.linalg.det(swap))), size)
+
+
+def _pivots(pattern: Bools, values: Array) -> tuple[Bools, list[tuple[int, int]]]:
+    """Entries that are needed, those which appear on the way among them, and pivots (equation, coordinate) in order:
+    of those large enough the one that lets the fewest others appear (Markowitz)."""
+    n, taken = len(pattern), pattern.copy()
+    rows, columns, order = list(range(n)), list(range(n)), []
+    for _ in range(n):
+        largest = np.abs(values[rows]).max(axis=0)
+        able = [(i, c) for i in rows for c in columns if pattern[i, c]
+                and abs(values[i, c]) >= _LEAST_PIVOT * largest[c] and values[i, c] != 0.0]
+        i, c = min(able, key=lambda one: ((pattern[one[0]].sum() - 1) * (pattern[:, one[1]].sum() - 1),
+                                          -abs(values[one])))
+        order.append((i, c))
+        rows.remove(i)
+        columns.remove(c)
+        for r in rows:
+            if pattern[r, c]:
+                pattern[r, columns] |= pattern[i, columns]
+                values[r, columns] -= values[r, c] / values[i, c] * values[i, columns]
+        taken[np.ix_(rows, columns)] |= pattern[np.ix_(rows, columns)]
+        pattern[i], pattern[:, c] = False, False
+    return taken, order

@@ -1,0 +1,325 @@
+"""Joints of closed chains over long motions: LANES pieces of a motion are walked side by side, each sample reached from
+the one before it by Newton's method. What does not go smoothly is left to `loop_kernels`, sample by sample.
+
+tree is a `Tree`, closures are `Closures`, plan is an `Elimination`; arrays are rows of LANES numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dynid.arrays import Array, Bools
+from dynid.dynamics.closure_lanes import (
+    END,
+    EQUATION,
+    FRAME,
+    LANES,
+    MOTION,
+    bias_lanes,
+    equations_lanes,
+    factor_lanes,
+    motion_lanes,
+    place_lanes,
+    rates_lanes,
+    set_joints,
+    solve_lanes,
+)
+from dynid.dynamics.closures import equation_count
+from dynid.dynamics.compiled import INNER, INNER_BORROWING, OPTIONS
+from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, LEAST_SHARE, LONGEST_STEP, STAYS_OPEN
+
+_PASSES = 5
+_ON_THE_WAY = 1e-5  # rad or m of a step where the next posture is all that is wanted
+_LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another posture
+
+
+class Work(NamedTuple):
+    """What the lanes are at. z, before (coordinates, LANES): coordinates, and those a step before; target (n, LANES):
+    where own coordinates go; x, velocity, acceleration (joints, LANES): of all joints; slopes (2, dependent, n LANES):
+    here and a step before; guess, corrections (dependent, LANES), (3, ..): what slopes gave, and what it lacked at the
+    last three steps; size, growth, inverse, found, spare (LANES,): last step, largest multiplier, inverse determinants
+    a step before and here, and space; walking (LANES,): which go on. The others are those of `closure_lanes`."""
+
+    z: Array
+    before: Array
+    target: Array
+    x: Array
+    velocity: Array
+    acceleration: Array
+    slopes: Array
+    guess: Array
+    corrections: Array
+    size: Array
+    growth: Array
+    inverse: Array
+    found: Array
+    spare: Array
+    walking: Bools
+    joint: Array
+    bodies: Array
+    motions: Array
+    ends: Array
+    equations: Array
+    store: Array
+    sides: Array
+
+
+@njit(**INNER)
+def working_space(joints, coordinates, n, closures, equations, rows):
+    """Room for all that, the base where it belongs."""
+    dependent = coordinates - n
+    bodies = np.zeros((joints + 1, FRAME * LANES))
+    for k in (0, 4, 8):
+        bodies[joints, k * LANES:(k + 1) * LANES] = 1.0
+    of_lanes, of_joints = np.zeros((5, LANES)), np.zeros((3, joints, LANES))
+    return Work(np.zeros((coordinates, LANES)), np.zeros((coordinates, LANES)), np.zeros((n, LANES)), of_joints[0],
+                of_joints[1], of_joints[2], np.zeros((2, dependent, n * LANES)), np.zeros((dependent, LANES)),
+                np.zeros((3, dependent, LANES)), of_lanes[0], of_lanes[1], of_lanes[2], of_lanes[3], of_lanes[4],
+                np.ones(LANES, np.bool_), np.zeros(3 * LANES), bodies, np.zeros((joints + 1, MOTION * LANES)),
+                np.zeros((closures, 2, END * LANES)), np.zeros((equations, EQUATION * LANES)), np.zeros((rows, LANES)),
+                np.zeros((dependent, (n + 1) * LANES)))
+
+
+@njit(**OPTIONS)
+def walk_lanes(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
+    """motion, rates and status as `close_kernel` writes them, of samples cuts[t] .. cuts[t + 1] - 1 of every lane t,
+    reached from the solution of sample `origin` that stands there. Returns for every lane the sample behind the last
+    that it wrote."""
+    n, joints = q.shape[1], len(tree.parent)
+    work = working_space(joints, len(closures.begin), n, len(closures.kinds), equation_count(closures.kinds), plan.rows)
+    for j in range(joints):
+        work.x[j] = closures.offset[j]
+        if closures.source[j] >= 0:
+            work.z[closures.source[j]] = (motion[0, origin, j] - closures.offset[j]) / closures.ratio[j]
+    linearise(tree, closures, plan, work)
+    slope_rows(plan, work, work.slopes[0])
+    work.slopes[1] = work.slopes[0]
+    inverse_determinants(plan, work.store, work.inverse)
+    done, at = cuts[:-1].copy(), cuts[:-1].copy()
+    longest = 0.0
+    for t in range(LANES):
+        for a in range(n):
+            longest = max(longest, abs(q[cuts[t], a] - q[origin, a]))
+    steps = math.ceil(longest / LONGEST_STEP)
+    for k in range(1, steps + 1):
+        for t in range(LANES):
+            for a in range(n):
+                work.target[a, t] = q[origin, a] + k / steps * (q[cuts[t], a] - q[origin, a])
+        advance(tree, closures, plan, k, _ON_THE_WAY, work)
+    for k in range(np.max(cuts[1:] - cuts[:-1])):
+        for t in range(LANES):
+            work.walking[t] = work.walking[t] and cuts[t] + k < cuts[t + 1]
+            at[t] = min(cuts[t] + k, cuts[t + 1] - 1)
+        gather(q, at, work.target)
+        advance(tree, closures, plan, k, CONVERGED, work)
+        if not work.walking.any():
+            break
+        gather(dq, at, work.target)
+        velocities(closures, work.slopes[k % 2], work.target, work.velocity)
+        gather(ddq, at, work.target)
+        velocities(closures, work.slopes[k % 2], work.target, work.acceleration)
+        add_bias(tree, closures, plan, work)
+        write_lanes(closures, at, work, work.slopes[k % 2], motion, rates, status)
+        for t in range(LANES):
+            done[t] += work.walking[t]
+    return done
+
+
+@njit(**INNER_BORROWING)
+def advance(tree, closures, plan, k, exact, work):
+    """Step k of the lanes to their targets, by Newton's method until its steps are below `exact`."""
+    for c in range(len(work.z)):
+        to, row = work.before[c], work.z[c]
+        for t in range(LANES):
+            to[t] = row[t]
+    predict(k, work)
+    work.growth[:] = 0.0
+    for _ in range(_PASSES):
+        linearise(tree, closures, plan, work)
+        if newton_step(closures, plan, work) < exact:
+            break
+    dependent = len(work.guess)
+    n = len(work.z) - dependent
+    for c in range(dependent):
+        to, here, there = work.corrections[k % 3, c], work.z[n + c], work.guess[c]
+        for t in range(LANES):
+            to[t] = here[t] - there[t]
+    inverse_determinants(plan, work.store, work.found)
+    judge(k, exact, work)
+    for t in range(LANES):
+        work.inverse[t] = work.found[t]
+    slope_rows(plan, work, work.slopes[k % 2])
+
+
+@njit(**INNER_BORROWING)
+def linearise(tree, closures, plan, work):
+    """Bodies, equations, and the factors of their rates."""
+    place_lanes(tree.parent, tree.pose, tree.axis, closures.source, closures.ratio, closures.offset, work.z, work.x,
+                work.joint, work.bodies, work.z.shape[1])
+    equations_lanes(closures.kinds, closures.bodies, closures.places, closures.lengths, work.bodies, work.ends,
+                    work.equations)
+    rates_lanes(plan.terms, plan.shares, work.equations, work.bodies, work.store, work.sides)
+    factor_lanes(plan.factor, work.store, work.growth)
+
+
+@njit(**INNER_BORROWING)
+def newton_step(closures, plan, work):
+    """Newton's step in the coordinates that follow, and in all joints. Returns the largest of the lanes that walk."""
+    dependent, sides, size = len(work.sides), work.sides, work.size
+    n = len(work.z) - dependent
+    for c in range(dependent):
+        row, equation = sides[c, n * LANES:], work.equations[closures.chosen[c]]
+        for t in range(LANES):
+            row[t] = equation[t]
+    solve_lanes(plan.sides, work.store, sides, n, n + 1)
+    size[:] = 0.0
+    for c in range(dependent):
+        row, to = sides[plan.solved[c], n * LANES:], work.z[n + c]
+        for t in range(LANES):
+            to[t] -= row[t]
+            size[t] = max(size[t], abs(row[t]))
+    set_joints(closures.source, closures.ratio, closures.offset, n, work.z, work.x)
+    largest = 0.0
+    for t in range(LANES):
+        if work.walking[t] and size[t] > largest:  # what is not a number is found out by `judge`
+            largest = size[t]
+    return largest
+
+
+@njit(**INNER_BORROWING)
+def slope_rows(plan, work, out):
+    """out (dependent, n LANES): how the coordinates that follow move with the others."""
+    width, sides = out.shape[1], work.sides
+    solve_lanes(plan.sides, work.store, sides, 0, width // LANES)
+    for c in range(len(out)):
+        row, to = sides[plan.solved[c]], out[c]
+        for t in range(width):
+            to[t] = -row[t]
+
+
+@njit(**INNER_BORROWING)
+def inverse_determinants(plan, store, out):
+    """Inverse determinant of Phi_d of every lane."""
+    out[:] = plan.sign
+    for pivot in plan.pivots:
+        for t in range(LANES):
+            out[t] *= store[pivot, t]
+
+
+@njit(**INNER_BORROWING)
+def predict(k, work):
+    """Coordinates at the targets of step k: slopes go on as they changed (Adams and Bashforth), which gives the guess,
+    and what that lacked at the last three steps goes on as a parabola."""
+    n, dependent, guess = len(work.target), len(work.guess), work.guess
+    new, old = work.slopes[(k - 1) % 2], work.slopes[k % 2]
+    last, middle, first = work.corrections[(k - 1) % 3], work.corrections[(k - 2) % 3], work.corrections[k % 3]
+    one = 3.0 if k > 4 else 2.0 if k == 4 else 1.0 if k == 3 else 0.0  # the first two know no slope before them
+    two, three = -3.0 if k > 4 else -1.0 if k == 4 else 0.0, 1.0 if k > 4 else 0.0
+    for c in range(dependent):
+        to, row = guess[c], work.before[n + c]
+        for t in range(LANES):
+            to[t] = row[t]
+    for a in range(n):
+        moved, own, target, row = work.spare, work.z[a], work.target[a], work.before[a]
+        for t in range(LANES):
+            own[t] = target[t]
+            moved[t] = target[t] - row[t]
+        for c in range(dependent):
+            to, here, there = guess[c], new[c, a * LANES:], old[c, a * LANES:]
+            for t in range(LANES):
+                to[t] += (1.5 * here[t] - 0.5 * there[t]) * moved[t]
+    for c in range(dependent):
+        to, row, x, y, w = work.z[n + c], guess[c], last[c], middle[c], first[c]
+        for t in range(LANES):
+            to[t] = row[t] + one * x[t] + two * y[t] + three * w[t]
+
+
+@njit(**INNER_BORROWING)
+def judge(k, exact, work):
+    """Lanes stop walking where a step was long, Newton's method did not end, or the posture comes near to one in which
+    branches meet: `loop_kernels` looks at those more closely."""
+    excess, n = work.spare, len(work.target)
+    excess[:] = 0.0
+    for a in range(n):
+        here, there = work.z[a], work.before[a]
+        for t in range(LANES):
+            excess[t] = max(excess[t], abs(here[t] - there[t]) / (1.001 * LONGEST_STEP))
+    for c in range(len(work.guess)):
+        row = work.corrections[k % 3, c]
+        for t in range(LANES):
+            excess[t] = max(excess[t], abs(row[t]) / LARGEST_CORRECTION)
+    for e in range(len(work.equations)):
+        row = work.equations[e]
+        for t in range(LANES):
+            excess[t] = max(excess[t], abs(row[t]) / max(STAYS_OPEN, exact))
+    for t in range(LANES):
+        work.walking[t] = (work.walking[t] and excess[t] <= 1.0 and work.size[t] < exact
+                           and work.growth[t] < _LARGEST_MULTIPLIER
+                           and work.inverse[t] / work.found[t] >= LEAST_SHARE and math.isfinite(work.found[t]))
+
+
+@njit(**INNER_BORROWING)
+def gather(signal, at, out):
+    """out (n, LANES): samples `at` of a signal (samples, n)."""
+    for t in range(LANES):
+        for a in range(len(out)):
+            out[a, t] = signal[at[t], a]
+
+
+@njit(**INNER_BORROWING)
+def velocities(closures, slope, own, out):
+    """out (joints, LANES): velocities of all joints for those of the robot's own (n, LANES); or what these add to
+    accelerations."""
+    n = len(own)
+    for j in range(len(out)):
+        c, ratio, to = closures.source[j], closures.ratio[j], out[j]
+        if c < 0:
+            for t in range(LANES):
+                to[t] = 0.0
+        elif c < n:
+            given = own[c]
+            for t in range(LANES):
+                to[t] = ratio * given[t]
+        else:
+            for a in range(n):
+                row, given, kept = slope[c - n, a * LANES:], own[a], 0.0 if a == 0 else 1.0
+                for t in range(LANES):
+                    to[t] = kept * to[t] + ratio * row[t] * given[t]
+
+
+@njit(**INNER_BORROWING)
+def add_bias(tree, closures, plan, work):
+    """Accelerations complete: Phi_d ddz_d = -(Phi_a ddz_a + bias), of which the slopes hold the first part already."""
+    n = len(work.target)
+    for i in range(len(tree.parent)):
+        motion_lanes(work.bodies[i], work.velocity[i], work.motions[tree.parent[i]], work.motions[i])
+    bias_lanes(closures.kinds, closures.bodies, closures.lengths, closures.chosen, n, work.equations, work.ends,
+               work.motions, work.sides)
+    solve_lanes(plan.sides, work.store, work.sides, n, n + 1)
+    for j in range(len(work.acceleration)):
+        c, ratio, to = closures.source[j] - n, closures.ratio[j], work.acceleration[j]
+        if c >= 0:
+            row = work.sides[plan.solved[c], n * LANES:]
+            for t in range(LANES):
+                to[t] -= ratio * row[t]
+
+
+@njit(**INNER_BORROWING)
+def write_lanes(closures, at, work, slope, motion, rates, status):
+    """The motion of all joints and their rates at samples `at` of the lanes that walk."""
+    n = rates.shape[2]
+    for t in range(LANES):
+        if not work.walking[t]:
+            continue
+        s = at[t]
+        status[s] = CLOSED
+        for j in range(len(work.x)):
+            c, ratio = closures.source[j], closures.ratio[j]
+            motion[0, s, j], motion[1, s, j] = work.x[j, t], work.velocity[j, t]
+            motion[2, s, j] = work.acceleration[j, t]
+            for a in range(n):
+                rates[s, j, a] = ratio * slope[c - n, a * LANES + t] if c >= n else ratio if c == a else 0.0

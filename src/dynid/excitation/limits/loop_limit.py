@@ -1,0 +1,61 @@
+"""How near the loops of a closed chain may come to postures in which their joints are not determined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.dynamics.following import chain_of, closure_conditions
+from dynid.robot import Robot
+
+FACTOR = 10.0  # of the condition number in the posture of the loops, by default
+_STEP = 1e-5  # rad or m, of differences
+_NOT_CLOSED = 1e6  # times the largest condition number, where there is none
+
+
+@dataclass(frozen=True, eq=False)
+class LoopLimit:
+    """log10 of the condition number of the closures' rates over the largest that is allowed: an excess of 1 is ten
+    times too much. condition: the largest, in a robot's own units; margin: kept free, in the same units."""
+
+    robot: Robot
+    condition: float
+    margin: float = 0.0
+    refinement = 1
+
+    @staticmethod
+    def of(robot: Robot, condition: float | None = None) -> LoopLimit | None:
+        """That of a robot, by default FACTOR times the number in the posture of its loops; None without loops."""
+        followers = robot.followers
+        if followers is None or followers.loops is None:
+            return None
+        if condition is None:
+            condition = FACTOR * float(closure_conditions(robot, chain_of(robot).begin[None, :robot.dof])[0])
+        return LoopLimit(robot, condition)
+
+    def tightened(self, excess: float) -> LoopLimit:
+        return replace(self, margin=min(self.margin + excess, 0.5))
+
+    def values(self, q: Array, dq: Array, ddq: Array) -> Array:
+        found = np.minimum(closure_conditions(self.robot, q), _NOT_CLOSED * self.condition)
+        return np.asarray(np.log10(found / self.condition) + self.margin)[:, None]
+
+    def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
+        out = np.zeros((len(q), 3, q.shape[1]))
+        for j in range(q.shape[1]):
+            step = np.zeros(q.shape[1])
+            step[j] = _STEP
+            out[:, 0, j] = (self.values(q + step, dq, ddq) - self.values(q - step, dq, ddq))[:, 0] / (2.0 * _STEP)
+        return out
+
+    @property
+    def names(self) -> str:
+        """Of the loops, for sentences."""
+        followers = self.robot.followers
+        assert followers is not None and followers.loops is not None
+        return followers.loops.names
+
+    def describe(self, column: int) -> str:
+        return f"the loops {self.names}, whose closures may have a condition number of {self.condition:.3g}"

@@ -1,0 +1,156 @@
+"""Inertia matrix and bias torques of a state for machines some of whose joints follow others, by mimic joints or closed
+loops: what `state.mass_and_bias` gives of all joints of the tree, brought back to the robot's own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from dynid.arrays import Array, Ints
+from dynid.dynamics import state
+from dynid.dynamics.compiled import ALLOCATING
+from dynid.dynamics.following import Closures, chain_of
+from dynid.dynamics.loop_kernels import CLOSED, close_kernel
+from dynid.dynamics.tree import Tree, tree_of
+from dynid.robot import Robot
+from dynid.robot.followers import Followers
+
+
+class ChainRows(NamedTuple):
+    """In place of the working array of `state.pack` where joints follow.
+
+    rows: that array of the whole tree. reached (coordinates + 1,): posture and determinant of the last solution, from
+    which the next is sought. q, dq, still (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status
+    (1,), matrix (joints, joints), bias (joints,), carried (joints, n): working space.
+    """
+
+    rows: Array
+    tree: Tree
+    closures: Closures
+    reached: Array
+    q: Array
+    dq: Array
+    still: Array
+    samples: Ints
+    motion: Array
+    rates: Array
+    status: Ints
+    matrix: Array
+    bias: Array
+    carried: Array
+
+    def copy(self) -> ChainRows:
+        """The same with numbers of its own to work in."""
+        return self._replace(**{name: getattr(self, name).copy() for name in self._fields
+                                if name not in ("tree", "closures")})
+
+    @property
+    def open(self) -> bool:
+        """Whether the loops could not be closed in the last state."""
+        return bool(self.status[0] != CLOSED)
+
+
+def chain_rows(robot: Robot, followers: Followers, numbers: Array) -> ChainRows:
+    """The rows of a robot with bodies `numbers` (bodies, 10), those that follow behind its own."""
+    whole = np.zeros((followers.tree.dof, 10))
+    whole[[*followers.free, *followers.bodies]] = numbers
+    tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof
+    closures = _without_loops(followers) if followers.loops is None else chain_of(robot).closures
+    reached = np.append(closures.begin, closures.branch)
+    return ChainRows(state.pack(tree, whole), tree, closures, reached, np.zeros((1, n)), np.zeros((1, n)),
+                     np.zeros((1, n)), np.zeros(1, dtype=np.int64), np.zeros((3, 1, joints)), np.zeros((1, joints, n)),
+                     np.zeros(1, dtype=np.int64), np.zeros((joints, joints)), np.zeros(joints), np.zeros((joints, n)))
+
+
+def _without_loops(followers: Followers) -> Closures:
+    """Mimic joints alone: no closures, no coordinates beyond those of the robot."""
+    none, coupling = np.zeros(0, dtype=np.int64), followers.coupling
+    ratio = coupling.sum(axis=1)  # one of a row at most is not zero
+    source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
+    return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0), source, ratio,
+                    followers.offset, none, np.zeros(len(followers.free)), 1.0)
+
+
+@njit(**ALLOCATING)
+def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
+    """Lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b), where ddq are the
+    accelerations of all joints while the robot's own do not accelerate. Not numbers where the loops do not close."""
+    n, joints = len(bias), len(w.bias)
+    for a in range(n):
+        w.q[0, a], w.dq[0, a] = q[a], dq[a]
+    tree, c = w.tree, w.closures
+    close_kernel(tree.parent, tree.pose, tree.axis, c.kinds, c.bodies, c.places, c.lengths, c.source, c.ratio, c.offset,
+                 c.chosen, w.reached[:-1].copy(), w.reached[-1], w.q, w.dq, w.still, w.samples, w.motion, w.rates,
+                 w.status, w.reached)
+    if w.status[0] != CLOSED:
+        matrix[:] = math.nan
+        bias[:] = math.nan
+        return
+    state.mass_and_bias(tree.parent, gravity, w.rows, w.motion[0, 0], w.motion[1, 0], w.matrix, w.bias)
+    for i in range(joints):
+        total = w.bias[i]
+        for a in range(n):
+            w.carried[i, a] = 0.0
+        for j in range(joints):
+            entry = w.matrix[i, j] if j <= i else w.matrix[j, i]
+            total += entry * w.motion[2, 0, j]
+            for a in range(n):
+                w.carried[i, a] += entry * w.rates[0, j, a]
+        w.bias[i] = total
+    for a in range(n):
+        bias[a] = 0.0
+        for i in range(joints):
+            bias[a] += w.rates[0, i, a] * w.bias[i]
+        for b in range(a + 1):
+            matrix[a, b] = 0.0
+            for i in range(joints):
+                matrix[a, b] += w.rates[0, i, a] * w.carried[i, b]
+
+
+def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
+    """As `state.mass_and_bias`, for the rows of a machine with or without joints that follow: compiled for each kind
+    apart, so that the one does not carry the other's code."""
+    raise TypeError("this is called by compiled code alone")
+
+
+@overload(mass_and_bias)
+def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> Any:
+    if isinstance(rows, types.Array):
+        def plain(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> None:
+            state.mass_and_bias(parent, gravity, rows, q, dq, matrix, bias)
+        return plain
+
+    def closed(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> None:
+        chain_mass_and_bias(gravity, rows, q, dq, matrix, bias)
+    return closed
+
+
+@njit(**ALLOCATING)
+def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) -> None:
+    """As `state.add_wrenches` on the whole tree, G' J' F, at the state that `chain_mass_and_bias` left in w."""
+    torques = np.zeros(len(w.bias))
+    state.add_wrenches(w.tree.parent, w.rows, places, values, torques)
+    for a in range(len(bias)):
+        for i in range(len(torques)):
+            bias[a] += w.rates[0, i, a] * torques[i]
+
+
+def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
+    """As `state.add_wrenches`, for the rows of a machine with or without joints that follow."""
+    raise TypeError("this is called by compiled code alone")
+
+
+@overload(add_wrenches)
+def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> Any:
+    if isinstance(rows, types.Array):
+        def plain(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> None:
+            state.add_wrenches(parent, rows, places, values, bias)
+        return plain
+
+    def closed(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> None:
+        chain_add_wrenches(rows, places, values, bias)
+    return closed
