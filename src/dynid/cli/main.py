@@ -36,6 +36,7 @@ COMMANDS = {
     "watch": "dynid.cli.watch",
     "payload": "dynid.cli.payload",
     "gains": "dynid.cli.gains",
+    "extract": "dynid.cli.extract",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",
