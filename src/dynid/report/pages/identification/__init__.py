@@ -12,6 +12,7 @@ from dynid.report.pages.identification import (
     cross_validation,
     cutoff,
     expressions,
+    extraction,
     filtered_rows,
     flexibility,
     friction,
@@ -46,6 +47,7 @@ SECTIONS: tuple[Section[ReportData], ...] = (
     cross_validation.SECTION,
     simulation.SECTION,
     consistency.SECTION,
+    extraction.SECTION,
     skeleton.SECTION,
     provenance.SECTION,
 )
