@@ -60,14 +60,16 @@ def test_a_result_by_both_steps_and_as_a_method(dynid, tmp_path):
         logs.append(tmp_path / f"log{k}.npz")
         write_npz(Recording(one.t, q[rows], tau[rows], dq=dq[rows], joints=robot.joint_names, source=""), logs[-1])
     made = dynid("identify", "arm3r", *logs, "--method", "extract", "--friction", "viscous", "--set",
-                 "options.bounds=loose", "--set", "options.runs=1", "--set", "options.evaluations=1000", "-o", tmp_path / "out", "--json")
+                 "options.bounds=loose", "--set", "options.runs=1", "--set", "options.evaluations=1000", "-o",
+                 tmp_path / "out", "--json")
     assert made.code == 0, made.err
     assert "Extraction" in (tmp_path / "out" / "report.html").read_text()
     assert json.loads(made.out)["standard_parameters"] is not None
-    for more in ((), ("--one-step", "--form", "penalty")):
+    # Torques weigh combinations by what they do, so that the one-step loss lets others go farther.
+    for more, most in (((), 1e-6), (("--one-step", "--form", "penalty"), 0.1)):
         shown = dynid("extract", tmp_path / "out", "--bounds", "loose", "--runs", 1, *more, "--json")
         (one,) = json.loads(shown.out)["sets"]
-        assert shown.code == 0 and one["base_relative_distance"] < 1e-2
+        assert shown.code == 0 and one["base_relative_distance"] < most
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
