@@ -120,8 +120,9 @@ def test_axes_carry_titles(report: ReportData) -> None:
 
 def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
     page = Page(render(IDENTIFICATION, lwr))
-    # Its rows are torques: those of kernels have a section of their own, see tests/runs/test_filtered_runs.py.
-    assert {section.name for section in SECTIONS} - {"filtered_rows"} <= set(page.having("id"))
+    # Its rows are torques: those of kernels have a section of their own, see tests/runs/test_filtered_runs.py; method
+    # extract has one in tests/cli/test_extract.py.
+    assert {section.name for section in SECTIONS} - {"filtered_rows", "extraction"} <= set(page.having("id"))
     assert "filtered_rows" not in page.having("id")
     total, power = 0.0, 0.0
     for part in lwr.reconstruction.samples:  # the relative error again, from the model's own inverse dynamics
