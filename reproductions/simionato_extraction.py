@@ -48,19 +48,19 @@ SEED = 0
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     found: dict[str, Any] = {"robots": {}, "checks": {}}
-    compared: dict[str, SetComparison] = {}
     for case in PUBLISHED:
         name, friction = _robot(case), "friction" in case
         progress(f"{case}: identifying the base values")
         given, theta = _base_values(name, friction)
         sets = [_extracted(given, name, width, loss, progress) for width, loss in SETTINGS]
-        compared[case] = compare_sets(sets, new_motion(Robot.builtin(name), 3), {"true": theta})
-        found["robots"][case] = _facts(case, given, theta, compared[case])
+        compared = compare_sets(sets, new_motion(Robot.builtin(name), 3), {"true": theta})
+        found["robots"][case] = _facts(case, given, theta, compared)
     found["searches"] = _searches(progress)
     found["spheres"] = _spheres(progress)
     progress("the same masses and centres, other inertias")
     found["same_bodies_force_difference"] = _forces_without_inertia()
-    found["checks"] = {sentence: bool(holds) for sentence, holds in _checks(found, compared).items()}
+    checks = {**_set_checks(found), **_force_checks(found)}
+    found["checks"] = {sentence: bool(holds) for sentence, holds in checks.items()}
     return found
 
 
@@ -185,18 +185,15 @@ def _forces_without_inertia() -> float:
     return float(wrench_comparison(model, {"a": theta, "b": other}, new_motion(robot)).apart("a", "b").max())
 
 
-def _checks(found: dict[str, Any], compared: dict[str, SetComparison]) -> dict[str, bool]:
+def _set_checks(found: dict[str, Any]) -> dict[str, bool]:
+    """What tables 5.2 to 5.5 say of the sets, and what the cone programme says beside."""
     robots = found["robots"]
     every = {(case, name): row for case, one in robots.items() for name, row in one["sets"].items()}
     exact = [row for row in every.values() if row["form"] == "exact"]
-    three = {case: robots[case]["sets"] for case in ("arm3r", "arm3r, friction")}
-    seven = {case: robots[case]["sets"] for case in ("kuka-lwr4", "kuka-lwr4, friction")}
+    three, seven = _by_robot(robots, "arm3r"), _by_robot(robots, "kuka-lwr4")
     tight = max(row["seconds"] for (case, name), row in every.items() if "arm3r" in case and "tight" in name)
     longest = max(row["seconds"] for (case, _), row in every.items() if "kuka" in case)
-    weighed = [row for row in every.values() if row["form"] == "penalty"]
     least = {case: robots[case]["cones"]["distance"] for case in seven}
-    centre_forces = [sets["loose, full"]["force_difference"] for sets in three.values()]
-    mixed = [np.array(sets["loose, partial"]["force_difference_per_joint"]) for sets in three.values()]
     return {
         f"base values met to 1e-6 in {len(exact)} of 24 sets, all but the full losses of the LWR IV+":
             len(exact) == 18 and max(row["base_relative_distance"] for row in exact) < 1e-6,
@@ -216,6 +213,38 @@ def _checks(found: dict[str, Any], compared: dict[str, SetComparison]) -> dict[s
             all(one["sets"]["loose, full"]["reason"] == "centres" for one in robots.values()),
         "loose bounds and the partial loss do both in three of four (printed p_9, p_21, p_33; not p_45)":
             sum(one["sets"]["loose, partial"]["reason"] == "both" for one in robots.values()) >= 3,
+        "other searches make no difference to the 3R with tight bounds (s. 5.1): all four give sets that can exist":
+            all(one["reason"] == "feasible" and not one["outside_bounds"] and one["base_relative_distance"] < 1e-6
+                for one in found["searches"].values()),
+        "spheres for the last links of the LWR IV+ make no difference (s. 5.3): both can exist, equally far off":
+            all(one["reason"] == "feasible" for one in found["spheres"].values())
+            and abs(np.log(found["spheres"]["spheres"]["base_distance"] / found["spheres"]["boxes"]["base_distance"]))
+            < np.log(1.5),
+        "the cone programme: some robot has the 3R's base values, none has the LWR IV+'s":
+            all(robots[case]["cones"]["possible"] for case in three)
+            and not any(robots[case]["cones"]["possible"] for case in seven),
+        "the weighed sets of the LWR IV+ are off by more than the cone programme's least, by less than three times":
+            all(least[case] <= row["base_distance"] * (1 + 1e-6) < 3.0 * least[case]
+                for case, sets in seven.items() for row in sets.values() if row["form"] == "penalty"),
+        "table A.5 excludes the truth: c7z (normal and loose), fv6 (all)":
+            any("cz of link 'link7'" in x for x in robots["kuka-lwr4"]["true_outside_bounds"]["normal"])
+            and all(any(x.startswith("Fv6") for x in outside)
+                    for outside in robots["kuka-lwr4, friction"]["true_outside_bounds"].values()),
+    }
+
+
+def _by_robot(robots: dict[str, Any], name: str) -> dict[str, Any]:
+    """The sets of one robot, without and with friction."""
+    return {case: one["sets"] for case, one in robots.items() if _robot(case) == name}
+
+
+def _force_checks(found: dict[str, Any]) -> dict[str, bool]:
+    """What chapters 5 and 6 say of torques and of forces inside."""
+    robots = found["robots"]
+    three, seven = _by_robot(robots, "arm3r"), _by_robot(robots, "kuka-lwr4")
+    centre_forces = [sets["loose, full"]["force_difference"] for sets in three.values()]
+    mixed = [np.array(sets["loose, partial"]["force_difference_per_joint"]) for sets in three.values()]
+    return {
         "3R: torques of every set on a new motion are the true ones (fig. 5.4, 5.10)":
             all(row["torque_error"] < 1e-6 for sets in three.values() for row in sets.values()),
         "3R: the feasible set from tight bounds is closer in its forces than the one from normal (p_8, p_20)":
@@ -238,23 +267,6 @@ def _checks(found: dict[str, Any], compared: dict[str, SetComparison]) -> dict[s
                 for one in robots.values()),
         f"inertias have no part in the forces at all: {found['same_bodies_force_difference']:.1e} N":
             found["same_bodies_force_difference"] < 1e-9,
-        "other searches make no difference to the 3R with tight bounds (s. 5.1): all four give sets that can exist":
-            all(one["reason"] == "feasible" and not one["outside_bounds"] and one["base_relative_distance"] < 1e-6
-                for one in found["searches"].values()),
-        "spheres for the last links of the LWR IV+ make no difference (s. 5.3): both can exist, equally far off":
-            all(one["reason"] == "feasible" for one in found["spheres"].values())
-            and abs(np.log(found["spheres"]["spheres"]["base_distance"] / found["spheres"]["boxes"]["base_distance"]))
-            < np.log(1.5),
-        "the cone programme: some robot has the 3R's base values, none has the LWR IV+'s":
-            all(robots[case]["cones"]["possible"] for case in three)
-            and not any(robots[case]["cones"]["possible"] for case in seven),
-        "the weighed sets of the LWR IV+ are off by more than the cone programme's least, by less than three times":
-            all(least[case] <= row["base_distance"] * (1 + 1e-6) < 3.0 * least[case]
-                for case, sets in seven.items() for row in sets.values() if row in weighed),
-        "table A.5 excludes the truth: c7z (normal and loose), fv6 (all)":
-            any("cz of link 'link7'" in x for x in robots["kuka-lwr4"]["true_outside_bounds"]["normal"])
-            and all(any(x.startswith("Fv6") for x in outside)
-                    for outside in robots["kuka-lwr4, friction"]["true_outside_bounds"].values()),
     }
 
 
