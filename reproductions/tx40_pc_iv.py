@@ -1,4 +1,4 @@
-"""Staubli TX40: instruments and DIDIM with consistency, clean, coarse and mistuned (Ardiani, tables D.1-D.6)."""
+"""Staubli TX40: instruments and DIDIM with consistency, clean, coarse, mistuned (Ardiani, tables D.1, D.3, D.5-D.6)."""
 
 from __future__ import annotations
 

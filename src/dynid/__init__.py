@@ -70,7 +70,13 @@ _MODULES = {
     "base_parameters": "dynid.regression",
     "equations_of": "dynid.regression",
     "fold": "dynid.regression.fold",
+    "BaseValues": "dynid.extraction",
+    "Bounds": "dynid.extraction",
     "Consistency": "dynid.consistency",
+    "Extraction": "dynid.extraction",
+    "ExtractionOptions": "dynid.extraction",
+    "extract": "dynid.extraction.extract",
+    "robot_bounds": "dynid.extraction.robot_bounds",
     "nearest": "dynid.consistency",
     "Cascade": "dynid.simulation",
     "ComputedTorque": "dynid.simulation",
@@ -162,6 +168,12 @@ if TYPE_CHECKING:
     from dynid.excitation import Search as Search
     from dynid.excitation import Splines as Splines
     from dynid.excitation.excite import excite as excite
+    from dynid.extraction import BaseValues as BaseValues
+    from dynid.extraction import Bounds as Bounds
+    from dynid.extraction import Extraction as Extraction
+    from dynid.extraction import ExtractionOptions as ExtractionOptions
+    from dynid.extraction.extract import extract as extract
+    from dynid.extraction.robot_bounds import robot_bounds as robot_bounds
     from dynid.findings import Finding as Finding
     from dynid.model import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.model import AsymmetricViscous as AsymmetricViscous

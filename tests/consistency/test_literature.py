@@ -1,15 +1,13 @@
-"""Constrained fits of the literature: exact slopes, what they promise, and the published extraction."""
+"""Constrained fits of the literature: exact slopes, and what they promise."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from _simionato import published_bounds
 from consistency.problems import arm_problem, random_body
 
 from dynid.consistency import Box, Consistency, fit
 from dynid.consistency.literature import (
-    extract,
     fit_box,
     fit_log_cholesky,
     fit_points,
@@ -19,9 +17,6 @@ from dynid.consistency.literature import (
 from dynid.consistency.literature.factors import log_cholesky, virtual
 from dynid.consistency.literature.points import point_matrix
 from dynid.consistency.literature.reduction import reduction
-from dynid.model import Model
-from dynid.regression import base_parameters
-from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
 
@@ -80,22 +75,3 @@ def test_reduction_goes_on_until_possible() -> None:
     assert steps[-1].distance <= 1e-6 < min([step.distance for step in steps[:-1]], default=1.0)
     misfits = [step.misfit for step in steps]
     assert misfits == sorted(misfits)
-
-
-@pytest.mark.slow
-def test_extraction_partial_loss_is_not_feasible_full_loss_is() -> None:
-    """Simionato, table 5.2: with normal bounds p_1 (partial) breaks inertias, p_4 (full) is feasible."""
-    model = Model(Robot.builtin("arm3r"))
-    base = base_parameters(model)
-    beta = base.reduce(model.parameters.nominal)
-    consistency = Consistency(model.parameters)
-    bounds = published_bounds("arm3r", "normal")
-    boxes = {body: Box(low[1:4], high[1:4])
-             for body, low, high in zip(consistency.bodies, bounds.low, bounds.high, strict=True)}
-    settings = {"centres": boxes, "mass": (4.5, 6.5), "runs": 2, "iterations": 5, "evaluations": 3000}
-    partial = extract(consistency, base, beta, bounds, full=False, **settings)
-    full = extract(consistency, base, beta, bounds, full=True, **settings)
-    for found in (partial, full):
-        assert found.distance < 1e-6 * np.linalg.norm(beta)
-    assert not partial.feasible and any("not positive definite" in reason for reason in partial.violations)
-    assert full.feasible

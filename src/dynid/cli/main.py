@@ -38,6 +38,7 @@ COMMANDS = {
     "payload": "dynid.cli.payload",
     "contact": "dynid.cli.contact",
     "gains": "dynid.cli.gains",
+    "extract": "dynid.cli.extract",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",

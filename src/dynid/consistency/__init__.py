@@ -4,6 +4,7 @@ from dynid.consistency.consistency import Consistency, Violation
 from dynid.consistency.feasibility import Certificate, Feasibility, nearest, test
 from dynid.consistency.fit import Fit, fit
 from dynid.consistency.limits import Box, Ellipsoid, Hull, MassLimit, limits_from_shapes, limits_from_tables
+from dynid.consistency.sdpa import write_sdpa
 
 __all__ = ["Box", "Certificate", "Consistency", "Ellipsoid", "Feasibility", "Fit", "Hull", "MassLimit", "Violation",
-           "fit", "limits_from_shapes", "limits_from_tables", "nearest", "test"]
+           "fit", "limits_from_shapes", "limits_from_tables", "nearest", "test", "write_sdpa"]

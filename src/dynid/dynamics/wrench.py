@@ -67,7 +67,7 @@ def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
     """Rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation there;
     bodies as they are numbered in the whole tree, where some follow others."""
     def numbered(body: int) -> int:
-        return body if body == BASE or robot.followers is None else robot.followers.place(body)
+        return body if robot.followers is None else robot.followers.place(body)
 
     rows = []
     for one in wrenches:

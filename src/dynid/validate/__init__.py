@@ -7,6 +7,7 @@ from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.validate.cutoff_dependence import CutoffDependence, cutoff_dependence
 from dynid.validate.deflection import Deflection, deflections
+from dynid.validate.extracted_sets import SetComparison, compare_sets
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity
 from dynid.validate.physical import (
     FreeFall,
@@ -32,8 +33,9 @@ from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
     "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
-    "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SimulationCheck", "Verdict",
-    "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "cross_validate",
+    "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SetComparison", "SimulationCheck",
+    "Verdict", "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "compare_sets",
+    "cross_validate",
     "cutoff_dependence", "deflections", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
     "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
     "wrench_comparison",

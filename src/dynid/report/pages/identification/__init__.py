@@ -13,6 +13,7 @@ from dynid.report.pages.identification import (
     cutoff,
     essential,
     expressions,
+    extraction,
     filtered_rows,
     flexibility,
     friction,
@@ -48,6 +49,7 @@ SECTIONS: tuple[Section[ReportData], ...] = (
     cross_validation.SECTION,
     simulation.SECTION,
     consistency.SECTION,
+    extraction.SECTION,
     skeleton.SECTION,
     provenance.SECTION,
 )

@@ -1,0 +1,85 @@
+"""The cone programme as a file in SDPA's sparse format, for any solver that reads it (Sousa, s. 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency.blocks import Block, smat
+from dynid.consistency.consistency import Consistency
+from dynid.consistency.interior import scales
+from dynid.errors import ModelError
+from dynid.files import write_whole
+
+
+def write_sdpa(path: str | Path, consistency: Consistency, matrix: Array, values: Array) -> Array:
+    """Write: minimise t over theta and t, |matrix theta - values| <= t, theta in the set; matrix (k, parameters),
+    values (k,). Gives the unit (parameters,) of each variable: theta = unit * x.
+
+    SDPA's form is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. The distance is the block
+    [[t 1, e], [e', t]]; cones of second order are the same kind of block, equalities two rows each way.
+    """
+    matrix, values = np.atleast_2d(np.asarray(matrix, dtype=float)), np.asarray(values, dtype=float)
+    width = len(consistency.parameters)
+    if matrix.shape != (len(values), width):
+        raise ModelError(f"{len(values)} values of {width} parameters need a matrix of shape {(len(values), width)}, "
+                         f"got {matrix.shape}")
+    unit = scales(consistency)
+    sizes, lines = list[int](), list[str]()
+    blocks = [_arrow(matrix * unit, values), *(_matrices(block, unit, width) for block in consistency.blocks)]
+    for number, (size, diagonal, entries) in enumerate(blocks, 1):
+        sizes.append(-size if diagonal else size)
+        lines += [f"{variable} {number} {row + 1} {column + 1} {value:.17g}" for variable, row, column, value in entries
+                  if value != 0.0]
+    goal = " ".join(["0"] * width + ["1"])
+    text = "\n".join([f'"{consistency.form} conditions of {len(consistency.bodies)} bodies', str(width + 1),
+                      str(len(sizes)), " ".join(map(str, sizes)), goal, *lines]) + "\n"
+    with write_whole(Path(path)) as file:
+        file.write(text)
+    return unit
+
+
+# Variable (0: the constant F_0), row and column from 0 (row <= column), value.
+Entry = tuple[int, int, int, float]
+
+
+def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
+    """|matrix x - values| <= t as a matrix: t on the diagonal, the error in the last column."""
+    count, width = matrix.shape
+    found: list[Entry] = [(width + 1, k, k, 1.0) for k in range(count + 1)]
+    found += [(0, row, count, float(value)) for row, value in enumerate(values)]
+    found += [(int(c) + 1, int(row), count, float(matrix[row, c])) for row, c in np.argwhere(matrix != 0.0)]
+    return count + 1, False, found
+
+
+def _matrices(block: Block, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
+    """One condition of the set as a block of SDPA's form."""
+    rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
+    columns = [int(c) + 1 for c in block.columns]
+    if block.cone == "psd":
+        every = [(0, -smat(offset)), *zip(columns, smat(rows.T), strict=True)]
+        return len(every[0][1]), False, [entry for variable, one in every for entry in _upper(variable, one)]
+    if block.cone == "soc":
+        size = len(offset)
+        head = [(0, -float(offset[0])), *((c, float(x)) for c, x in zip(columns, rows[0], strict=True))]
+        found: list[Entry] = [(variable, k, k, value) for variable, value in head for k in range(size)]
+        for row in range(1, size):
+            found.append((0, row - 1, size - 1, -float(offset[row])))
+            found += [(c, row - 1, size - 1, float(x)) for c, x in zip(columns, rows[row], strict=True)]
+        return size, False, found
+    if block.cone == "zero":
+        rows, offset = np.vstack([rows, -rows]), np.concatenate([offset, -offset])
+    flat: list[Entry] = []
+    for k in range(len(offset)):
+        flat.append((0, k, k, -float(offset[k])))
+        flat += [(c, k, k, float(x)) for c, x in zip(columns, rows[k], strict=True)]
+    return len(offset), True, flat
+
+
+def _upper(variable: int, matrix: Array) -> Iterator[Entry]:
+    """Entries of the upper triangle of a symmetric matrix (n, n)."""
+    for row, column in zip(*np.triu_indices(len(matrix)), strict=True):
+        yield variable, int(row), int(column), float(matrix[row, column])

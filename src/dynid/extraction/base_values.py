@@ -1,0 +1,176 @@
+"""BaseValues: what full parameters are extracted from, whatever set of combinations it is."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
+from dynid.files import read_small, toml_table
+from dynid.model import LinearModel, Parameters
+from dynid.regression import BaseParameters, Stacked
+
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
+_DEPENDENT = 1e-9  # share of a row that is left beside the others, below which it says nothing new
+
+
+class Identified(Protocol):
+    """What an estimate has: base values of a model, and which of them the data show."""
+
+    @property
+    def model(self) -> LinearModel: ...
+    @property
+    def base(self) -> BaseParameters: ...
+    @property
+    def values(self) -> Array: ...
+    @property
+    def identified(self) -> Bools: ...
+
+
+@dataclass(frozen=True, eq=False)
+class BaseValues:
+    """matrix (k, parameters) theta = values (k,): combinations of standard parameters that are known, and nothing else.
+
+    known (parameters,): exact values of standard parameters, nan where none is given. stacked: the fold of the data on
+    the same combinations, for the one-step loss (Simionato, eq. 2.29); None where it is not at hand.
+    """
+
+    model: LinearModel
+    matrix: Array
+    values: Array
+    known: Array
+    names: tuple[str, ...]
+    stacked: Stacked | None = None
+
+    def __post_init__(self) -> None:
+        rows, width = len(self.values), len(self.model.parameters)
+        if self.matrix.shape != (rows, width) or self.known.shape != (width,) or len(self.names) != rows:
+            raise ModelError(f"{rows} base values need a matrix of {rows} x {width} coefficients and as many names, "
+                             f"got shape {self.matrix.shape} and {len(self.names)} names")
+        if not np.isfinite(self.values).all():
+            raise ModelError(f"base value '{self.names[int(np.argmin(np.isfinite(self.values)))]}' is not finite")
+
+    @staticmethod
+    def of(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
+        """From an estimate: what the data show of it. stacked: the fold of its data, all joints in one factor."""
+        shown, base = estimate.identified, estimate.base
+        known = np.full(len(base.parameters), np.nan)
+        for name, value in base.known.items():
+            known[base.parameters.index(name)] = value
+        names = tuple(name for name, one in zip(base.names, shown, strict=True) if one)
+        return BaseValues(estimate.model, base.matrix[shown], estimate.values[shown], known, names,
+                          stacked if bool(shown.all()) else None)
+
+    @staticmethod
+    def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
+        """From the model's own base parameters and values (base,) of them."""
+        known = np.full(len(base.parameters), np.nan)
+        for name, value in base.known.items():
+            known[base.parameters.index(name)] = value
+        return BaseValues(model, base.matrix, np.asarray(values, dtype=float), known, base.names)
+
+    @staticmethod
+    def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
+        """From combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}; any set that is independent."""
+        matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
+        _refuse_dependent(matrix, tuple(table))
+        return BaseValues(model, matrix, np.array(list(table.values()), dtype=float),
+                          np.full(len(model.parameters), np.nan), tuple(table))
+
+    @staticmethod
+    def load(path: str | Path, model: LinearModel) -> BaseValues:
+        """From a table: CSV with a combination and its value a row, TOML with one an entry, or parameters.toml."""
+        return BaseValues.of_expressions(model, _read_table(Path(path)))
+
+    @property
+    def free(self) -> Ints:
+        """Places of the standard parameters whose values are not given as exact."""
+        return np.flatnonzero(np.isnan(self.known))
+
+    def distance(self, theta: Array) -> float:
+        """Euclidean distance of the combinations of a full vector (parameters,) from the values."""
+        return float(np.linalg.norm(self.matrix @ theta - self.values))
+
+
+def parsed(text: str, parameters: Parameters) -> Array:
+    """Coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
+    row, at = np.zeros(len(parameters)), 0
+    text = text.strip()
+    while at < len(text):
+        match = _TERM.match(text, at)
+        if match is None or (at > 0 and not match[1]):
+            raise ModelError(f"'{text}' is no sum of parameters: cannot read '{text[at:]}'; write it as "
+                             "'ZZ1 + 0.25 M2'")
+        sign, size, name = match.groups()
+        row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
+        at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())
+    if not row.any():
+        raise ModelError(f"the combination '{text}' names no parameter")
+    return row
+
+
+def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
+    """Refuse a row that the others say already: its value would contradict theirs or add nothing."""
+    found = np.empty((0, matrix.shape[1]))
+    for row, name in zip(matrix / np.linalg.norm(matrix, axis=1)[:, None], names, strict=True):
+        rest = row - (found @ row) @ found
+        rest -= (found @ rest) @ found
+        size = float(np.linalg.norm(rest))
+        if size < _DEPENDENT:
+            raise ModelError(f"the combination '{name}' follows from those before it; give each value once")
+        found = np.vstack([found, rest / size])
+
+
+def _read_table(path: Path) -> dict[str, float]:
+    try:
+        text = read_small(path).decode("utf-8")
+    except OSError as problem:
+        raise ModelError(f"cannot read the table of base values {path}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} is no text; a table of base values is CSV or TOML") from None
+    if path.suffix.lower() == ".toml":
+        return _from_toml(text, path)
+    found: dict[str, float] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), 1):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if not cells or cells[0].startswith("#") or (number == 1 and _number(cells[-1]) is None):
+            continue
+        value = _number(cells[1]) if len(cells) == 2 else None
+        if value is None:
+            raise ModelError(f"row {number} of {path} must be a combination and its value, such as ZZ1 + 0.25 M2, "
+                             f"0.31; it is '{','.join(row)}'")
+        found[cells[0]] = value
+    if not found:
+        raise ModelError(f"{path} holds no base values")
+    return found
+
+
+def _from_toml(text: str, path: Path) -> dict[str, float]:
+    try:
+        table: dict[str, Any] = toml_table(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise ModelError(f"{path} is not a TOML file: {problem}") from None
+    table = table.get("base", table)
+    found: dict[str, float] = {}
+    for name, entry in table.items():
+        expression, value = (entry.get("expression", name), entry.get("value")) if isinstance(entry, dict) else (
+            name, entry)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ModelError(f"'{name}' in {path} needs a number, or a table with expression and value")
+        found[str(expression)] = float(value)
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

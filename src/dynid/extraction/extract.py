@@ -1,0 +1,232 @@
+"""extract: full parameters out of base values, by global search inside bounds (Simionato, s. 2.3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import Consistency
+from dynid.errors import ModelError, NotPossibleError
+from dynid.extraction.base_values import BaseValues, Identified
+from dynid.extraction.bounds import Bounds
+from dynid.extraction.bounds_file import load_bounds
+from dynid.extraction.conditions import Conditions
+from dynid.extraction.cones import INSIDE, cone_answer
+from dynid.extraction.descent import Slope, Weights, descend
+from dynid.extraction.extraction import Extraction, outside_bounds
+from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
+from dynid.extraction.searches import Landscape, Search, search_of, solve
+from dynid.extraction.space import Form, Space, make_space
+from dynid.model import Model
+
+Loss = Literal["full", "partial", "inertia"]
+LOSSES: dict[Loss, str] = {
+    "full": "bounds, inertias that can exist, centres of mass inside their links, the whole mass",
+    "partial": "bounds alone", "inertia": "bounds and inertias that can exist"}
+_FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
+_FIRM = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
+_BEHIND = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)  # shares of intervals by which a descent aims inside them
+_ROOM = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
+_HOPELESS = 3  # runs where the cone programme has shown that none can break nothing
+_PREFERRED = 1e2  # weight of physics beside bounds where both cannot be had
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """How to search.
+
+    loss: "full" asks for all of eq. 2.22-2.31, "partial" for bounds alone, "inertia" leaves contours and the whole mass
+    out. form: "exact" searches among full vectors that have the base values, "penalty" weighs the distance from them
+    against the rest, as the document does. step: "two" measures that distance on base values (eq. 2.28), "one" on the
+    torques of all rows (eq. 2.29), from their fold. search: see `SEARCHES`. runs: at most so many, from new random
+    points, until one breaks nothing; iterations of each with a weight of physics that grows; evaluations of the loss in
+    each. finish: follow the best point of a run downhill. nearest: where no robot has the base values, take those of
+    the nearest that can exist. cones: ask the cone programme too.
+    """
+
+    loss: Loss = "full"
+    form: Form = "exact"
+    step: Literal["two", "one"] = "two"
+    search: Search = "annealing"
+    runs: int = 20
+    iterations: int = 4
+    evaluations: int = 20000
+    seed: int = 0
+    finish: bool = True
+    nearest: bool = False
+    cones: bool = True
+
+    def __post_init__(self) -> None:
+        search_of(self.search)
+        for name, kind in (("loss", Loss), ("form", Form), ("step", Literal["two", "one"])):
+            if getattr(self, name) not in get_args(kind):
+                raise ModelError(f"option '{name}' of extraction is one of {', '.join(get_args(kind))}, not "
+                                 f"'{getattr(self, name)}'")
+        for name in ("runs", "iterations", "evaluations"):
+            if getattr(self, name) < 1:
+                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}")
+
+
+def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
+            *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
+    """Full parameters with given base values, inside bounds: dynid.extract(estimate, "tight", search="gradient").
+
+    given: an estimate, or `BaseValues` of any set of combinations. bounds: "loose", "normal" or "tight" from the
+    robot's own file, the path of a bounds file, or `Bounds`. options: see `ExtractionOptions`; changes: of single ones.
+    """
+    chosen = replace(options or ExtractionOptions(), **_checked(changes))
+    start = time.perf_counter()
+    values = given if isinstance(given, BaseValues) else BaseValues.of(given)
+    within = bounds_for(values, bounds)
+    consistency = Consistency(values.model.parameters, margin=0.0)
+    if not consistency.bodies:
+        raise ModelError("extraction needs a model with rigid bodies, and this one has none")
+    conditions = Conditions(consistency, within, inertia=chosen.loss != "partial", contours=chosen.loss == "full",
+                            whole=chosen.loss == "full")
+    values = _one_step(values) if chosen.step == "one" else values
+    cones = cone_answer(values, within) if chosen.cones or chosen.nearest else None
+    begin, moved = None, 0.0
+    if chosen.nearest:
+        before = values.values
+        values, begin = _nearest(values, within)
+        moved = float(np.linalg.norm(values.values - before))
+    hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
+        and cones is not None and not cones.possible
+    few = replace(chosen, runs=min(chosen.runs, _HOPELESS)) if hopeless else chosen
+    theta, run, runs, tried = _search(values, conditions, few, tell, begin)
+    judge = Consistency(values.model.parameters, margin=0.0,
+                        centres=within.contours or within.boxes(consistency.bodies),
+                        positive=False)
+    name = f"{within.name}, {chosen.loss}" if within.name else chosen.loss
+    return Extraction(name, theta, values, within, chosen.loss, chosen.form, chosen.search, judge.violations(theta),
+                      outside_bounds(conditions, theta), run, runs, tried, time.perf_counter() - start, cones, moved)
+
+
+def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+    known = ExtractionOptions.__dataclass_fields__
+    unknown = [name for name in changes if name not in known]
+    if unknown:
+        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}")
+    return changes
+
+
+def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
+    """Bounds as they are, by the name of a width from the robot's own file, or from a bounds file."""
+    if isinstance(bounds, Bounds):
+        return bounds
+    if not isinstance(given.model, Model):
+        raise ModelError("bounds of a robot's own file need a model made from a robot; give Bounds")
+    values = np.where(np.isnan(given.known), 0.0, given.known)
+    back, *_ = np.linalg.lstsq(given.matrix, given.values, rcond=None)
+    for width in WIDTHS:
+        if bounds == width:
+            return robot_bounds(given.model, width, values + back)
+    return load_bounds(bounds, given.model, values + back)
+
+
+def _one_step(given: BaseValues) -> BaseValues:
+    """The base values that make the torques of all rows fit best, of a fold."""
+    if given.stacked is None:
+        raise ModelError("the one-step loss needs the fold of the data, with every base parameter identified; give a "
+                         "result's folder, or BaseValues with stacked")
+    best, *_ = np.linalg.lstsq(given.stacked.r, given.stacked.rho, rcond=None)
+    return replace(given, values=np.asarray(best))
+
+
+def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
+    """The base values of the nearest robot that can exist inside the bounds, and that robot (parameters,): it stands
+    near its border, where there is so little room that a search begins with it."""
+    answer = cone_answer(given, bounds, margin=INSIDE)
+    if answer.theta is None:
+        raise NotPossibleError(f"no robot can exist inside these bounds: {answer.sentence}")
+    return replace(given, values=given.matrix @ answer.theta), answer.theta
+
+
+# -- runs --------------------------------------------------------------------------------------------
+def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
+            begin: Array | None) -> tuple[Array, int, int, int]:
+    """The best full vector (parameters,), which run found it, of how many, and how many candidates were tried. begin:
+    full vector (parameters,) that is followed downhill first; runs start at random."""
+    space = make_space(given, conditions, options.form)
+    matrix, values = _distance_rows(given, options)
+    rng = np.random.default_rng(options.seed)
+    slope = _slope(space, matrix, values)
+    best: tuple[float, Array, int] | None = None
+    tried = run = 0
+    if begin is not None:
+        begin = _finished(conditions, begin, slope, space.exact)
+        best = (_score(conditions, begin, matrix, values), begin, 0)
+    for run in range(options.runs if best is None or best[0] > 0.0 else 0):
+        tell(f"{options.search}, run {run + 1} of at most {options.runs}")
+        x = space.random(rng)
+        weight = 0.0
+        for _ in range(options.iterations if options.search != "gradient" else 1):
+            landscape = Landscape(space, conditions, matrix, values, weight)
+            x, used = solve(options.search, landscape, x, options.evaluations, rng)
+            tried += used
+            weight = _FIRST_WEIGHT if weight == 0.0 else _GROWTH * weight
+            if options.loss == "partial":
+                break  # no physics to weigh
+        theta = space.theta(x)
+        if options.finish:
+            theta = _finished(conditions, theta, slope, space.exact)
+        if not space.exact:
+            theta[space.rest] = np.clip(theta[space.rest], *conditions.rest_box[:2])
+        score = _score(conditions, theta, matrix, values)
+        if best is None or score < best[0]:
+            best = (score, theta, run)
+        if score == 0.0:
+            break
+    assert best is not None
+    return best[1], best[2] + 1, run + 1, tried
+
+
+def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
+    """Rows whose squares are the internal loss: none in the exact form, which has it at zero."""
+    if options.form == "exact":
+        return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
+    if options.step == "one" and given.stacked is not None:
+        # In units of the torques, so that weights mean the same for every amount of data.
+        size = float(np.sqrt(np.sum(given.stacked.rho ** 2) + given.stacked.rest))
+        return given.stacked.r @ given.matrix / size, given.stacked.r @ given.values / size
+    return given.matrix, given.values
+
+
+def _slope(space: Space, matrix: Array, values: Array) -> Slope:
+    """Directions of a descent: free standard parameters, or all of them in the penalty form."""
+    if space.exact:
+        return Slope(space.spread, np.maximum(space.high - space.low, 1e-9), matrix, values)
+    unit = np.ones(matrix.shape[1])
+    for place in space.places:
+        unit[place] = [0.01] * 6 + [0.1] * 3 + [1.0]
+    return Slope(np.eye(matrix.shape[1]), unit, matrix, values)
+
+
+def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
+    """The full vector downhill from a run's best: with growing weights in the penalty form."""
+    if exact:
+        # A border is reached only in the limit; what aims at a point behind it crosses it in a few steps.
+        for share in _BEHIND:
+            theta, left = descend(replace(conditions, inside=share), theta, slope, Weights(0.0, 1.0, _PREFERRED),
+                                  conditions)
+            if left == 0.0:
+                return theta
+        return descend(conditions, theta, slope, Weights(0.0, 1.0, _PREFERRED))[0]
+    weight, stricter = 1.0, replace(conditions, inside=_ROOM)
+    while weight <= _FIRM:
+        theta, _ = descend(stricter, theta, slope, Weights(1.0, weight, weight))
+        weight *= 100.0
+    return theta
+
+
+def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -> float:
+    """What is left to wish for: distance from base values, broken bounds, broken physics."""
+    broken, _, count = conditions.residuals(theta)
+    away = float(np.sum((matrix @ theta - values) ** 2))
+    firm = _FIRM if len(values) else 1.0
+    return away + firm * (float(np.sum(broken[:count] ** 2)) + _PREFERRED * float(np.sum(broken[count:] ** 2)))

@@ -1,0 +1,125 @@
+"""Extraction: a full parameter vector with given base values, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import Violation
+from dynid.extraction.base_values import BaseValues
+from dynid.extraction.bounds import BODY, BODY_UNITS, Bounds
+from dynid.extraction.conditions import Conditions
+
+Reason = Literal["feasible", "inertia", "centres", "both", "other"]
+_INERTIA = {"mass", "not-positive-definite", "triangle"}
+_CENTRES = {"centre-of-mass"}
+_ROUNDING = 1e-9  # share of an interval by which a value may be out of it
+
+
+@dataclass(frozen=True, eq=False)
+class ConeAnswer:
+    """What the cone programme says of the same base values under the conditions that are convex: inertias, masses and
+    boxes of centres. possible: whether any robot has them; distance of the nearest that has, Euclidean; theta
+    (parameters,): that robot. seconds: it took. sentence: why there is none, empty where there is one."""
+
+    possible: bool
+    distance: float
+    theta: Array | None
+    seconds: float
+    sentence: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
+                "milliseconds": 1e3 * self.seconds, "sentence": self.sentence}
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """theta (parameters,): what was found. given: the base values it was to have; distance, relative_distance: of its
+    own from them. violations: of physics and contours. outside: bounds that are broken, as sentences. search: by which;
+    run: which of the runs was best; evaluations: candidates tried; seconds: it took. cones: what the cone programme
+    says. name: how tables call it. moved: how far the base values were moved to the nearest that a robot can have.
+    """
+
+    name: str
+    theta: Array
+    given: BaseValues
+    bounds: Bounds
+    loss: str
+    form: str
+    search: str
+    violations: tuple[Violation, ...]
+    outside: tuple[str, ...]
+    run: int
+    runs: int
+    evaluations: int
+    seconds: float
+    cones: ConeAnswer | None = None
+    moved: float = 0.0
+
+    @property
+    def distance(self) -> float:
+        """Euclidean, from the base values given."""
+        return self.given.distance(self.theta)
+
+    @property
+    def relative_distance(self) -> float:
+        """The same as a share of the size of the base values."""
+        return self.distance / max(float(np.linalg.norm(self.given.values)), 1e-300)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a robot with these parameters can exist, centres of mass inside their links."""
+        return not self.violations
+
+    @property
+    def reason(self) -> Reason:
+        """Why it cannot exist: inertia impossible, centres of mass outside their links, or both (s. 5.1)."""
+        return reason_of(self.violations)
+
+    def parameters(self) -> dict[str, float]:
+        """Standard parameters by name."""
+        return {name: float(value) for name, value in zip(self.given.model.parameters.names, self.theta, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
+                "search": self.search, "feasible": self.feasible, "reason": self.reason,
+                "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
+                               for one in self.violations],
+                "outside_bounds": list(self.outside), "base_distance": self.distance,
+                "base_moved": self.moved,
+                "base_relative_distance": self.relative_distance, "run": self.run, "runs": self.runs,
+                "evaluations": self.evaluations, "elapsed_s": self.seconds,
+                "cones": None if self.cones is None else self.cones.to_dict(), "parameters": self.parameters()}
+
+
+def reason_of(violations: tuple[Violation, ...]) -> Reason:
+    """Why a set of parameters cannot exist, by the kinds of what it violates."""
+    kinds = {one.kind for one in violations}
+    if not kinds:
+        return "feasible"
+    if kinds & _INERTIA:
+        return "both" if kinds & _CENTRES else "inertia"
+    return "centres" if kinds & _CENTRES else "other"
+
+
+def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
+    """A sentence for each bound that a full vector (parameters,) breaks."""
+    central, _ = conditions.central(theta)
+    low, high, room = conditions.bounds.low, conditions.bounds.high, _ROUNDING * conditions.scale
+    found = []
+    for b, k in np.argwhere((central < low - room) | (central > high + room)):
+        body = list(conditions.consistency.bodies)[b]
+        found.append(f"{BODY[k]} of link '{body}' is {central[b, k]:.4g} {BODY_UNITS[k]}, outside {low[b, k]:g} to "
+                     f"{high[b, k]:g}")
+    least, most, width = conditions.rest_box
+    for k in np.flatnonzero((theta[conditions.rest] < least - _ROUNDING * width)
+                            | (theta[conditions.rest] > most + _ROUNDING * width)):
+        item = conditions.consistency.parameters.items[conditions.rest[k]]
+        found.append(f"{item.name} is {theta[conditions.rest[k]]:.4g} {item.unit}, outside {least[k]:g} to {most[k]:g}")
+    return tuple(found)

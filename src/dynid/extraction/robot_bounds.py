@@ -1,0 +1,131 @@
+"""Bounds of any robot from its own file: loose, normal and tight, out of nominal bodies and geometry."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import limits_from_shapes
+from dynid.consistency.limits import Box, CentreLimit, Hull
+from dynid.errors import ModelError
+from dynid.extraction.bounds import Bounds, Interval
+from dynid.model import Model
+from dynid.robot import Robot
+from dynid.robot import inertia as ten
+
+Width = Literal["loose", "normal", "tight"]
+WIDTHS: tuple[Width, ...] = get_args(Width)
+
+# As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
+_MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
+_GROWN = 3.0  # loose boxes, times the link's own
+_NEAR = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
+_WHOLE: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
+_OTHER: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}  # friction and the like, times their size
+# Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
+_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
+_THIN, _SLENDER = 0.02, 0.15  # half thickness of a link whose shape nobody tells: m, and share of its length
+_SPREAD = 2.0  # deviations of the mass about its centre that a link's box reaches
+_DIAGONAL = np.array([True, False, False, True, False, True])  # of XX XY XZ YY YZ ZZ
+_ROOM = 1.5  # times the nominal inertia, which bounds never cut off
+
+
+def robot_bounds(model: Model, width: Width = "normal", values: Array | None = None) -> Bounds:
+    """Bounds of a robot's bodies from what its file says of them. values (parameters,): what was identified, for the
+    size of friction and other parameters that belong to no body.
+
+    Boxes of links come from collision shapes, or else from where joints are and how nominal mass is spread. Masses come
+    from nominal ones, or else from a block of metal that fills the box. Inertias: no mass inside the box has more.
+    """
+    if width not in WIDTHS:
+        raise ModelError(f"there are loose, normal and tight bounds, not '{width}'")
+    boxes = contour_boxes(model)
+    nominal = _nominal_bodies(model)
+    if width == "tight" and not nominal:
+        raise ModelError(f"tight bounds need nominal masses, and the file of {model.robot.name} gives none; use normal "
+                         "or loose bounds, or a file of your own")
+    rows = [_body_bounds(box, nominal.get(name), width) for name, box in boxes.items()]
+    low, high = (np.array([row[k] for row in rows]).reshape(-1, 10) for k in range(2))
+    whole = sum(float(numbers[9]) for numbers in nominal.values()) if len(nominal) == len(boxes) else None
+    share = _WHOLE.get(width)
+    mass = None if whole is None or share is None else ((1.0 - share) * whole, (1.0 + share) * whole)
+    hulls = limits_from_shapes(model.robot)
+    contours: dict[str, CentreLimit] = {name: hulls.get(name, box) for name, box in boxes.items()}
+    return Bounds(low, high, _others(model, width, values), contours, mass, width)
+
+
+def contour_boxes(model: Model) -> dict[str, Box]:
+    """For each body of the model a box around its link, in its frame, m."""
+    hulls = limits_from_shapes(model.robot)
+    nominal = _nominal_bodies(model)
+    found = {}
+    for name in model.parameters.bodies:
+        hull = hulls.get(name)
+        points = hull.points if isinstance(hull, Hull) else _skeleton(model.robot, name, nominal.get(name))
+        low, high = points.min(axis=0), points.max(axis=0)
+        thin = np.full(3, 0.0 if name in hulls else max(_THIN, _SLENDER * float((high - low).max())))
+        middle, half = 0.5 * (low + high), np.maximum(0.5 * (high - low), thin)
+        found[name] = Box(middle - half, middle + half)
+    return found
+
+
+def _nominal_bodies(model: Model) -> dict[str, Array]:
+    """The ten numbers of the bodies whose nominal values are all given, with mass."""
+    found = {}
+    for name, columns in model.parameters.bodies.items():
+        values = [model.parameters.items[c].nominal for c in columns]
+        if all(value is not None for value in values) and (values[9] or 0.0) > 0.0:
+            found[name] = np.array(values, dtype=float)
+    return found
+
+
+def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
+    """Points (k, 3) that a link without shapes holds: its frame, its joints, and where most of its mass is."""
+    points: list[Array] = [np.zeros(3)]
+    if name in robot.body_names:
+        own = robot.body_names.index(name)
+        points.append(np.asarray(np.linalg.inv(robot.joints[own].after)[:3, 3], dtype=float))
+        points += [joint.before[:3, 3] for joint in robot.joints if joint.parent == own]
+    if numbers is not None:
+        mass, com, inertia = ten.to_central(numbers)
+        second = np.maximum(np.diag(0.5 * np.trace(inertia) * np.eye(3) - inertia) / mass, 0.0)
+        points += [com - _SPREAD * np.sqrt(second), com + _SPREAD * np.sqrt(second)]
+    return np.array(points)
+
+
+def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
+    """Lower and upper values (10,) of one body."""
+    middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
+    com, inertia = middle, np.zeros((3, 3))
+    if numbers is not None:
+        mass, com, inertia = ten.to_central(numbers)
+        masses = (_MASS[width][0] * float(mass), _MASS[width][1] * float(mass))
+    else:
+        masses = (0.0, _DENSITY[width] * float(np.prod(2.0 * half)))
+    if width == "loose":
+        low, high = middle - _GROWN * half, middle + _GROWN * half
+    elif width == "tight" and numbers is not None:
+        low, high = com - 2.0 * _NEAR * half, com + 2.0 * _NEAR * half
+    else:
+        low, high = np.minimum(box.low, com), np.maximum(box.high, com)
+    reach = 0.5 * (high - low) if width == "loose" else half
+    # No mass in a box of half edges r has more than m (ry^2 + rz^2) about x, or m rx ry as product.
+    most = masses[1] * np.array([reach[1] ** 2 + reach[2] ** 2, reach[0] * reach[1], reach[0] * reach[2],
+                                 reach[0] ** 2 + reach[2] ** 2, reach[1] * reach[2], reach[0] ** 2 + reach[1] ** 2])
+    most = np.maximum(most, _ROOM * np.abs(ten.entries(inertia)))
+    least = np.where(_DIAGONAL, 0.0, -most)
+    return np.concatenate([[masses[0]], low, least]), np.concatenate([[masses[1]], high, most])
+
+
+def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
+    """Intervals of parameters that belong to no body: as many times their size either way, from zero where they cannot
+    be negative. Their size is the larger one of nominal and identified value."""
+    found: dict[str, Interval] = {}
+    for k, item in enumerate(model.parameters):
+        if item.body is None:
+            size = max(abs(item.nominal or 0.0), 0.0 if values is None else abs(float(values[k])))
+            size = _OTHER[width] * (size or 1.0)
+            found[item.name] = (0.0 if item.positive else max(-size, item.bounds[0]), min(size, item.bounds[1]))
+    return found

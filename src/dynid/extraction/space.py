@@ -1,0 +1,117 @@
+"""Space: the variables of a search, and the full vector that each of its points stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError
+from dynid.extraction.base_values import BaseValues
+from dynid.extraction.conditions import Conditions
+from dynid.extraction.kernels import full_vector
+
+Form = Literal["exact", "penalty"]
+_ENDLESS = 1e3  # what stands for an infinite bound where a search needs a box
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """theta = offset + spread x with x between low and high (exact form), or x the central variables of bodies and the
+    other parameters (penalty form).
+
+    In the exact form x are the standard parameters that are left when base values are met: whatever x is, they are
+    met. spread (parameters, variables), offset (parameters,). corners: of the bounds, central variables and other
+    parameters. pull (variables, parameters): takes a full vector without its base values to the nearest point with
+    them, in widths of the parameters.
+    """
+
+    exact: bool
+    offset: Array
+    spread: Array
+    places: Ints
+    rest: Ints
+    low: Array
+    high: Array
+    corners: tuple[Array, Array]
+    pull: Array
+
+    @property
+    def arrays(self) -> tuple[bool, Array, Array, Ints, Ints]:
+        """As kernels take it."""
+        return self.exact, self.offset, self.spread, self.places, self.rest
+
+    def theta(self, x: Array) -> Array:
+        """The full vector (parameters,) of a point (variables,)."""
+        return np.asarray(full_vector(x, *self.arrays))
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """A point (variables,) drawn evenly between the bounds (algorithm 1), moved to the base values in the exact
+        form."""
+        low, high = self.corners
+        drawn = low + (high - low) * rng.random(len(low))
+        if not self.exact:
+            return drawn
+        theta = full_vector(drawn, False, self.offset, self.spread, self.places, self.rest)
+        return np.asarray(np.clip(self.pull @ (theta - self.offset), self.low, self.high))
+
+
+def make_space(given: BaseValues, conditions: Conditions, form: Form) -> Space:
+    """The space of a search in one of both forms."""
+    low, high = _standard_intervals(conditions)
+    least, most, _ = conditions.rest_box
+    inside = conditions.box
+    corners = (np.concatenate([inside[0].ravel(), np.clip(least, -_ENDLESS, _ENDLESS)]),
+               np.concatenate([inside[1].ravel(), np.clip(most, -_ENDLESS, _ENDLESS)]))
+    if form == "exact":
+        offset, spread, free = eliminated(given)
+        width = np.maximum(high - low, 1e-9)[:, None]
+        pull = np.linalg.pinv(spread / width) / width.T
+        return Space(True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, pull)
+    if len(given.free) < len(given.known):
+        raise ModelError("the penalty form of extraction takes no parameters as known; use form = 'exact'")
+    return Space(False, np.zeros(len(low)), np.zeros((len(low), 1)), conditions.places, conditions.rest, *corners,
+                 corners, np.zeros((0, len(low))))
+
+
+def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
+    """offset (parameters,), spread (parameters, free) and places of the free standard parameters: offset + spread x has
+    the base values for every x.
+
+    One standard parameter a base value is eliminated: pivoting picks those with the largest coefficients.
+    """
+    from scipy.linalg import lu_factor, lu_solve, qr
+
+    places, count = given.free, len(given.values)
+    matrix = given.matrix[:, places]
+    # Rows to equal size, so that small combinations pick their parameters too.
+    _, _, order = qr(matrix / np.linalg.norm(matrix, axis=1)[:, None], pivoting=True, mode="economic")
+    bound, free = np.sort(order[:count]), np.sort(order[count:])
+    factor = lu_factor(matrix[:, bound])
+    offset = np.where(np.isnan(given.known), 0.0, given.known)
+    spread = np.zeros((len(offset), len(free)))
+    target = given.values - given.matrix @ offset
+    offset[places[bound]] = lu_solve(factor, target)
+    spread[places[bound]] = -lu_solve(factor, matrix[:, free])
+    spread[places[free], np.arange(len(free))] = 1.0
+    return offset, spread, places[free]
+
+
+def _standard_intervals(conditions: Conditions) -> tuple[Array, Array]:
+    """Between what standard parameters (parameters,) lie when masses, centres and inertias keep their bounds."""
+    low, high = np.empty(len(conditions.consistency.parameters)), np.empty(len(conditions.consistency.parameters))
+    least, most, _ = conditions.rest_box
+    low[conditions.rest] = np.clip(least, -_ENDLESS, _ENDLESS)
+    high[conditions.rest] = np.clip(most, -_ENDLESS, _ENDLESS)
+    for place, under, over in zip(conditions.places, conditions.bounds.low, conditions.bounds.high, strict=True):
+        corners = np.array([m * c for m in (under[0], over[0]) for c in (under[1:4], over[1:4])])
+        far = np.maximum(np.abs(under[1:4]), np.abs(over[1:4]))
+        heavy = max(abs(under[0]), abs(over[0]))
+        x, y, z = far
+        up = heavy * np.array([y * y + z * z, x * y, x * z, x * x + z * z, y * z, x * x + y * y])
+        down = np.where([True, False, False, True, False, True], 0.0, -up)
+        low[place] = np.concatenate([under[4:] + down, corners.min(axis=0), under[:1]])
+        high[place] = np.concatenate([over[4:] + up, corners.max(axis=0), over[:1]])
+    return low, high

@@ -1,0 +1,20 @@
+"""The page of an extraction: the sets and why they can or cannot exist, their torques, the forces inside."""
+
+from __future__ import annotations
+
+from dynid.report.pages.extraction import forces, sets, torques
+from dynid.report.pages.extraction.data import ExtractionData
+from dynid.report.section import Page, Section
+
+SECTIONS: tuple[Section[ExtractionData], ...] = (sets.SECTION, torques.SECTION, forces.SECTION)
+
+
+def subtitle(data: ExtractionData) -> str:
+    """How many of the sets can exist."""
+    every = data.comparison.sets
+    return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets can exist"
+
+
+EXTRACTION = Page("extraction", subtitle, SECTIONS)
+
+__all__ = ["EXTRACTION", "SECTIONS", "ExtractionData"]

@@ -1,0 +1,29 @@
+"""The sets: what was asked, why each can or cannot exist, how far its base values and inner forces are off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.extraction.data import ExtractionData
+from dynid.report.section import Section
+
+_WORDS = {"feasible": "can exist", "inertia": "inertia impossible", "centres": "centres of mass outside their links",
+          "both": "inertia impossible and centres outside", "other": "breaks another condition"}
+
+
+def gather(data: ExtractionData) -> Mapping[str, Any]:
+    compared = data.comparison
+    rows = [(one.name, _WORDS[one.reason], one.search, one.distance, len(one.outside),
+             compared.torque_error(one.name), float(compared.forces_apart(one.name).max()), one.seconds)
+            for one in compared.sets]
+    reasons = [(_WORDS[reason], ", ".join(names),
+                max(float(compared.forces_apart(name).max()) for name in names))
+               for reason, names in compared.by_reason.items()]
+    cones = [(one.name, one.cones) for one in compared.sets if one.cones is not None]
+    return {"rows": rows, "reasons": reasons, "reference": compared.reference, "cones": cones,
+            "why": [(one.name, [v.message for v in one.violations] + list(one.outside)) for one in compared.sets
+                    if one.violations or one.outside]}
+
+
+SECTION = Section("sets", "Extracted sets", gather)

@@ -1,0 +1,121 @@
+"""Extraction on an earlier result, or on a robot with a table of base values: full parameters and how they compare."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.estimate import Estimate
+from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
+from dynid.extraction.extract import LOSSES, Loss
+from dynid.extraction.new_motion import new_motion
+from dynid.files import write_whole
+from dynid.model import Model, make_terms
+from dynid.regression import Regression, Stacked
+from dynid.report import write_page
+from dynid.report.pages.extraction import EXTRACTION, ExtractionData
+from dynid.robot import Robot
+from dynid.runs.loading import Tell
+from dynid.runs.results import PARAMETERS, REGRESSION, load
+from dynid.validate import SetComparison, compare_sets
+
+SETS_FILE, REPORT = "extraction.json", "report.html"
+FILE, CONES = "robot's file", "cones"
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractedSets:
+    """Sets of full parameters that were extracted from one vector of base values, and their comparison on a motion that
+    no log has."""
+
+    source: str
+    robot: Robot
+    sets: tuple[Extraction, ...]
+    comparison: SetComparison
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"source": self.source, "robot": self.robot.name, "sets": [one.to_dict() for one in self.sets],
+                "comparison": self.comparison.to_dict()}
+
+
+def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
+    """Losses by name; an unknown one is refused with what there is."""
+    known = {str(one): one for one in LOSSES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise DynidError(f"there is no loss '{unknown[0]}'; there are {', '.join(known)}")
+    return tuple(known[name] for name in names)
+
+
+def base_values_of(source: str | Path, table: str | Path | None = None, *, folded: bool = False) -> BaseValues:
+    """Base values of the folder of a result; with a table those of the table, for a result's model or a robot.
+
+    folded: with the fold of the result's data, joints weighted as the estimate did, for the one-step loss.
+    """
+    path = Path(source)
+    if os.path.isdir(path) or path.name == PARAMETERS:
+        folder = path if path.is_dir() else path.parent
+        estimate, _ = load(folder)
+        if table is not None:
+            return BaseValues.load(table, estimate.model)
+        return BaseValues.of(estimate, _stacked(folder, estimate) if folded else None)
+    if table is None:
+        raise DynidError(f"{source} is no folder of a result; with a robot give a table of base values, --base TABLE")
+    robot = Robot.load(source)
+    return BaseValues.load(table, Model(robot, make_terms(robot)))
+
+
+def _stacked(folder: Path, estimate: Estimate) -> Stacked:
+    """All rows of a result's logs in one triangular factor."""
+    try:
+        regression = Regression.load(folder / REGRESSION, estimate.model)
+    except (ModelError, RecordingError):
+        raise DynidError(f"{folder} has no fold that its model can read; use the two-step loss") from None
+    weights = estimate.diagnostics.weights
+    return regression.stack(None if weights is None else np.asarray(weights))
+
+
+def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: Sequence[Loss],
+                 options: ExtractionOptions, tell: Tell = lambda sentence: None) -> ExtractedSets:
+    """A set for each of the bounds with each of the losses, compared on a new motion with the robot's own file, or
+    else with what the cone programme finds."""
+    if not isinstance(given.model, Model):
+        raise DynidError("extraction needs the model of a robot")
+    sets = []
+    for within in bounds:
+        for loss in losses:
+            tell(f"{within} bounds, {loss} loss")
+            sets.append(extract(given, within, options, loss=loss, tell=tell))
+    references = {}
+    nominal = given.model.parameters.nominal
+    if nominal is not None:
+        references[FILE] = np.asarray(nominal, dtype=float)
+    cones = next((one.cones.theta for one in sets if one.cones is not None and one.cones.theta is not None), None)
+    if cones is not None:
+        references[CONES] = cones
+    tell("comparing")
+    robot = given.model.robot
+    return ExtractedSets(source, robot, tuple(sets), compare_sets(sets, new_motion(robot, options.seed), references))
+
+
+def save_sets(found: ExtractedSets, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
+    """Write the sets and their report into a folder; gives the path of each file by what it is."""
+    folder = Path(folder)
+    paths = {"sets": folder / SETS_FILE, "report": folder / REPORT}
+    for path in paths.values():
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another folder or say --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_whole(paths["sets"]) as file:
+        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    write_page(EXTRACTION, ExtractionData(f"{found.robot.name}: full parameters out of base values", found.robot,
+                                          found.comparison, command), paths["report"])
+    return {what: str(path) for what, path in paths.items()}

@@ -1,0 +1,69 @@
+"""Extracted sets side by side: the same torques on a new motion, other forces inside (Simionato, fig. 5.4 to 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.extraction import Extraction
+from dynid.extraction.extraction import Reason
+from dynid.model import Model
+from dynid.recording import Samples
+from dynid.validate.physical import WrenchComparison, wrench_comparison
+
+
+@dataclass(frozen=True, eq=False)
+class SetComparison:
+    """Torques (rows, dof) of every set along a motion by name, the forces inside, and the set all are compared with."""
+
+    sets: tuple[Extraction, ...]
+    reference: str
+    motion: Samples
+    torques: Mapping[str, Array]
+    wrenches: WrenchComparison
+
+    def torque_error(self, name: str) -> float:
+        """Relative error of a set's torques against the reference, percent."""
+        true = self.torques[self.reference]
+        return float(100.0 * np.linalg.norm(self.torques[name] - true) / max(float(np.linalg.norm(true)), 1e-300))
+
+    def forces_apart(self, name: str) -> Array:
+        """Largest difference of the force through each joint from that of the reference (joints,), N."""
+        return self.wrenches.apart(name, self.reference)
+
+    @property
+    def by_reason(self) -> dict[Reason, list[str]]:
+        """Names of the sets by why they cannot exist: inertia, centres, both; those that can under "feasible"."""
+        found: dict[Reason, list[str]] = {}
+        for one in self.sets:
+            found.setdefault(one.reason, []).append(one.name)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"reference": self.reference,
+                "sets": {one.name: {"reason": one.reason, "torque_error": self.torque_error(one.name),
+                                    "forces_apart": self.forces_apart(one.name).tolist()} for one in self.sets},
+                "by_reason": {reason: {"sets": names, "largest_force_apart": max(
+                    float(self.forces_apart(name).max()) for name in names)} for reason, names in
+                    self.by_reason.items()}}
+
+
+def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mapping[str, Array]) -> SetComparison:
+    """Extracted sets along a motion beside further full vectors by name, the first of which is what they are compared
+    with; the first set itself where there are none."""
+    if not sets:
+        raise ModelError("there are no extracted sets to compare")
+    model = sets[0].given.model
+    if not isinstance(model, Model):
+        raise ModelError("extracted sets are compared on a model made from a robot")
+    every = {**references, **{one.name: one.theta for one in sets}}
+    if len(every) < len(references) + len(sets):
+        raise ModelError("two extracted sets have the same name; give each its own")
+    torques = {name: model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq) for name, theta in every.items()}
+    return SetComparison(tuple(sets), next(iter(every)), motion, torques, wrench_comparison(model, every, motion))
