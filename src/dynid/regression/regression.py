@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -222,6 +222,11 @@ class Regression:
 
     def save(self, path: str | Path) -> None:
         """To an .npz file, whole or not at all."""
+        with write_whole(Path(path), "wb") as file:
+            self.write(file)
+
+    def write(self, file: IO[bytes], **more: Any) -> None:
+        """To an open .npz file, with more arrays beside it."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),
@@ -241,8 +246,7 @@ class Regression:
         for j in range(self.dof):
             arrays[f"columns{j}"] = self.factors[j].columns
             arrays[f"r{j}"] = np.array([factors[j].r for factors in each])
-        with write_whole(Path(path), "wb") as file:
-            np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **arrays, **more)
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Regression:
