@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -63,14 +62,14 @@ class LogFold:
         return raw.getvalue()
 
     @staticmethod
-    def load(path: Path, model: LinearModel) -> LogFold:
-        """From a file of `packed` bytes, for the model it was folded with."""
+    def load(path: Path | bytes, model: LinearModel) -> LogFold:
+        """From `packed` bytes, or a file of them, for the model they were folded with."""
         regression = Regression.load(path, model)
         arrays = load_arrays(path)
         try:
             entry = ManifestEntry.of(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):
-            raise RecordingError(f"{path} is not the fold of a log") from None
+            raise RecordingError("these are not the bytes of a log's fold") from None
         noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
         return LogFold(entry, regression, noise)
 
@@ -85,11 +84,3 @@ class LogFold:
 def signature(*parts: Any) -> str:
     """A short text that differs where any of the parts does."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
-
-
-def once(entries: Sequence[ManifestEntry]) -> list[int]:
-    """Places of the logs with different content, in order: a copy counts for nothing."""
-    seen: dict[str, int] = {}
-    for place, entry in enumerate(entries):
-        seen.setdefault(entry.sha256, place)
-    return sorted(seen.values())

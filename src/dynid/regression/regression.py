@@ -249,8 +249,9 @@ class Regression:
         np.savez_compressed(file, **arrays, **more)
 
     @staticmethod
-    def load(path: str | Path, model: LinearModel) -> Regression:
-        """From an .npz file, for the model it was folded with."""
+    def load(path: str | Path | bytes, model: LinearModel) -> Regression:
+        """From an .npz file, or the bytes of one, for the model it was folded with."""
+        named = "what a worker sent" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
@@ -262,9 +263,9 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError):
-            raise RecordingError(f"{path} is not a saved regression") from None
+            raise RecordingError(f"{named} is not a saved regression") from None
         if names != model.parameters.names:
-            raise ModelError(f"{path} was folded with another model: it has {len(names)} parameters, "
+            raise ModelError(f"{named} was folded with another model: it has {len(names)} parameters, "
                              f"this one {len(model.parameters)}")
         found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
         return replace(found, prior=Prior.of(base, doubtful))
