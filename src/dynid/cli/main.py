@@ -39,6 +39,7 @@ COMMANDS = {
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",
+    "fleet": "dynid.cli.fleet",
     "generate": "dynid.cli.generate",
     "methods": "dynid.cli.methods",
     "reproduce": "dynid.cli.reproduce",

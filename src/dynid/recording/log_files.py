@@ -92,7 +92,9 @@ def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tu
         if not names:
             raise RecordingError(f"there is no log in {text}; logs end in {', '.join(SUFFIXES)}")
         for name in names:
-            found.setdefault(name, _described(name, robot))
+            # Absolute, so that a log is known again from whatever folder the next call is made.
+            place = name if "://" in name else os.path.abspath(name)
+            found.setdefault(place, _described(place, robot))
     return tuple(found.values())
 
 
