@@ -132,7 +132,7 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, Change] | No
 def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int, Array, Array]:
     """Chi-square, its degrees, the change (k,) and its covariance (k, k)."""
     a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
-    scale = np.sqrt(np.maximum(np.diag(a), 1e-300))
+    scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
     shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
     if not np.any(np.diag(a) > 0) or not shown.any():

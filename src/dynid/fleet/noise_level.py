@@ -3,7 +3,8 @@
 Parameters fitted to a short log take in so much of its noise that little is left to measure it by, in size and even
 more in how it hangs together in time; robots of one type, prepared alike, have it alike. With n independent rows left
 over (rows over the time they hang together, less the joint's parameters) a robot's own level counts n times, that of
-the fleet _FLEET times.
+the fleet _FLEET times. How the noise hangs together in time takes more rows to know, so its matrix counts n times
+beside _SHAPE times that of a noise of the same level at all frequencies that a motion has.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dynid.arrays import Array
 from dynid.fleet.robot_fold import RobotFold
 
 _FLEET = 30.0  # independent rows that the fleet's level counts for
+_SHAPE = 300.0  # those that a flat spectrum counts for
 _SHOWN = 1e-8  # share of the largest singular value below which a joint's data do not show a direction
 
 
@@ -29,8 +31,7 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
     time = common[1] / np.where(common[0] > 0, common[0], 1.0)
     spare = np.maximum(rows / np.maximum(time, 1.0) - width, 0.0)
     own = [(spare * x + _FLEET * mean) / (spare + _FLEET) for x, mean in zip((variance, level), common, strict=True)]
-    return tuple(_with_noise(robot, v, t / np.where(t0 > 0, t0, 1.0))
-                 for robot, v, t, t0 in zip(robots, own[0], own[1], level, strict=True))
+    return tuple(_with_noise(robot, *found) for robot, *found in zip(robots, *own, level, spare, strict=True))
 
 
 def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
@@ -69,12 +70,15 @@ def _median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(share, 0.5 * share[-1])])
 
 
-def _with_noise(robot: RobotFold, variance: Array, factor: Array) -> RobotFold:
-    """The robot with other variances (dof,) of its rows, and its noise times a factor (dof,) each."""
+def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
+    """The robot with other variances (dof,) of its rows and another level (dof,) of its noise. measured (dof,): the
+    level that its noise has, spare (dof,): independent rows that it was found from."""
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
-    if robot.noise is None:
-        plain = [v * part.r[:, :-1].T @ part.r[:, :-1]
-                 for v, part in zip(variance, robot.regression.factors, strict=True)]
-        return replace(robot, weights=weights, noise=tuple(plain))
-    return replace(robot, weights=weights, noise=tuple(f * one for f, one in zip(factor, robot.noise, strict=True)))
+    noise = []
+    for j, factor in enumerate(robot.regression.factors):
+        flat = level[j] * factor.r[:, :-1].T @ factor.r[:, :-1]
+        share = spare[j] / (spare[j] + _SHAPE) if robot.noise is not None and measured[j] > 0 else 0.0
+        own = flat if robot.noise is None else robot.noise[j] * (level[j] / measured[j] if measured[j] > 0 else 1.0)
+        noise.append(share * own + (1.0 - share) * flat)
+    return replace(robot, weights=weights, noise=tuple(noise))

@@ -25,6 +25,7 @@ from dynid.regression import BaseParameters
 _EACH = 8  # robots from which every parameter has a spread of its own; below, parameters of one kind share theirs
 _STEPS = 200
 _START = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
+_NEAR = -6.0  # the same for a spread of zero of a fleet not far from this one
 _LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter's size, that are tried
 
 
@@ -113,8 +114,8 @@ def pool(robots: Sequence[RobotFold], *, known: Sequence[Known] | None = None, g
     return pool_known(base, data, parameter_groups(base, len(robots)) if groups is None else groups)
 
 
-def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints) -> Pooling:
-    """The same from what each robot's data say."""
+def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: Pooling | None = None) -> Pooling:
+    """The same from what each robot's data say. near: a fleet that is not far from this one, to begin with."""
     from scipy.optimize import minimize
 
     together = _together(data)
@@ -128,7 +129,11 @@ def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints) -> Poo
         evidence, slope, *_ = _evidence(data, variances)
         return -evidence, -member @ (slope * 2.0 * variances)
 
-    found = minimize(value, np.full(count, _START), jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * count,
+    start = np.full(count, _START)
+    if near is not None:
+        of_group = [int(np.argmax(groups == g)) for g in range(count)]
+        start = np.log(np.maximum(near.spread / size, np.exp(_NEAR))[of_group])
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * count,
                      options={"maxiter": _STEPS})
     logs = found.x
     spread = np.exp(logs)[groups] * size

@@ -24,6 +24,7 @@ from dynid.regression import BaseParameters
 RATE = 0.01  # share of false ones among the robots that are called different
 _SMALL = 8  # robots below which each is compared with a fleet that it is no part of
 _ROUNDS = 5
+_SPREAD = 3  # robots that it takes to say what a fleet's spread is
 _OUTER = 0.2  # share of the robots that may differ in one part
 _FREE = 1e3  # sizes by which a parameter may differ in a part that is called different
 _RANK = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
@@ -90,9 +91,10 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
     labels, places = tuple(parts), list(parts.values())
     called: list[list[int]] = [[] for _ in robots]
     groups = parameter_groups(base, len(robots))
+    pooling: Pooling | None = None
     for step in range(_ROUNDS):
         free = _free(called, places)
-        pooling = pool_known(base, [_without(one, out) for one, out in zip(known, free, strict=True)], groups)
+        pooling = pool_known(base, [_without(one, out) for one, out in zip(known, free, strict=True)], groups, pooling)
         if step == 0 and len(robots) >= _SMALL:
             pooling = _trimmed(known, pooling, places, groups)
         fleets = _fleets(base, known, free, pooling)
@@ -102,6 +104,7 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
         if now == called and step > 0:
             break
         called = now
+    assert pooling is not None
     differences = [_difference(robots[r].name, known[r], fleets[r], labels[g], places[g],
                                [places[h] for h in own if h != g], len(robots))
                    for r, own in enumerate(called) for g in own]
@@ -122,7 +125,7 @@ def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], 
         for r in np.argsort(np.where(np.isfinite(chance), chance, 2.0))[:most]:
             out[int(r)].append(g)
     found = pool_known(pooling.base, [_without(one, free) for one, free in zip(known, _free(out, places), strict=True)],
-                       groups)
+                       groups, pooling)
     spread, inner = found.spread.copy(), 1.0 - most / len(known)
     for own in places:
         led = np.any(own == 1.0, axis=1)
@@ -136,9 +139,14 @@ def _fleets(base: BaseParameters, known: Sequence[Known], free: Sequence[Array],
     """What each robot is compared with: the fleet, or in a small one the others."""
     if len(known) >= _SMALL or len(known) < 3:
         return [pooling] * len(known)
-    data = [_without(one, out) for one, out in zip(known, free, strict=True)]
-    groups = parameter_groups(base, len(known) - 1)
-    return [pool_known(base, data[:r] + data[r + 1:], groups) for r in range(len(known))]
+    groups, found = parameter_groups(base, len(known) - 1), []
+    for r in range(len(known)):
+        others = [q for q in range(len(known)) if q != r]
+        plain = sum(not free[q].shape[1] for q in others)
+        # Two robots alone say too little of a spread: those that were called stay in then.
+        data = [_without(known[q], free[q]) if plain >= _SPREAD else known[q] for q in others]
+        found.append(pool_known(base, data, groups))
+    return found
 
 
 def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[Array], probability: Array,
@@ -172,7 +180,7 @@ def _test(known: Known, fleet: Pooling, own: Array, others: Sequence[Array], rob
     x = known.root.T @ own
     left = np.linalg.solve(inside, np.column_stack([x, known.seen - known.root.T @ fleet.mean]))
     a, b = x.T @ left[:, :-1], x.T @ left[:, -1]
-    scale = np.sqrt(np.maximum(np.diag(a), 1e-300))
+    scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
     shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
     if not np.any(np.diag(a) > 0) or not shown.any():
@@ -181,9 +189,18 @@ def _test(known: Known, fleet: Pooling, own: Array, others: Sequence[Array], rob
     turned, rank = half @ b, int(shown.sum())
     square = float(turned @ turned)
     chance = (chi2.sf(square, rank) if robots >= _SMALL else
-              fisher.sf(square / rank, rank, max(robots - 2, 1) * max(rank, 3)))
+              fisher.sf(square / rank, rank, _freedom(fleet.base, own, robots)))
     root = own @ half.T
     return float(chance), root @ turned, root @ root.T
+
+
+def _freedom(base: BaseParameters, own: Array, robots: int) -> float:
+    """Values less means from which the spread of a part's parameters is known in a small fleet, where parameters of one
+    symbol share it, and the robot that is tested is none of those it is found from."""
+    groups = parameter_groups(base, robots - 1)
+    led = np.flatnonzero(np.any(own == 1.0, axis=1))
+    sharing = [int(np.sum(groups == groups[k])) for k in led]
+    return float(max(robots - 2, 1) * (np.mean(sharing) if sharing else 1.0))
 
 
 def changes_prior(changes: Array, size: Array) -> Array:
