@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 SITE = HERE.parent / "site"
 # In reading order: tutorial first, then concepts, then reference. The last two are made from the code.
 PAGES = ["index", "tutorial", "concepts", "robots", "terms", "flexible", "logs", "methods", "kernels", "online",
-         "payload", "consistency", "results", "excitation", "simulation", "code", "reproductions", "commands",
+         "payload", "fleet", "consistency", "results", "excitation", "simulation", "code", "reproductions", "commands",
          "reference"]
 
 

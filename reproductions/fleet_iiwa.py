@@ -89,6 +89,9 @@ def checks(result: FleetResult, errors: Array, own: Array, differing: Sequence[s
         "robot 2 alone stands out": result.out.robots == ("robot 2",),
         "its drives are named, none of its links": bool(parts) and all(part.startswith("drive") for part in parts),
         f"inertias are found equal: at most one of {bodies} differs from robot to robot": len(differing) <= 1,
+        "commanded positions are the same (F.2, within 1 %), measured torques of joint 1 are not (F.3, over 20 %)": (
+            result.commanded is not None and bool(result.commanded.position_difference.max() < 1.0)
+            and bool(result.commanded.torque_difference[0] > 20.0)),
         "no robot is said to have changed over its logs": not result.changes and not result.odd_logs,
     }
 

@@ -122,3 +122,17 @@ def test_what_a_fleet_file_must_have(tmp_path: Path) -> None:
     with pytest.raises(DynidError, match="no group or parameter"):
         from dynid.fleet.shared import shared_columns
         shared_columns(Fleet.of_arms().base, ["gears"])
+
+
+def test_commanded_signals_stand_side_by_side(tmp_path: Path) -> None:
+    fleet, rng = Fleet.of_arms(), np.random.default_rng(1)
+    tables = []
+    for k in range(2):
+        q, dq, ddq = fourier(3, seconds=4.0, seed=5, rate=200.0, period=4.0)
+        tau = fleet.model.inverse_dynamics(fleet.theta * (1.0 + 0.5 * k), q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+        write_npz(Recording(np.arange(800) / 200.0 + k, q, tau, reference=q, joints=fleet.model.robot.joint_names),
+                  tmp_path / f"{k}.npz")
+        tables.append({"name": f"R{k}", "logs": [str(tmp_path / f"{k}.npz")], "motions": ["wave"]})
+    found = run_fleet(FleetSettings.of({"robot": "arm3r", "robots": tables, "prepare": {"cutoff": 20.0}})).commanded
+    assert found is not None and found.motion == "wave" and found.robots == ("R0", "R1")
+    assert found.position_difference.max() < 1e-9 and found.torque_difference[1] > 20.0

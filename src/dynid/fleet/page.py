@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.fleet.changes import days
 from dynid.fleet.result import FleetResult
-from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow
+from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.pages.fleet_robot import FleetRobotData
 
 _BOXES = 24  # parameters drawn as boxes: those that differ most certainly
@@ -52,7 +52,14 @@ def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetDa
                        for entry in result.folded.entries)
     return FleetData(f"Fleet of {len(robots)} {result.robot.name}", result.sentences, tuple(robots), parameters,
                      result.cross.robots, result.cross.joints, result.cross.between(), _boxes(result), logs_table,
-                     tuple((one.source, one.reason) for one in result.folded.failures), result.notes, settings, command)
+                     tuple((one.source, one.reason) for one in result.folded.failures), result.notes, settings, command,
+                     _signals(result))
+
+
+def _signals(result: FleetResult) -> Signals | None:
+    found = result.commanded
+    return None if found is None else Signals(found.motion, found.robots, found.t, found.position, found.torque,
+                                              found.position_difference, found.torque_difference)
 
 
 def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.fleet.changes import Change
+from dynid.fleet.commanded import Commanded
 from dynid.fleet.cross_prediction import CrossPrediction
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.pooling import PooledRobot
@@ -43,7 +44,7 @@ class FleetResult:
     """What was found. robots: folds of each with the noise level of the fleet. logs: estimates of each robot's logs.
     pooled: each robot with its fleet as its prior. shared: links of the type and what is each robot's own in one
     estimate, None where the logs do not allow it, with the reason in notes. cross: the table, of the robots that it
-    has. odd_logs: logs that are not of their robot. seconds: it took."""
+    has. odd_logs: logs that are not of their robot. commanded: signals of a motion that several robots made."""
 
     settings: FleetSettings
     robot: Robot
@@ -59,6 +60,7 @@ class FleetResult:
     changes: tuple[Change, ...]
     odd_logs: tuple[OddLog, ...]
     notes: tuple[str, ...]
+    commanded: Commanded | None = None
     seconds: float = 0.0
 
     @property
@@ -89,6 +91,7 @@ class FleetResult:
             "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
             "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
                                  "errors": _plain(self.cross.between())},
+            "commanded": None if self.commanded is None else self.commanded.to_dict(),
             "shared": None if self.shared is None else {
                 name: {"value": _finite(self.shared.values[0, k]),
                        "std": _finite(self.shared.std[0, k])}

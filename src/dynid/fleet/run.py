@@ -12,6 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.fleet.changes import Change, Series, changes
+from dynid.fleet.commanded import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
 from dynid.fleet.cross_prediction import CrossPrediction, cross_prediction
 from dynid.fleet.log_estimates import LogEstimates
@@ -76,7 +77,8 @@ def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
         raise NotPossibleError(f"none of {len(logs)} logs of the fleet could be folded; the first said: "
                                f"{folded.failures[0].reason}")
     result = compare(settings, robot, model, folds, folded, tell)
-    return replace(result, seconds=time.perf_counter() - started)
+    signals = commanded(folded.entries, folding.mapping, robot)
+    return replace(result, commanded=signals, seconds=time.perf_counter() - started)
 
 
 def _with_gone(model: LinearModel, folding: FoldOptions, logs: Sequence[LogFile], folded: FoldedLogs,

@@ -98,8 +98,8 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
         if step == 0 and len(robots) >= _SMALL:
             pooling = _trimmed(known, pooling, places, groups)
         fleets = _fleets(base, known, free, pooling)
-        probability = np.array([[_test(one, fleet, own, [], len(robots))[0] for own in places]
-                                for one, fleet in zip(known, fleets, strict=True)])
+        scores = [_Score.of(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
+        probability = np.array([[score.test(own, base, len(robots))[0] for own in places] for score in scores])
         now = _called(known, fleets, places, probability, rate)
         if now == called and step > 0:
             break
@@ -120,8 +120,9 @@ def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], 
 
     out: list[list[int]] = [[] for _ in known]
     most = int(_OUTER * len(known))
+    scores = [_Score.of(one, pooling) for one in known]
     for g, own in enumerate(places):
-        chance = np.array([_test(one, pooling, own, [], len(known))[0] for one in known])
+        chance = np.array([score.test(own, pooling.base, len(known))[0] for score in scores])
         for r in np.argsort(np.where(np.isfinite(chance), chance, 2.0))[:most]:
             out[int(r)].append(g)
     found = pool_known(pooling.base, [_without(one, free) for one, free in zip(known, _free(out, places), strict=True)],
@@ -159,7 +160,8 @@ def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[
         own = [int(np.argmin(each[r]))] if out else []
         while own and len(own) < len(places):
             rest = [g for g in range(len(places)) if g not in own]
-            next_ones = [_test(known[r], fleets[r], places[g], [places[h] for h in own], len(known))[0] for g in rest]
+            score = _Score.of(known[r], fleets[r], [places[h] for h in own])
+            next_ones = [score.test(places[g], fleets[r].base, len(known))[0] for g in rest]
             best = int(np.nanargmin([1.0 if np.isnan(p) else p for p in next_ones]))
             if not next_ones[best] * len(places) < rate:
                 break
@@ -168,30 +170,41 @@ def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[
     return found
 
 
-def _test(known: Known, fleet: Pooling, own: Array, others: Sequence[Array], robots: int
-          ) -> tuple[float, Array, Array]:
-    """Probability of a part's difference by chance, the change of base parameters (base,) and the covariance of that
-    (base, base), when other parts may differ as well. In a small fleet by Fisher's F: its spread is hardly known."""
-    from scipy.stats import chi2
-    from scipy.stats import f as fisher
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """How a robot's data depart from its fleet: matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu),
+    from which every part is tested."""
 
-    prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
-    inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
-    x = known.root.T @ own
-    left = np.linalg.solve(inside, np.column_stack([x, known.seen - known.root.T @ fleet.mean]))
-    a, b = x.T @ left[:, :-1], x.T @ left[:, -1]
-    scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
-    sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
-    shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
-    if not np.any(np.diag(a) > 0) or not shown.any():
-        return float("nan"), np.zeros(len(own)), np.zeros((len(own), len(own)))
-    half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
-    turned, rank = half @ b, int(shown.sum())
-    square = float(turned @ turned)
-    chance = (chi2.sf(square, rank) if robots >= _SMALL else
-              fisher.sf(square / rank, rank, _freedom(fleet.base, own, robots)))
-    root = own @ half.T
-    return float(chance), root @ turned, root @ root.T
+    matrix: Array
+    score: Array
+
+    @staticmethod
+    def of(known: Known, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
+        """others: changes (base, k) by parts that may differ as well."""
+        prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
+        inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
+        left = np.linalg.solve(inside, np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean]))
+        return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
+
+    def test(self, own: Array, base: BaseParameters, robots: int) -> tuple[float, Array, Array]:
+        """Probability of a part's difference by chance, the change of base parameters (base,) and the covariance of
+        that (base, base). In a small fleet by Fisher's F: its spread is hardly known."""
+        from scipy.stats import chi2
+        from scipy.stats import f as fisher
+
+        a, b = own.T @ self.matrix @ own, own.T @ self.score
+        scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
+        sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
+        shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
+        if not np.any(np.diag(a) > 0) or not shown.any():
+            return float("nan"), np.zeros(len(own)), np.zeros((len(own), len(own)))
+        half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
+        turned, rank = half @ b, int(shown.sum())
+        square = float(turned @ turned)
+        chance = (chi2.sf(square, rank) if robots >= _SMALL else
+                  fisher.sf(square / rank, rank, _freedom(base, own, robots)))
+        root = own @ half.T
+        return float(chance), root @ turned, root @ root.T
 
 
 def _freedom(base: BaseParameters, own: Array, robots: int) -> float:
@@ -228,7 +241,7 @@ def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Arr
 
 def _difference(robot: str, known: Known, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
                 robots: int) -> Difference:
-    probability, delta, covariance = _test(known, fleet, own, others, robots)
+    probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet.base, robots)
     std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     rows = [(fleet.base.names[k], float(fleet.mean[k] + delta[k]), float(fleet.mean[k]), float(delta[k] / std[k]))
             for k in np.flatnonzero(np.any(own != 0.0, axis=1))]

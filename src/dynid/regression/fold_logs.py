@@ -178,7 +178,7 @@ def _fold_tasks(job: FoldJob, logs: Sequence[LogFile], todo: Sequence[int],
     workers, written = job.options.workers, time.monotonic()
     if todo and (workers.processes != 1 or workers.scheduler is not None):
         _check_travels(job)
-    tasks = workers.each(_task, job, [logs[k] for k in todo],
+    tasks = workers.each(fold_task, job, [logs[k] for k in todo],
                          lambda log, why: Failure(log.source, log.robot, why, "lost-worker"))
     try:
         for place, result in tasks:
@@ -198,7 +198,8 @@ def _fold_tasks(job: FoldJob, logs: Sequence[LogFile], todo: Sequence[int],
             store.write()
 
 
-def _task(job: FoldJob, log: LogFile) -> tuple[bytes, ManifestEntry] | Failure:
+def fold_task(job: FoldJob, log: LogFile) -> tuple[bytes, ManifestEntry] | Failure:
+    """The work of one worker on one log: its fold as bytes and its entry, or why there is none."""
     try:
         found = job.fold(log)
     except DynidError as problem:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dynid.report.pages.fleet import cross_prediction, logs, overview, parameters, provenance, robots
-from dynid.report.pages.fleet.data import FleetData, ParameterRow, RobotRow
+from dynid.report.pages.fleet import cross_prediction, logs, overview, parameters, provenance, robots, signals
+from dynid.report.pages.fleet.data import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 
 SECTIONS: tuple[Section[FleetData], ...] = (
     overview.SECTION,
     cross_prediction.SECTION,
+    signals.SECTION,
     parameters.SECTION,
     robots.SECTION,
     logs.SECTION,
@@ -25,4 +26,4 @@ def subtitle(data: FleetData) -> str:
 
 FLEET = Page("fleet", subtitle, SECTIONS)
 
-__all__ = ["FLEET", "SECTIONS", "FleetData", "ParameterRow", "RobotRow"]
+__all__ = ["FLEET", "SECTIONS", "FleetData", "ParameterRow", "RobotRow", "Signals"]

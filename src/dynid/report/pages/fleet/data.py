@@ -37,11 +37,26 @@ class ParameterRow:
 
 
 @dataclass(frozen=True, eq=False)
+class Signals:
+    """One motion of several robots: t (points,): s. position, torque (robots, points, dof): commanded and measured.
+    position_difference, torque_difference (dof,): percent of their own deviation."""
+
+    motion: str
+    robots: tuple[str, ...]
+    t: Array
+    position: Array
+    torque: Array
+    position_difference: Array
+    torque_difference: Array
+
+
+@dataclass(frozen=True, eq=False)
 class FleetData:
     """What the page shows. sentences: what to know first. cross (robots, robots, dof): percent, of the model of the
     robot of the first index on the logs of the second; cross_robots, joints: their names. boxes: for each parameter
     drawn its name, unit, and for each robot its name and the values of its logs. logs: source, robot, date, rows,
-    seconds, hash. failures: source and reason."""
+    seconds, hash. failures: source and reason. signals: of a motion that
+    several robots made, None where there is none."""
 
     title: str
     sentences: tuple[str, ...]
@@ -56,3 +71,4 @@ class FleetData:
     notes: tuple[str, ...]
     settings: str
     command: str = ""
+    signals: Signals | None = None
