@@ -70,6 +70,8 @@ _MODULES = {
     "base_parameters": "dynid.regression",
     "equations_of": "dynid.regression",
     "fold": "dynid.regression.fold",
+    "FoldOptions": "dynid.regression.fold_logs",
+    "fold_logs": "dynid.regression.fold_logs",
     "Consistency": "dynid.consistency",
     "nearest": "dynid.consistency",
     "Cascade": "dynid.simulation",
@@ -221,6 +223,8 @@ if TYPE_CHECKING:
     from dynid.regression import base_parameters as base_parameters
     from dynid.regression import equations_of as equations_of
     from dynid.regression.fold import fold as fold
+    from dynid.regression.fold_logs import FoldOptions as FoldOptions
+    from dynid.regression.fold_logs import fold_logs as fold_logs
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot

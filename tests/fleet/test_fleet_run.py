@@ -15,6 +15,7 @@ from fleets import Fleet
 from motions import fourier
 
 from dynid.errors import DynidError
+from dynid.estimate.recursive.start import prior_rows
 from dynid.fleet.run import FleetOptions, run_fleet
 from dynid.fleet.save import FOLDS, save_fleet
 from dynid.fleet.settings import FleetSettings
@@ -86,6 +87,9 @@ def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path
     fleet = Fleet.of_arms()
     errors = (estimate.values - fleet.base.reduce(fleet.theta)) / estimate.std
     assert settings.robot == "arm3r" and np.sqrt(np.mean(errors ** 2)) < 2.0
+    rows = prior_rows(fleet.base, estimate)
+    assert rows is not None
+    assert np.allclose(np.linalg.lstsq(rows.matrix, rows.values, rcond=None)[0], estimate.values, atol=1e-6)
 
 
 def test_two_updates_at_once_leave_one_whole_result(fleet_folder: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from dynid.regression import Regression
 
 def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
     """The fleet's mean as an estimate whose covariance is that of a robot drawn from it, the spread between robots
-    included: a prior as `watch --prior` and `identify --prior` take it. regression: of all robots, for the numbers of
-    the fit."""
+    included: a prior as `dynid watch --prior` and `Online` take it. regression: of all robots, for the numbers of the
+    fit."""
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
     facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
