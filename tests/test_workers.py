@@ -97,7 +97,6 @@ def _slow(shared: float, item: int) -> int:
 @pytest.mark.slow
 def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid.workers._PATIENCE", 5)
     port = 18786
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", str(port), "--no-dashboard"]
     scheduler = subprocess.Popen(start, stderr=subprocess.DEVNULL)
@@ -108,6 +107,7 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(NotPossibleError, match="went away"):
             for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(_slow, 0.2, list(range(200))):
                 if k == 3:
+                    monkeypatch.setattr("dynid.workers._PATIENCE", 5)
                     scheduler.kill()
     finally:
         for process in (scheduler, worker):

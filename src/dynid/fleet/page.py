@@ -29,8 +29,10 @@ def page_names(result: FleetResult) -> dict[str, str]:
 
 def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
     """What is to be said of one robot."""
-    said = [(one.robot, one.sentence) for one in (*result.odd_logs, *result.out.differences, *result.changes)]
-    return tuple(sentence for name, sentence in said if name == robot)
+    odd = [one.sentence for one in result.odd_logs if one.robot == robot]
+    differing = [one.sentence for one in result.out.differences if one.robot == robot]
+    changed = [one.sentence for one in result.changes if one.robot == robot]
+    return (*odd, *differing, *changed)
 
 
 def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetData:

@@ -178,7 +178,8 @@ def _changes(robots: Sequence[RobotFold], folds: dict[str, list[LogFold]], out: 
              rate: float) -> tuple[Change, ...]:
     """Changes of every robot over its logs, those without a date by their order."""
     base = out.pooling.base
-    parts, found = fleet_parts(base, robots[0].regression.joints), []
+    parts = fleet_parts(base, robots[0].regression.joints)
+    found: list[Change] = []
     for robot, free in zip(robots, out.free, strict=True):
         own = folds[robot.name]
         levels = _log_levels(robot, own)

@@ -3,7 +3,8 @@
 Before its data a robot of the fleet has base parameters ~ N(mu, P), so what its data say, y = L' theta_hat of
 covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of one part differed by delta, base
 parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
-b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b is chi-squared of as many degrees as the data show of the part.
+b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
+for the tails of the spread.
 Everything else leans on the fleet meanwhile, so that little data are enough to see a part that differs much. Robots are
 called by the part that is most certain; further parts given that it differs.
 """
@@ -25,6 +26,8 @@ RATE = 0.01  # share of false ones among the robots that are called different
 _SMALL = 8  # robots below which each is compared with a fleet that it is no part of
 _ROUNDS = 5
 _SPREAD = 3  # robots that it takes to say what a fleet's spread is
+_TAIL = 20.0  # degrees of Student's t that natural differences between robots are taken to have
+_NOISE_FREEDOM = 300.0  # those of the level of noise
 _OUTER = 0.2  # share of the robots that may differ in one part
 _FREE = 1e3  # sizes by which a parameter may differ in a part that is called different
 _RANK = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
@@ -99,7 +102,8 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
             pooling = _trimmed(known, pooling, places, groups)
         fleets = _fleets(base, known, free, pooling)
         scores = [_Score.of(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
-        probability = np.array([[score.test(own, base, len(robots))[0] for own in places] for score in scores])
+        probability = np.array([[score.test(own, fleet, len(robots))[0] for own in places]
+                                for score, fleet in zip(scores, fleets, strict=True)])
         now = _called(known, fleets, places, probability, rate)
         if now == called and step > 0:
             break
@@ -122,7 +126,7 @@ def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], 
     most = int(_OUTER * len(known))
     scores = [_Score.of(one, pooling) for one in known]
     for g, own in enumerate(places):
-        chance = np.array([score.test(own, pooling.base, len(known))[0] for score in scores])
+        chance = np.array([score.test(own, pooling, len(known))[0] for score in scores])
         for r in np.argsort(np.where(np.isfinite(chance), chance, 2.0))[:most]:
             out[int(r)].append(g)
     found = pool_known(pooling.base, [_without(one, free) for one, free in zip(known, _free(out, places), strict=True)],
@@ -161,7 +165,7 @@ def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[
         while own and len(own) < len(places):
             rest = [g for g in range(len(places)) if g not in own]
             score = _Score.of(known[r], fleets[r], [places[h] for h in own])
-            next_ones = [score.test(places[g], fleets[r].base, len(known))[0] for g in rest]
+            next_ones = [score.test(places[g], fleets[r], len(known))[0] for g in rest]
             best = int(np.nanargmin([1.0 if np.isnan(p) else p for p in next_ones]))
             if not next_ones[best] * len(places) < rate:
                 break
@@ -186,10 +190,9 @@ class _Score:
         left = np.linalg.solve(inside, np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean]))
         return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
 
-    def test(self, own: Array, base: BaseParameters, robots: int) -> tuple[float, Array, Array]:
+    def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:
         """Probability of a part's difference by chance, the change of base parameters (base,) and the covariance of
-        that (base, base). In a small fleet by Fisher's F: its spread is hardly known."""
-        from scipy.stats import chi2
+        that (base, base). By Fisher's F, with fewer degrees the more of the variance is spread between robots."""
         from scipy.stats import f as fisher
 
         a, b = own.T @ self.matrix @ own, own.T @ self.score
@@ -201,19 +204,26 @@ class _Score:
         half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
         turned, rank = half @ b, int(shown.sum())
         square = float(turned @ turned)
-        chance = (chi2.sf(square, rank) if robots >= _SMALL else
-                  fisher.sf(square / rank, rank, _freedom(base, own, robots)))
+        chance = fisher.sf(square / rank, rank, _freedom(fleet, own, a, rank, robots))
         root = own @ half.T
         return float(chance), root @ turned, root @ root.T
 
 
-def _freedom(base: BaseParameters, own: Array, robots: int) -> float:
-    """Values less means from which the spread of a part's parameters is known in a small fleet, where parameters of one
-    symbol share it, and the robot that is tested is none of those it is found from."""
-    groups = parameter_groups(base, robots - 1)
-    led = np.flatnonzero(np.any(own == 1.0, axis=1))
-    sharing = [int(np.sum(groups == groups[k])) for k in led]
-    return float(max(robots - 2, 1) * (np.mean(sharing) if sharing else 1.0))
+def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
+    """Degrees of freedom of what a part is compared with. information (k, k): of its change, noise and spread counted.
+
+    Noise is normal and its level known from many rows; what robots differ by naturally is not as sure to be, and in a
+    small fleet is known from few. Both by their shares of the variance (Welch and Satterthwaite).
+    """
+    rows, columns = np.nonzero(own == 1.0)
+    share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
+    tail = _TAIL
+    if robots < _SMALL:
+        groups = parameter_groups(fleet.base, robots - 1)
+        sharing = [int(np.sum(groups == groups[k])) for k in rows]
+        tail = min(_TAIL, max(robots - 2, 1) * (float(np.mean(sharing)) if sharing else 1.0))
+        share = 1.0  # a spread of zero is no surer
+    return 1.0 / (share ** 2 / tail + (1.0 - share) ** 2 / _NOISE_FREEDOM)
 
 
 def changes_prior(changes: Array, size: Array) -> Array:
@@ -241,7 +251,7 @@ def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Arr
 
 def _difference(robot: str, known: Known, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
                 robots: int) -> Difference:
-    probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet.base, robots)
+    probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet, robots)
     std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     rows = [(fleet.base.names[k], float(fleet.mean[k] + delta[k]), float(fleet.mean[k]), float(delta[k] / std[k]))
             for k in np.flatnonzero(np.any(own != 0.0, axis=1))]
