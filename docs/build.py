@@ -25,8 +25,8 @@ HERE = Path(__file__).resolve().parent
 SITE = HERE.parent / "site"
 # In reading order: tutorial first, then concepts, then reference. The last two are made from the code.
 PAGES = ["index", "tutorial", "concepts", "robots", "terms", "flexible", "logs", "methods", "kernels", "online",
-         "payload", "contact", "consistency", "extraction", "results", "excitation", "simulation", "code", "reproductions",
-         "commands", "reference"]
+         "payload", "contact", "fleet", "consistency", "extraction", "results", "excitation", "simulation", "code",
+         "reproductions", "commands", "reference"]
 
 
 def command_page() -> str:

@@ -72,6 +72,8 @@ _MODULES = {
     "fold": "dynid.regression.fold",
     "BaseValues": "dynid.extraction",
     "Bounds": "dynid.extraction",
+    "FoldOptions": "dynid.regression.fold_logs",
+    "fold_logs": "dynid.regression.fold_logs",
     "Consistency": "dynid.consistency",
     "Extraction": "dynid.extraction",
     "ExtractionOptions": "dynid.extraction",
@@ -241,6 +243,8 @@ if TYPE_CHECKING:
     from dynid.regression import base_parameters as base_parameters
     from dynid.regression import equations_of as equations_of
     from dynid.regression.fold import fold as fold
+    from dynid.regression.fold_logs import FoldOptions as FoldOptions
+    from dynid.regression.fold_logs import fold_logs as fold_logs
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,20 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
     return None
 
 
-def load_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file by name; ValueError where it is damaged or unpacks to more than a result can have."""
+def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file, or of its bytes, by name; ValueError where it is damaged or unpacks to more than a
+    result can have."""
+    if isinstance(path, bytes):
+        return _arrays(BytesIO(path), BytesIO(path))
+    return _arrays(path, path)
+
+
+def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
                 raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB")
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(again, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except OSError:
         raise

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from dynid.errors import DynidError, NotPossibleError
@@ -16,10 +19,14 @@ from dynid.version import __version__
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Lost = Callable[[Item, str], Result]
 
 _PATIENCE = 30  # s, for a cluster to answer
-
-_task: tuple[Callable[[Any, Any], Any], Any] | None = None  # of a worker process, sent once instead of with every item
+_TRIES = 3  # workers that an item may cost before it is given up
+_LOOK = 0.02  # s between two looks at a cluster
+_LOST = ("a worker process ended before its work was done, {tries} times with the same item: too little memory, or a "
+         "script that starts workers without \"if __name__ == '__main__':\" around it; use fewer workers, or "
+         "workers = 1")
 
 
 @dataclass(frozen=True)
@@ -29,51 +36,106 @@ class Workers:
     processes: int | None = None
     scheduler: str | None = None
 
-    def each(self, work: Callable[[Shared, Item], Result], shared: Shared,
-             items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+    def each(self, work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
+             lost: Lost[Item, Result] | None = None) -> Iterator[tuple[int, Result]]:
         """work(shared, item) of every item with its place in items, in the order in which they are done.
 
-        work is a function of a module, so that other processes find it; shared is sent to each of them once.
+        work is a function of a module, so that other processes find it; shared is sent to each of them once. A worker
+        that is lost costs the item it had, which another one does again. lost: what stands for an item that cost
+        several workers, from the item and a sentence; without it that ends the work.
         """
         if self.scheduler is not None:
-            return _cluster(work, shared, items, self.scheduler)
+            return _cluster(work, shared, items, self.scheduler, lost)
         count = min(thread_count(self.processes), len(items))
         if count <= 1:
             return ((k, work(shared, item)) for k, item in enumerate(items))
-        return _processes(work, shared, items, count)
+        return _processes(work, shared, items, count, lost)
 
 
-def _processes(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
-               count: int) -> Iterator[tuple[int, Result]]:
+# -- processes of this machine -----------------------------------------------------------------------
+def _processes(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item], count: int,
+               lost: Lost[Item, Result] | None) -> Iterator[tuple[int, Result]]:
     # Fresh processes: forking one that runs threads of its own is not safe.
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin, initargs=(work, shared))
+    context = get_context("spawn")
+    crew: dict[Connection, tuple[BaseProcess, int]] = {}  # each worker's line, itself, and the item it has
+    todo, tries = deque(range(len(items))), [0] * len(items)
+
+    def hire() -> None:
+        line, far = context.Pipe()
+        process = context.Process(target=_serve, args=(far, work, shared), daemon=True)
+        process.start()
+        far.close()
+        hand(line, process)
+
+    def hand(line: Connection, process: BaseProcess) -> None:
+        k = todo.popleft()
+        crew[line] = process, k
+        try:
+            line.send(items[k])
+        except OSError:  # it is gone, which the line says next
+            pass
+
     try:
-        futures = {pool.submit(_perform, item): k for k, item in enumerate(items)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenProcessPool:
-        raise NotPossibleError("a worker process ended before its work was done: too little memory, or a script that "
-                               "starts workers without \"if __name__ == '__main__':\" around it; use fewer workers, or "
-                               "workers = 1") from None
+        while todo or crew:
+            while todo and len(crew) < count:
+                hire()
+            for ready in wait(list(crew)):
+                assert isinstance(ready, Connection)
+                process, k = crew.pop(ready)
+                try:
+                    done, result = ready.recv()
+                except (EOFError, OSError):
+                    _end(ready, process)
+                    tries[k] += 1
+                    if tries[k] < _TRIES:
+                        todo.appendleft(k)
+                    elif lost is None:
+                        raise NotPossibleError(_LOST.format(tries=_TRIES)) from None
+                    else:
+                        yield k, lost(items[k], _LOST.format(tries=_TRIES))
+                    continue
+                if todo:
+                    hand(ready, process)
+                else:
+                    _end(ready, process)
+                if not done:
+                    raise result
+                yield k, result
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for line, (process, _) in crew.items():
+            process.terminate()
+            _end(line, process)
 
 
-def _begin(work: Callable[[Any, Any], Any], shared: Any) -> None:
-    global _task
-    _task = work, shared
+def _end(line: Connection, process: BaseProcess) -> None:
+    line.close()  # a worker ends when nobody is at the other end
+    process.join(timeout=_PATIENCE)
 
 
-def _perform(item: Any) -> Any:
-    assert _task is not None
-    work, shared = _task
-    return work(shared, item)
+def _serve(line: Connection, work: Callable[[Any, Any], Any], shared: Any) -> None:
+    """A worker process: items in, results out, until the line is closed. Its own threads would compete with the other
+    workers for the same cores."""
+    os.environ["DYNID_THREADS"] = "1"
+    while True:
+        try:
+            item = line.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            answer: tuple[bool, Any] = True, work(shared, item)
+        except Exception as error:
+            answer = False, error
+        try:
+            line.send(answer)
+        except OSError:
+            return
 
 
-def _cluster(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
-             address: str) -> Iterator[tuple[int, Result]]:
+# -- a Dask cluster ----------------------------------------------------------------------------------
+def _cluster(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item], address: str,
+             lost: Lost[Item, Result] | None) -> Iterator[tuple[int, Result]]:
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
         from distributed import as_completed as completed
     except ModuleNotFoundError:
         raise NotPossibleError("work on a cluster needs Dask; pip install 'dynid[scale]' brings it") from None
@@ -87,8 +149,42 @@ def _cluster(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequ
         there = client.scatter(shared, broadcast=True, hash=False)
         futures = [client.submit(work, there, item, pure=False) for item in items]
         place = {future.key: k for k, future in enumerate(futures)}
-        for future, result in completed(futures, loop=client.loop, with_results=True):
-            yield place[future.key], result
+        queue = completed(futures, loop=client.loop)
+        del futures  # a result that was taken may leave the cluster
+        left = len(place)
+        while left:
+            for future in _next_batch(client, queue, address):
+                left -= 1
+                k = place[future.key]
+                if future.status in ("cancelled", "lost"):
+                    raise _gone(address)
+                try:
+                    result = future.result(timeout=_PATIENCE)
+                except KilledWorker:
+                    if lost is None:
+                        raise NotPossibleError(_LOST.format(tries=_TRIES)) from None
+                    result = lost(items[k], _LOST.format(tries=_TRIES))
+                except (OSError, TimeoutError):
+                    raise _gone(address) from None
+                yield k, result
+
+
+def _next_batch(client: Any, queue: Any, address: str) -> list[Any]:
+    """Futures that are done, at least one."""
+    silent = 0.0
+    while True:
+        batch = list(queue.next_batch(block=False))
+        if batch:
+            return batch
+        time.sleep(_LOOK)
+        silent = silent + _LOOK if client.status != "running" else 0.0
+        if client.status in ("closing", "closed") or silent > _PATIENCE:
+            raise _gone(address)
+
+
+def _gone(address: str) -> NotPossibleError:
+    return NotPossibleError(f"the Dask scheduler at {address} went away before the work was done",
+                            "start it again and repeat the call; what was kept is not done twice")
 
 
 def _check_cluster(client: Any, address: str) -> None:

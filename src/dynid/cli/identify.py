@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,8 +21,12 @@ from dynid.cli.options import (
     simulation_table,
     words,
 )
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, console, print_json, progress
 from dynid.errors import DynidError
+
+if TYPE_CHECKING:
+    from dynid.runs.settings import RunSettings
+    from dynid.workers import Workers
 
 
 def command(
@@ -66,6 +70,15 @@ def command(
     code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
                                       help="Write the identified model as functions for a controller beside the "
                                            "results: c, python, python-plain, julia, latex.")] = "",
+    workers: Annotated[int | None, typer.Option(min=1, show_default=False,
+                                                help="Fold the logs, of any number and size, in so many processes, and "
+                                                     "identify from the fold alone; logs may be folders and patterns."
+                                                )] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
+                                                  help="The same on the Dask cluster of this scheduler.")] = None,
+    folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
+                                               help="The same with folds kept there: the next run reads only new "
+                                                    "logs.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     json: Json = False,
@@ -74,7 +87,9 @@ def command(
     from dynid.cli.tables import print_run
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
+    from dynid.runs.folded import expanded
     from dynid.runs.results import check_output, facts, save
+    from dynid.workers import Workers
 
     chosen = run_settings(source, logs or [], {
         "method": method or None, "validate_on": validate or None,
@@ -90,6 +105,10 @@ def command(
         raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
     if output is not None:
         check_output(output, force)
+    if workers is not None or scheduler is not None or folds is not None:
+        _folded(chosen, Workers(workers or 1, scheduler), folds, output, json)
+        return
+    chosen = expanded(chosen)
     with progress("identify") as tell:
         result = run(chosen, tell)
         written = {}
@@ -100,3 +119,22 @@ def command(
         print_json({**facts(result), "outputs": written})
     else:
         print_run(result, written, full)
+
+
+def _folded(settings: RunSettings, workers: Workers, folds: Path | None, output: Path | None, json: bool) -> None:
+    from dynid.cli.tables import parameter_table, print_outputs
+    from dynid.runs.folded import run_folded, save_folded
+
+    with progress("identify") as tell:
+        result = run_folded(settings, workers, folds, tell)
+        written = {} if output is None else save_folded(result, output)
+    if json:
+        print_json({**result.to_dict(), "outputs": written})
+        return
+    to = console()
+    to.print(parameter_table(result.estimate))
+    to.print(f"{len(result.folded.entries)} logs, {result.folded.read} read now, {len(result.folded.failures)} left "
+             f"out; relative error {result.estimate.diagnostics.relative_error:.3g} %", markup=False)
+    for failure in result.folded.failures[:5]:
+        to.print(f"left out: {failure.reason}", markup=False)
+    print_outputs(written)

@@ -42,6 +42,7 @@ COMMANDS = {
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",
     "compare": "dynid.cli.compare",
+    "fleet": "dynid.cli.fleet",
     "generate": "dynid.cli.generate",
     "methods": "dynid.cli.methods",
     "presets": "dynid.cli.presets",

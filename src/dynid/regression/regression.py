@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -222,6 +222,11 @@ class Regression:
 
     def save(self, path: str | Path) -> None:
         """To an .npz file, whole or not at all."""
+        with write_whole(Path(path), "wb") as file:
+            self.write(file)
+
+    def write(self, file: IO[bytes], **more: Any) -> None:
+        """To an open .npz file, with more arrays beside it."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),
@@ -241,12 +246,12 @@ class Regression:
         for j in range(self.dof):
             arrays[f"columns{j}"] = self.factors[j].columns
             arrays[f"r{j}"] = np.array([factors[j].r for factors in each])
-        with write_whole(Path(path), "wb") as file:
-            np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **arrays, **more)
 
     @staticmethod
-    def load(path: str | Path, model: LinearModel) -> Regression:
-        """From an .npz file, for the model it was folded with."""
+    def load(path: str | Path | bytes, model: LinearModel) -> Regression:
+        """From an .npz file, or the bytes of one, for the model it was folded with."""
+        named = "what a worker sent" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
@@ -258,9 +263,9 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError):
-            raise RecordingError(f"{path} is not a saved regression") from None
+            raise RecordingError(f"{named} is not a saved regression") from None
         if names != model.parameters.names:
-            raise ModelError(f"{path} was folded with another model: it has {len(names)} parameters, "
+            raise ModelError(f"{named} was folded with another model: it has {len(names)} parameters, "
                              f"this one {len(model.parameters)}")
         found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
         return replace(found, prior=Prior.of(base, doubtful))

@@ -1,0 +1,150 @@
+"""Folding 64 logs of 100,000 samples, 7 joints, on 1 and 2 workers: against the plain loop over them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.excitation import FourierSeries
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.log_files import find_logs
+from dynid.recording.prepare import prepare
+from dynid.recording.read import read
+from dynid.recording.write import write_npz
+from dynid.regression import base_parameters, equations_of, fold
+from dynid.regression.fold_logs import FoldOptions
+from dynid.robot import Robot
+
+LOGS, SAMPLES, FEW = 64, 100_000, 8
+RATE, CUTOFF = 1000.0, 20.0
+PREPARE = {"cutoff": CUTOFF}
+ROBOTS, LOGS_A_DAY, DAYS = 10_000, 1, 365  # of the fleet on paper
+
+# Its own process, so that times of processor and peaks of memory are this work's alone.
+_RUN = """
+import importlib.util, json, resource, sys, time
+from dynid.regression.fold_logs import fold_logs
+if __name__ == "__main__":
+    spec = importlib.util.spec_from_file_location("fleet_benchmark", sys.argv[1])
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    model, sources, workers, store = bench.model_of(), sys.argv[2].split("|"), int(sys.argv[3]), sys.argv[4] or None
+    bench.plain_loop(model, sources[:1])  # compiled code is loaded, as for the plain loop
+    begun, started = time.perf_counter(), time.process_time()
+    _, found = fold_logs(model, sources, bench.options(model, workers, store))
+    wall, cpu = time.perf_counter() - begun, time.process_time() - started
+    own, crew = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu += crew.ru_utime + crew.ru_stime
+    print(json.dumps({"wall": wall, "cpu": cpu, "read": found.read, "own_mb": own.ru_maxrss / 1024,
+                      "worker_mb": crew.ru_maxrss / 1024}))
+"""
+
+
+def model_of() -> Model:
+    robot = Robot.builtin("kuka-lwr4")
+    return Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+
+
+def options(model: Model, workers: int, store: str | None) -> FoldOptions:
+    return FoldOptions.of(model.robot, prepare=PREPARE, workers=workers, store=store)
+
+
+def write_logs(folder: Path, model: Model, count: int, samples: int, progress: Callable[[str], None]) -> None:
+    """Logs of one motion, each a little elsewhere."""
+    rng, t = np.random.default_rng(0), np.arange(samples) / RATE
+    a, b = rng.normal(size=(2, model.dof, 5))
+    moved = FourierSeries(0.3 * a, 0.3 * b, np.zeros(model.dof), 10.0).at(t)
+    theta = np.array([parameter.nominal or 0.1 for parameter in model.parameters])
+    q, tau = moved.q, model.inverse_dynamics(theta, moved.q, moved.dq, moved.ddq)
+    tau += 0.1 * rng.normal(size=tau.shape)
+    for k in range(count):
+        if k % 8 == 0:
+            progress(f"{k} of {count} logs written")
+        write_npz(Recording(t, q, tau + 1e-3 * k, joints=model.robot.joint_names), folder / f"log-{k:03d}.npz")
+
+
+def plain_loop(model: Model, files: list[str]) -> tuple[float, float]:
+    """Seconds of wall and of the processor for reading, preparing and folding one log after the other."""
+    base = base_parameters(model)
+    wall, cpu = time.perf_counter(), time.process_time()
+    total = None
+    for name in files:
+        samples = prepare(read(name, robot=model.robot), **PREPARE)
+        one = fold(equations_of(model, (samples,), base), blocks=1, threads=1)
+        total = one if total is None else (total + one).joined(10)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def _folded(sources: list[str], workers: int, store: str = "") -> dict[str, float]:
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(_RUN)
+        script.flush()
+        command = [sys.executable, script.name, __file__, "|".join(sources), str(workers), store]
+        said = subprocess.run(command, capture_output=True, text=True, check=True,
+                              cwd=Path(__file__).parent)
+    return dict(json.loads(said.stdout.strip().splitlines()[-1]))
+
+
+def run(progress: Callable[[str], None], logs: int = LOGS, samples: int = SAMPLES) -> dict[str, Any]:
+    model = model_of()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "logs"
+        folder.mkdir()
+        write_logs(folder, model, logs + 1, samples, progress)
+        files = [log.source for log in find_logs(folder)]
+        new, files = files[-1], files[:-1]
+        few = files[:min(FEW, logs)]
+        progress("the plain loop")
+        plain_loop(model, few[:1])  # compiles
+        plain = plain_loop(model, few)
+        progress("one worker")
+        one = _folded(files, 1)
+        progress("two workers")
+        two, small = _folded(files, 2, str(Path(name) / "store")), _folded(few, 2)
+        progress("one log more")
+        again = _folded([*files, new], 1, str(Path(name) / "store"))
+        stored = sum(path.stat().st_size for path in (Path(name) / "store").rglob("*.npz")) / (logs + 1)
+        read_bytes = sum(Path(file).stat().st_size for file in files) / logs
+    return result_of(plain, len(few), one, two, small, again, logs, samples, stored, read_bytes)
+
+
+def result_of(plain: tuple[float, float], plain_logs: int, one: dict[str, float], two: dict[str, float],
+              small: dict[str, float], again: dict[str, float], logs: int, samples: int, stored: float,
+              read_bytes: float) -> dict[str, Any]:
+    """efficiency: throughput per second of the processor on one worker over the plain loop's. speedup_2_workers: of the
+    wall clock, the start of both processes included."""
+    year = ROBOTS * LOGS_A_DAY * DAYS
+    cpu_a_log = one["cpu"] / logs
+    return {
+        "logs": logs, "samples": samples, "plain_s_per_log": plain[1] / plain_logs, "one_worker_s_per_log": cpu_a_log,
+        "efficiency": (plain[1] / plain_logs) / cpu_a_log, "speedup_2_workers": one["wall"] / two["wall"],
+        "processor_2_workers": one["cpu"] / two["cpu"], "peak_worker_mb": two["worker_mb"],
+        "peak_worker_few_logs_mb": small["worker_mb"], "peak_one_worker_mb": one["own_mb"],
+        "second_run_reads": again["read"], "second_run_s": again["wall"], "fold_bytes": stored,
+        "log_bytes": read_bytes, "fleet": {
+            "robots": ROBOTS, "logs": year, "read_tb": year * read_bytes / 1e12, "core_hours": year * cpu_a_log / 3600,
+            "folds_tb": year * stored / 1e12}}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [("work", "value"),
+            ("plain loop, processor a log", f"{result['plain_s_per_log']:.2f} s"),
+            ("one worker, processor a log", f"{result['one_worker_s_per_log']:.2f} s"),
+            ("efficiency against the plain loop", f"{result['efficiency']:.2f}"),
+            ("speedup on two workers", f"{result['speedup_2_workers']:.2f}"),
+            ("peak of a worker", f"{result['peak_worker_mb']:.0f} MB"),
+            ("the same with few logs", f"{result['peak_worker_few_logs_mb']:.0f} MB"),
+            ("logs read by a second run with a new one", f"{result['second_run_reads']:.0f}"),
+            ("a fold", f"{result['fold_bytes'] / 1e3:.0f} kB"),
+            (f"{ROBOTS} robots, a log of {result['samples']} rows a day for a year",
+             f"{result['fleet']['read_tb']:.1f} TB read, {result['fleet']['core_hours']:.0f} core hours, "
+             f"{result['fleet']['folds_tb']:.2f} TB of folds")]

@@ -1,0 +1,51 @@
+"""`dynid fleet`: many robots of one type: which differ, in what, and since when."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.output import Json, print_json, progress
+from dynid.errors import DynidError
+
+
+def command(
+    source: Annotated[Path, typer.Argument(metavar="FLEET.toml", show_default=False,
+                                           help="The file that names the robots and their logs.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
+                                                help="Folder for the pages, the numbers and the folds; without it "
+                                                     "nothing is written.")] = None,
+    update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only these are "
+                                         "read, and logs whose files are gone since still count.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes that fold.")] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
+                                                  help="Fold on the Dask cluster of this scheduler.")] = None,
+    json: Json = False,
+) -> None:
+    """Compare many robots of one type from all their logs: which differ, in what, and since when."""
+    from dynid.cli.fleet_tables import print_fleet
+    from dynid.fleet.run import FleetOptions, run_fleet
+    from dynid.fleet.save import FOLDS, check_fleet_output, save_fleet
+    from dynid.fleet.settings import FleetSettings
+    from dynid.workers import Workers
+
+    if update and output is None:
+        raise DynidError("--update adds to a result, so give its folder: -o FOLDER")
+    settings = FleetSettings.load(source)
+    if output is not None:
+        check_fleet_output(output, update)
+    options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler), update)
+    with progress("fleet") as tell:
+        result = run_fleet(settings, options, tell)
+        written = {}
+        if output is not None:
+            tell("writing the results")
+            written = save_fleet(result, output, shlex.join(["dynid", *sys.argv[1:]]))
+    if json:
+        print_json({**result.to_dict(), "outputs": written})
+    else:
+        print_fleet(result, written)

@@ -1,0 +1,41 @@
+"""What `dynid fleet` prints for people: one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.cli.output import console, table
+from dynid.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dynid.fleet.result import FleetResult
+
+_JOINTS = 10  # of the table of cross-prediction
+_ROBOTS = 4
+
+
+def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
+    """Robots that differ and the words for it, the table of cross-prediction of a small fleet, and where all stands."""
+    screen = Screen(console())
+    logs, failures = result.folded.entries, result.folded.failures
+    screen.print(f"{len(result.robots)} robots of type {result.robot.name}, {len(logs)} logs, {result.folded.read} "
+                 f"read now, {len(failures)} left out")
+    if len(result.cross.robots) in range(2, _ROBOTS + 1):
+        errors = result.cross.between()
+        head = ["model of", "on logs of", *result.cross.joints[:_JOINTS]]
+        rows = [[one, other, *(f"{x:.1f}" for x in errors[i, j][:_JOINTS])]
+                for i, one in enumerate(result.cross.robots) for j, other in enumerate(result.cross.robots)]
+        screen.print(table(head, rows, numbers=head[2:], title="relative error, %"))
+    differing = [name for name, differs in zip(result.out.pooling.base.names, result.scatter.differs, strict=True)
+                 if differs == "robots"]
+    screen.print("differ from robot to robot: " + (", ".join(differing) if differing else "no parameters"))
+    sentences = [*result.sentences, *(f"left out: {one.reason}" for one in failures), *result.notes]
+    shown = screen.print_what_fits(sentences, spare=len(written) + 2)
+    if shown < len(sentences):
+        screen.print(f"and {len(sentences) - shown} more; -o FOLDER writes a page with all of them")
+    if not result.sentences:
+        screen.print("no robot stands out, none changed")
+    for name, path in written.items():
+        screen.print(f"{name}: {path}")

@@ -1,0 +1,153 @@
+"""Changes of one robot over time: steps with their date, and drifts.
+
+The logs of a robot, in the order of their dates, say y_l = L_l' theta_l of covariance one, and
+theta_l = theta + g_l K delta: K a part's columns of the base matrix, g_l a step at some log or the time itself. With
+theta ~ N(mu, P) as the fleet has it, Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
+
+    A = K' (sum g_l^2 L_l L_l') K - S' V S,   b = K' sum g_l L_l e_l - S' V sum L_l e_l,   e_l = y_l - L_l' mu,
+
+and b' A^-1 b is chi-squared where nothing changed. The best of all steps and the drift are taken; the probability is
+counted once for each of them and for each part that was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.fleet.pooling import Known
+
+RATE = 0.01  # probability by chance below which a robot is said to have changed
+_FEWEST = 2  # logs on either side of a step
+_RANK = 1e-10
+_DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one part of a robot. kind: "step", or "drift" all along. date: of the first log after a step, or of
+    the last one of a drift. probability: of so much or more by chance, all tries counted. parameters: name, value
+    before and after (or of the first and the last log), difference in its deviations, the largest of these first."""
+
+    robot: str
+    part: str
+    kind: Literal["step", "drift"]
+    date: str
+    probability: float
+    parameters: tuple[tuple[str, float, float, float], ...]
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        name, before, after, _ = self.parameters[0]
+        more = "" if not before else f" ({100.0 * (after - before) / abs(before):+.0f} %)"
+        when = f"changed before {self.date}" if self.kind == "step" else f"drifts until {self.date}"
+        return f"{self.robot}: {self.part} {when}: {name} from {before:.4g} to {after:.4g}{more}"
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The logs of one robot in the order of time: dates (ISO 8601) and what each says. mean (base,), prior (base,
+    base): of the robot before its logs. names: of the base parameters."""
+
+    robot: str
+    dates: tuple[str, ...]
+    logs: tuple[Known, ...]
+    mean: Array
+    prior: Array
+    names: tuple[str, ...]
+
+    def part(self, rows: slice) -> Series:
+        return Series(self.robot, self.dates[rows], self.logs[rows], self.mean, self.prior, self.names)
+
+
+def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[Change, ...]:
+    """The changes of a robot in the order of time. A stretch with a step is cut there and searched again on both
+    sides."""
+    count = len(series.logs)
+    if count < 2 * _FEWEST:
+        return ()
+    best = _best(series, parts)
+    if best is None or best[1].probability >= rate:
+        return ()
+    place, found = best
+    if found.kind == "drift":
+        return (found,)
+    return (*changes(series.part(slice(0, place)), parts, rate), found, *changes(series.part(slice(place, None)), parts,
+                                                                                 rate))
+
+
+def days(dates: Sequence[str]) -> Array:
+    """Days (logs,) since the first of some dates; the order of the logs where a date is missing."""
+    try:
+        stamps = np.array([datetime.fromisoformat(date).timestamp() for date in dates])
+    except ValueError:
+        return np.arange(len(dates), dtype=float)
+    return (stamps - stamps[0]) / _DAY
+
+
+def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, Change] | None:
+    """The change that explains most: the first log after it, and what it is."""
+    count = len(series.logs)
+    information = np.array([one.root @ one.root.T for one in series.logs])
+    scores = np.array([one.root @ (one.seen - one.root.T @ series.mean) for one in series.logs])
+    whole = information.sum(axis=0)
+    inverse = series.prior @ np.linalg.inv(np.eye(len(whole)) + whole @ series.prior)
+    time = days(series.dates)
+    shapes = [("step", place, (np.arange(count) >= place).astype(float))
+              for place in range(_FEWEST, count - _FEWEST + 1)]
+    if time[-1] > 0:
+        shapes.append(("drift", count - 1, time / time[-1]))
+    tries, best = len(shapes) * len(parts), None
+    for kind, place, g in shapes:
+        first, second = (np.tensordot(g ** power, information, axes=1) for power in (1, 2))
+        pulled = inverse @ scores.sum(axis=0)
+        own_score = g @ scores - first @ pulled
+        reduced = second - first @ inverse @ first
+        for label, changes_of in parts.items():
+            square, rank, delta, covariance = _solved(changes_of, reduced, own_score)
+            if not rank:
+                continue
+            chance = _log_chance(square, rank)
+            if best is None or chance < best[0]:
+                best = chance, kind, place, label, changes_of @ delta, changes_of @ covariance @ changes_of.T, g
+    if best is None:
+        return None
+    chance, kind, place, label, delta, covariance, g = best
+    level = series.mean + inverse @ (scores.sum(axis=0) - np.tensordot(g, information, axes=1) @ delta)
+    std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    rows = [(series.names[k], float(level[k]), float(level[k] + delta[k]), float(delta[k] / std[k]))
+            for k in np.flatnonzero(np.any(parts[label] != 0.0, axis=1))]
+    date = series.dates[place] or f"log {place + 1}"
+    found = Change(series.robot, label, "step" if kind == "step" else "drift", date,
+                   min(float(np.exp(chance)) * tries, 1.0), tuple(sorted(rows, key=lambda row: -abs(row[3]))))
+    return place, found
+
+
+def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int, Array, Array]:
+    """Chi-square, its degrees, the change (k,) and its covariance (k, k)."""
+    a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
+    scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
+    sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
+    shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
+    if not np.any(np.diag(a) > 0) or not shown.any():
+        return 0.0, 0, b, a
+    half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
+    turned = half @ b
+    return float(turned @ turned), int(shown.sum()), half.T @ turned, half.T @ half
+
+
+def _log_chance(square: float, degrees: int) -> float:
+    """Logarithm of the probability that chi-squared is larger; by its tail where that is below what a number holds."""
+    from scipy.special import gammaln
+    from scipy.stats import chi2
+
+    found = float(chi2.logsf(square, degrees))
+    if np.isfinite(found):
+        return found
+    return float(-0.5 * square + (0.5 * degrees - 1.0) * np.log(0.5 * square) - gammaln(0.5 * degrees))

@@ -1,0 +1,91 @@
+"""The estimate of a whole fleet among robots that can exist: links of the type consistent, no friction negative.
+
+Own values that stay on their side of zero are eliminated as without conditions. Those that do not are held at zero,
+which takes their columns away, and let go again where their multiplier says that they would come back: the active set
+of one convex problem, in which only links meet a cone programme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.consistency import Consistency, fit
+from dynid.errors import NotPossibleError
+from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.shared import (
+    OWN_GROUPS,
+    Eliminated,
+    SharedEstimate,
+    check_alike,
+    completed,
+    shared_columns,
+    summed,
+)
+from dynid.regression import BaseParameters, Stacked
+
+_MOST_ROUNDS = 60
+_BACK = 1e-9  # share of the torques' squares that a multiplier must be worth
+
+
+def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
+                               gains: float | None = None) -> SharedEstimate:
+    """Least squares of a whole fleet among consistent parameters; deviations are those without conditions.
+
+    An own base parameter that is one positive standard parameter alone is kept above zero; in combinations only links
+    and rotors are.
+    """
+    check_alike(robots)
+    base = robots[0].regression.base
+    shared = shared_columns(base, own)
+    alone = np.count_nonzero(base.matrix, axis=1) == 1
+    positive = [int(c) for c in np.flatnonzero(~shared & alone) if base.parameters.items[base.independent[c]].positive]
+    held: list[set[int]] = [set() for _ in robots]
+    for _ in range(_MOST_ROUNDS):
+        parts = [Eliminated.of(robot, shared, gains, sorted(zero)) for robot, zero in zip(robots, held, strict=True)]
+        total = summed(parts)
+        theta, values = _links(base, shared, total, own)
+        if not _changed(robots, parts, held, values, positive, shared):
+            found = completed(robots, parts, total, shared, values, gains, theta)
+            rows = found.values.copy()
+            for row, zero in zip(rows, held, strict=True):
+                row[sorted(zero)] = 0.0
+            return replace(found, values=rows)
+    raise NotPossibleError("the consistent estimate of the fleet did not settle which friction is zero")
+
+
+def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:
+    """Standard parameters (parameters,) of the type, what is each robot's own zero among them, and shared values."""
+    places = np.flatnonzero(shared)
+    r, rho = np.zeros((len(base), len(base))), np.zeros(len(base))
+    r[:len(places), places], rho[:len(places)] = total.r, total.rho
+    items = base.parameters.items
+    mine = {item.name: 0.0 for item in items if item.kind.group in own or item.name in own}
+    consistency = Consistency(base.parameters, known={**mine, **base.known})
+    theta = fit(consistency, base, Stacked(r, rho, total.rest, total.rows)).theta
+    return theta, (base.matrix @ theta)[places]
+
+
+def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: list[set[int]], shared_values: Array,
+             positive: Sequence[int], shared: Bools) -> bool:
+    """Hold what went below zero, let go what would come back; whether anything was."""
+    changed = False
+    for robot, part, zero in zip(robots, parts, held, strict=True):
+        values = dict(zip(part.columns.tolist(), part.values(shared_values).tolist(), strict=True))
+        below = {c for c in positive if values.get(c, 0.0) < 0.0}
+        full = np.zeros(len(shared))
+        full[np.flatnonzero(shared)] = shared_values
+        for c, value in values.items():
+            if c < len(full):
+                full[c] = value
+        stacked = robot.stacked
+        slope = stacked.r.T @ (stacked.rho - stacked.r @ full)  # of half the misfit, downwards
+        size = np.linalg.norm(stacked.r, axis=0) * np.sqrt(float(stacked.rho @ stacked.rho) + stacked.rest)
+        back = {c for c in zero if slope[c] > _BACK * size[c]} if not below else set()
+        zero -= back
+        zero |= below
+        changed = changed or bool(below or back)
+    return changed

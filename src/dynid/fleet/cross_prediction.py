@@ -1,0 +1,74 @@
+"""Cross-prediction: how well the model of one robot predicts the torques of another (Ardiani, table F.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate.linear import solve
+from dynid.fleet.robot_fold import RobotFold
+from dynid.regression.log_fold import LogFold
+
+GREEN, RED = 10.0, 50.0  # percent, as the table is coloured
+
+
+@dataclass(frozen=True, eq=False)
+class CrossPrediction:
+    """errors (robots, logs, dof): 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; of its own
+    robot's logs the model is the one without that log. owner (logs,): the robot of each. motion, source: of it."""
+
+    robots: tuple[str, ...]
+    joints: tuple[str, ...]
+    errors: Array
+    owner: tuple[int, ...]
+    motion: tuple[str, ...]
+    source: tuple[str, ...]
+
+    def between(self) -> Array:
+        """Errors (robots, robots, dof): of the model of robot i on all logs of robot j, root mean square."""
+        found = np.full((len(self.robots), len(self.robots), len(self.joints)), np.nan)
+        owner = np.array(self.owner)
+        for j in range(len(self.robots)):
+            own = owner == j
+            if own.any():
+                found[:, j] = np.sqrt(np.nanmean(self.errors[:, own] ** 2, axis=1))
+        return found
+
+
+def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFold]]) -> CrossPrediction:
+    """The table of a fleet, from its folds alone."""
+    owner = tuple(j for j, own in enumerate(folds) for _ in own)
+    logs = [fold for own in folds for fold in own]
+    dof = robots[0].regression.dof
+    errors = np.full((len(robots), len(logs), dof), np.nan)
+    for i, robot in enumerate(robots):
+        for k, (j, fold) in enumerate(zip(owner, logs, strict=True)):
+            beta = robot.solution.beta if j != i else _without(robot, k - owner.index(j))
+            if beta is not None:
+                errors[i, k] = fold.regression.relative_errors(beta)
+    return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner,
+                           tuple(fold.entry.motion for fold in logs), tuple(fold.entry.source for fold in logs))
+
+
+def _without(robot: RobotFold, log: int) -> Array | None:
+    """Values of a robot (base,) without one of its logs; with it where there is no other."""
+    if len(robot.regression.blocks) < 2:
+        return robot.solution.beta
+    rest = robot.regression.without(log)
+    try:
+        return solve(rest, rest.stack(robot.weights)).beta
+    except NotPossibleError:
+        return None
+
+
+def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:
+    """The same table for some of the robots."""
+    logs = [k for k, j in enumerate(table.owner) if j in places]
+    where = {j: n for n, j in enumerate(places)}
+    return replace(table, robots=tuple(table.robots[i] for i in places),
+                   errors=table.errors[np.ix_(list(places), logs)], owner=tuple(where[table.owner[k]] for k in logs),
+                   motion=tuple(table.motion[k] for k in logs), source=tuple(table.source[k] for k in logs))

@@ -1,0 +1,22 @@
+"""The noise in the equations of one log, from how its residuals correlate in time, in a form that adds up over logs."""
+
+from __future__ import annotations
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.estimate.linear import joint_weights, solve
+from dynid.regression import Equations, Regression
+from dynid.regression.correlation import correlation
+
+
+def log_noise(equations: Equations, regression: Regression) -> tuple[Array, ...] | None:
+    """X_j' C_j X_j (k, k) of each joint's own columns; None for a log that excites nothing."""
+    weights = joint_weights(regression)
+    try:
+        solution = solve(regression, regression.stack(weights))
+    except NotPossibleError:
+        return None
+    found = correlation(equations, solution.beta, inverse=solution.inverse, weights=weights, threads=1)
+    # Of very long logs only some stretches are looked at.
+    return tuple(noise * (factor.rows / max(float(rows), 1.0))
+                 for noise, factor, rows in zip(found.noise, regression.factors, found.rows, strict=True))

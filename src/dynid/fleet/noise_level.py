@@ -1,0 +1,84 @@
+"""The noise of each robot's joints, where a robot with little data takes it from its fleet.
+
+Parameters fitted to a short log take in so much of its noise that little is left to measure it by, in size and even
+more in how it hangs together in time; robots of one type, prepared alike, have it alike. With n independent rows left
+over (rows over the time they hang together, less the joint's parameters) a robot's own level counts n times, that of
+the fleet _FLEET times. How the noise hangs together in time takes more rows to know, so its matrix counts n times
+beside _SHAPE times that of a noise of the same level at all frequencies that a motion has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.fleet.robot_fold import RobotFold
+
+_FLEET = 30.0  # independent rows that the fleet's level counts for
+_SHAPE = 300.0  # those that a flat spectrum counts for
+_SHOWN = 1e-8  # share of the largest singular value below which a joint's data do not show a direction
+
+
+def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
+    """The robots with the noise of their joints, and the weights, as their own residuals and the fleet say."""
+    variance, level, rows, width = (np.array(x) for x in zip(*(_levels(robot) for robot in robots), strict=True))
+    spare = _spare(rows, variance, level, width)
+    common = [np.array([_median(x[:, j], spare[:, j]) for j in range(x.shape[1])]) for x in (variance, level)]
+    # With the fleet's own time of correlation, since that of a short log is cut off.
+    time = common[1] / np.where(common[0] > 0, common[0], 1.0)
+    spare = np.maximum(rows / np.maximum(time, 1.0) - width, 0.0)
+    own = [(spare * x + _FLEET * mean) / (spare + _FLEET) for x, mean in zip((variance, level), common, strict=True)]
+    return tuple(_with_noise(robot, *found) for robot, *found in zip(robots, *own, level, spare, strict=True))
+
+
+def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
+    """Of each joint (dof,): variance of a row, that variance times the rows that hang together, rows, and parameters
+    that the rows show."""
+    found = []
+    for j, factor in enumerate(robot.regression.factors):
+        columns = factor.r[:, :-1]
+        size = np.linalg.norm(columns, axis=0)
+        left, singular, right = np.linalg.svd(columns / np.where(size > 0, size, 1.0), full_matrices=False)
+        kept = singular > _SHOWN * singular.max(initial=0.0)
+        rest = factor.r[:, -1] - left[:, kept] @ (left[:, kept].T @ factor.r[:, -1])
+        rank = int(kept.sum())
+        variance = float(rest @ rest) / max(factor.rows - rank, 1)
+        level = variance
+        if robot.noise is not None and rank:
+            half = (right[kept] / np.where(size > 0, size, 1.0)) / singular[kept, None]
+            level = float(np.trace(half @ robot.noise[j] @ half.T)) / rank
+        found.append((variance, level, factor.rows, rank))
+    variance, level, rows, rank = np.array(found).T
+    return variance, level, rows, rank
+
+
+def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
+    """Independent rows left over (robots, dof)."""
+    time = np.maximum(level / np.where(variance > 0, variance, 1.0), 1.0)
+    return np.maximum(rows / time - width, 0.0)
+
+
+def _median(values: Array, weights: Array) -> float:
+    """Weighted median; of all alike where no weight is above zero."""
+    if not np.any(weights > 0):
+        return float(np.median(values))
+    order = np.argsort(values)
+    share = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(share, 0.5 * share[-1])])
+
+
+def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
+    """The robot with other variances (dof,) of its rows and another level (dof,) of its noise. measured (dof,): the
+    level that its noise has, spare (dof,): independent rows that it was found from."""
+    deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
+    weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
+    noise = []
+    for j, factor in enumerate(robot.regression.factors):
+        flat = level[j] * factor.r[:, :-1].T @ factor.r[:, :-1]
+        share = spare[j] / (spare[j] + _SHAPE) if robot.noise is not None and measured[j] > 0 else 0.0
+        own = flat if robot.noise is None else robot.noise[j] * (level[j] / measured[j] if measured[j] > 0 else 1.0)
+        noise.append(share * own + (1.0 - share) * flat)
+    return replace(robot, weights=weights, noise=tuple(noise))

@@ -1,0 +1,92 @@
+"""The pages of a fleet: its result as what the report shows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from dynid.fleet.changes import days
+from dynid.fleet.result import FleetResult
+from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
+from dynid.report.pages.fleet_robot import FleetRobotData
+
+_BOXES = 24  # parameters drawn as boxes: those that differ most certainly
+_BOXED = 40  # robots of a picture
+
+
+def page_names(result: FleetResult) -> dict[str, str]:
+    """The file of each robot's page."""
+    found: dict[str, str] = {}
+    for robot in result.robots:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", robot.name).strip("-") or "robot"
+        name, more = f"robot-{plain}.html", 2
+        while name in found.values():
+            name, more = f"robot-{plain}-{more}.html", more + 1
+        found[robot.name] = name
+    return found
+
+
+def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
+    """What is to be said of one robot."""
+    odd = [one.sentence for one in result.odd_logs if one.robot == robot]
+    differing = [one.sentence for one in result.out.differences if one.robot == robot]
+    changed = [one.sentence for one in result.changes if one.robot == robot]
+    return (*odd, *differing, *changed)
+
+
+def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetData:
+    """What the page of the fleet shows."""
+    base, pages = result.out.pooling.base, page_names(result)
+    robots = []
+    for robot, logs, pooled in zip(result.robots, result.logs, result.pooled, strict=True):
+        words = tuple(sentence.removeprefix(f"{robot.name}: ") for sentence in words_of(result, robot.name))
+        robots.append(RobotRow(robot.name, pages[robot.name], len(logs.entries),
+                               sum(entry.span for entry in logs.entries),
+                               robot.regression.relative_error(robot.solution.beta), 100.0 * float(pooled.lean.max()),
+                               words))
+    parameters = tuple(
+        ParameterRow(name, base.units[k], float(result.out.pooling.mean[k]), float(result.out.pooling.spread[k]),
+                     float(result.scatter.within[k]), float(result.scatter.p_between[k]),
+                     float(result.scatter.p_within[k]), result.scatter.differs[k])
+        for k, name in enumerate(base.names))
+    logs_table = tuple((entry.source, entry.robot, entry.date, entry.rows, entry.span, entry.sha256)
+                       for entry in result.folded.entries)
+    return FleetData(f"Fleet of {len(robots)} {result.robot.name}", result.sentences, tuple(robots), parameters,
+                     result.cross.robots, result.cross.joints, result.cross.between(), _boxes(result), logs_table,
+                     tuple((one.source, one.reason) for one in result.folded.failures), result.notes, settings, command,
+                     _signals(result))
+
+
+def _signals(result: FleetResult) -> Signals | None:
+    found = result.commanded
+    return None if found is None else Signals(found.motion, found.robots, found.t, found.position, found.torque,
+                                              found.position_difference, found.torque_difference)
+
+
+def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:
+    """Values of each log of each robot, of the parameters whose difference is most certain."""
+    base = result.out.pooling.base
+    chance = np.where(np.isfinite(result.scatter.p_between), result.scatter.p_between, 2.0)
+    names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]
+    shown = set(names[:_BOXED])
+    found = []
+    for k in np.sort(np.argsort(chance)[:_BOXES]):
+        values = tuple((logs.robot, tuple(float(x) for x in logs.values[:, k] if np.isfinite(x)))
+                       for logs in result.logs if logs.robot in shown)
+        found.append((base.names[k], base.units[k], values))
+    return tuple(found)
+
+
+def robot_data(result: FleetResult, k: int) -> FleetRobotData:
+    """What the page of one robot shows."""
+    base, robot, logs, pooled = result.out.pooling.base, result.robots[k], result.logs[k], result.pooled[k]
+    alone = robot.solution
+    dates = tuple(entry.date for entry in logs.entries)
+    return FleetRobotData(
+        f"{robot.name} of a fleet of {len(result.robots)}", words_of(result, robot.name), base.names, base.units,
+        pooled.values, pooled.std, np.where(alone.identified, alone.beta, np.nan),
+        np.where(alone.identified, np.sqrt(np.maximum(np.diag(robot.covariance), 0.0)), np.nan),
+        result.out.pooling.mean, 100.0 * pooled.lean, dates, days(dates),
+        tuple(entry.source for entry in logs.entries), logs.values, logs.std, robot.regression.joints,
+        logs.relative_error)

@@ -1,0 +1,216 @@
+"""Partial pooling: how far each robot leans on its fleet, chosen by the evidence of all robots' data.
+
+Robot r has parameters theta_r ~ N(mu, T), T diagonal, and its data say theta_hat_r ~ N(theta_r, L_r^-1 L_r^-T), where
+L_r L_r' is the information of its logs under noise correlated in time. Both together, with
+G_r = (C_r + T)^-1 = L_r (I + L_r' T L_r)^-1 L_r', which needs no inverse of what a robot does not show:
+
+    log p = 1/2 sum_r [log det(I + L_r' T L_r)^-1 - d_r' G_r d_r] - 1/2 log det sum_r G_r,   d_r = theta_hat_r - mu,
+
+the last term for mu, which is found from the same data (restricted likelihood). T grows from zero where robots differ
+by more than their noise; a robot's estimate is then the mean of both, weighted by what each of them knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.shared import check_alike
+from dynid.regression import BaseParameters
+
+_EACH = 8  # robots from which every parameter has a spread of its own; below, parameters of one kind share theirs
+_FIXED, _STEPS = 25, 60  # steps of the fixed point, and of the search from there
+_START = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
+_NEAR = -6.0  # the same for a spread of zero of a fleet not far from this one
+_LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter's size, that are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What one robot's data say: root (base, k) with root root' the information, and root' theta_hat (k,)."""
+
+    root: Array
+    seen: Array
+
+    @staticmethod
+    def of(robot: RobotFold, inflation: float = 1.0) -> Known:
+        """inflation: of the stated deviations, as the scatter between logs of one robot shows it."""
+        root, seen = robot.information()
+        return Known(root / inflation, seen / inflation)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRobot:
+    """One robot with its fleet as its prior: values (base,), covariance (base, base), and lean (base,): by how much
+    each value follows the fleet's, 0 for a robot that knows better itself, 1 for one without data."""
+
+    name: str
+    values: Array
+    covariance: Array
+    lean: Array
+
+    @property
+    def std(self) -> Array:
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Pooling:
+    """What a fleet says of a robot of its type: mean (base,) with its covariance (base, base), and spread (base,), the
+    deviation of one robot from another; the spread is zero where robots do not differ by more than noise. size (base,):
+    by which spreads are measured. evidence: the logarithm of the restricted likelihood."""
+
+    base: BaseParameters
+    mean: Array
+    covariance: Array
+    spread: Array
+    size: Array
+    evidence: float
+
+    @property
+    def prior(self) -> Array:
+        """Covariance (base, base) of a new robot's parameters before its first log."""
+        return self.covariance + np.diag(self.spread ** 2)
+
+    def member(self, name: str, known: Known, free: Array | None = None) -> PooledRobot:
+        """A robot of the fleet, whose own data are a part of the mean already. free (base, base): covariance of what it
+        may differ by beyond the spread, in parts that are not those of the fleet."""
+        prior = np.diag(self.spread ** 2)
+        return self._pooled(name, known, prior if free is None else prior + free, self.covariance)
+
+    def newcomer(self, name: str, known: Known) -> PooledRobot:
+        """A robot that is not one of those pooled, with the fleet as its prior."""
+        return self._pooled(name, known, self.prior, np.zeros_like(self.covariance))
+
+    def _pooled(self, name: str, known: Known, prior: Array, mean_covariance: Array) -> PooledRobot:
+        inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
+        gain = np.linalg.solve(inside, known.root.T @ prior).T
+        values = self.mean + gain @ (known.seen - known.root.T @ self.mean)
+        lean = np.eye(len(prior)) - gain @ known.root.T
+        covariance = lean @ prior + lean @ mean_covariance @ lean.T
+        return PooledRobot(name, values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
+
+
+def parameter_groups(base: BaseParameters, robots: int) -> Ints:
+    """Which parameters (base,) share one spread relative to their size: every one its own in a large fleet, those of
+    one symbol in a small one."""
+    if robots >= _EACH:
+        return np.arange(len(base))
+    symbols = [base.parameters.items[c].symbol for c in base.independent]
+    order = list(dict.fromkeys(symbols))
+    return np.array([order.index(symbol) for symbol in symbols])
+
+
+def pool(robots: Sequence[RobotFold], *, known: Sequence[Known] | None = None, groups: Ints | None = None) -> Pooling:
+    """Mean and spread of a fleet by restricted likelihood. known: what each robot's data say, by default as stated.
+    groups (base,): parameters of one number share one spread, relative to their size."""
+    check_alike(robots)
+    base = robots[0].regression.base
+    data = [Known.of(robot) for robot in robots] if known is None else list(known)
+    return pool_known(base, data, parameter_groups(base, len(robots)) if groups is None else groups)
+
+
+def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: Pooling | None = None) -> Pooling:
+    """The same from what each robot's data say. near: a fleet that is not far from this one, to begin with."""
+    from scipy.optimize import minimize
+
+    together = _together(data)
+    size = _sizes(base, together, groups)
+    count = int(groups.max()) + 1
+    member = np.zeros((count, len(base)))
+    member[groups, np.arange(len(base))] = 1.0
+
+    def value(logs: Array) -> tuple[float, Array]:
+        variances = np.exp(2.0 * logs)[groups] * size ** 2
+        evidence, pulls, *_ = _evidence(data, variances)
+        return -evidence, -member @ ((pulls[0] - pulls[1]) * variances)
+
+    start = np.full(count, _START)
+    if near is None:
+        start = _fixed_points(data, start, groups, size, member)
+    else:
+        of_group = [int(np.argmax(groups == g)) for g in range(count)]
+        start = np.log(np.maximum(near.spread / size, np.exp(_NEAR))[of_group])
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * count,
+                     options={"maxiter": _STEPS})
+    logs = found.x
+    spread = np.exp(logs)[groups] * size
+    # At the lower end nothing is left of a spread: robots are equal there.
+    spread = np.where(logs[groups] < _LEAST + 4.0, 0.0, spread)
+    evidence, _, mean, covariance = _evidence(data, spread ** 2)
+    return Pooling(base, mean, covariance, spread, size, evidence)
+
+
+def _fixed_points(data: Sequence[Known], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
+    """Logarithms of the spreads nearer to the greatest evidence: where its slope is zero, the squares that robots
+    differ by are those that are expected, so each variance is multiplied by the root of their ratio (which never lowers
+    the likelihood; Zhou, Hu, Zhou and Lange 2019)."""
+    for _ in range(_FIXED):
+        _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
+        ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
+        logs = np.clip(logs + 0.25 * np.log(np.maximum(ratio, 1e-12)), _LEAST, _MOST)
+    return logs
+
+
+def _together(data: Sequence[Known]) -> tuple[Array, Array]:
+    """Mean (base,) of robots taken for equal, and its information (base, base)."""
+    information = np.sum([one.root @ one.root.T for one in data], axis=0)
+    score = np.sum([one.root @ one.seen for one in data], axis=0)
+    return _solved(information, score), information
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """Solution in the directions that the matrix has, in columns of like size."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    sizes, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    kept = sizes > 1e-13 * sizes.max()
+    inner = vectors[:, kept] / sizes[kept]
+    turned = vectors[:, kept].T @ (right.T / scale).T
+    return np.asarray(((inner @ turned).T / scale).T)
+
+
+def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) -> Array:
+    """Sizes (base,) above zero by which spreads are measured: that of the value, and at least a tenth of those of its
+    symbol and unit."""
+    mean = np.abs(together[0])
+    items = [base.parameters.items[c] for c in base.independent]
+    kinds = [(item.symbol, item.unit) for item in items]
+    found = np.zeros(len(mean))
+    for kind in set(kinds):
+        same = np.array([one == kind for one in kinds])
+        usual = float(np.sqrt(np.mean(mean[same] ** 2)))
+        found[same] = np.maximum(mean[same], 0.1 * usual if usual > 0 else 1.0)
+    return np.maximum(found, 1e-12 * found.max())
+
+
+def _evidence(data: Sequence[Known], variances: Array) -> tuple[float, Array, Array, Array]:
+    """Logarithm of the restricted likelihood; twice its slope by each variance in two parts (2, base), squares and what
+    is expected of them, whose difference it is; mean (base,), covariance of it."""
+    information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
+    total = 0.0
+    for one in data:
+        # G = root (I + root' T root)^-1 root', by a triangular factor of what is inside.
+        inside = np.eye(one.root.shape[1]) + (one.root.T * variances) @ one.root
+        lower = np.linalg.cholesky(inside)
+        half = np.linalg.solve(lower, one.root.T)
+        seen = np.linalg.solve(lower, one.seen)
+        total -= float(np.sum(np.log(np.diag(lower))))
+        information += half.T @ half
+        score += half.T @ seen
+        parts.append((half, seen))
+    mean = _solved(information, score)
+    covariance = _solved(information, np.eye(len(variances)))
+    scale = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    total -= 0.5 * float(np.linalg.slogdet(information / np.outer(scale, scale))[1]) + float(np.sum(np.log(scale)))
+    pulls = np.zeros((2, len(variances)))
+    for half, seen in parts:
+        left = seen - half @ mean
+        total -= 0.5 * float(left @ left)
+        g = half.T @ half
+        pulls[0] += (half.T @ left) ** 2
+        pulls[1] += np.diag(g) - np.sum((g @ covariance) * g, axis=1)
+    return total, pulls, mean, 0.5 * (covariance + covariance.T)

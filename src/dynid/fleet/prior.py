@@ -1,0 +1,22 @@
+"""The fleet as what is known of a new robot of its type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.estimate import Estimate
+from dynid.estimate.diagnostics import Diagnostics
+from dynid.fleet.pooling import Pooling
+from dynid.model import LinearModel
+from dynid.regression import Regression
+
+
+def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
+    """The fleet's mean as an estimate whose covariance is that of a robot drawn from it, the spread between robots
+    included: a prior as `dynid watch --prior` and `Online` take it. regression: of all robots, for the numbers of the
+    fit."""
+    variances = np.diag(pooling.prior)
+    identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
+    facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
+    return Estimate("fleet", model, pooling.base, pooling.mean, pooling.prior, identified, diagnostics=facts,
+                    uncertainty="posterior")

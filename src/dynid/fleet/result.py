@@ -1,0 +1,127 @@
+"""FleetResult: everything that was found of a fleet, and as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.fleet.changes import Change
+from dynid.fleet.commanded import Commanded
+from dynid.fleet.cross_prediction import CrossPrediction
+from dynid.fleet.log_estimates import LogEstimates
+from dynid.fleet.pooling import PooledRobot
+from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.scatter import Scatter
+from dynid.fleet.settings import FleetSettings
+from dynid.fleet.shared import SharedEstimate
+from dynid.fleet.standing_out import StandingOut
+from dynid.model import LinearModel
+from dynid.regression.fold_logs import FoldedLogs
+from dynid.robot import Robot
+
+
+@dataclass(frozen=True)
+class OddLog:
+    """A log that is not like the others of its robot: how many times larger its error is with the robot's model from
+    the others than with its own."""
+
+    robot: str
+    source: str
+    ratio: float
+
+    @property
+    def sentence(self) -> str:
+        return (f"{self.robot}: the log {self.source} is not like its others: with their model its residuals are "
+                f"{self.ratio:.1f} times as large as with its own; it may be of another robot, or made with a payload")
+
+
+@dataclass(frozen=True, eq=False)
+class FleetResult:
+    """What was found. robots: folds of each with the noise level of the fleet. logs: estimates of each robot's logs.
+    pooled: each robot with its fleet as its prior. shared: links of the type and what is each robot's own in one
+    estimate, None where the logs do not allow it, with the reason in notes. cross: the table, of the robots that it
+    has. odd_logs: logs that are not of their robot. commanded: signals of a motion that several robots made."""
+
+    settings: FleetSettings
+    robot: Robot
+    model: LinearModel
+    folded: FoldedLogs
+    robots: tuple[RobotFold, ...]
+    logs: tuple[LogEstimates, ...]
+    scatter: Scatter
+    out: StandingOut
+    pooled: tuple[PooledRobot, ...]
+    shared: SharedEstimate | None
+    cross: CrossPrediction
+    changes: tuple[Change, ...]
+    odd_logs: tuple[OddLog, ...]
+    notes: tuple[str, ...]
+    commanded: Commanded | None = None
+    seconds: float = 0.0
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What to know, the most certain first."""
+        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.out.differences),
+                *(one.sentence for one in self.changes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `dynid fleet --json` says; numbers that are not finite are None."""
+        base = self.out.pooling.base
+        return {
+            "robot": self.robot.name, "robots": {robot.name: self._robot(k) for k, robot in enumerate(self.robots)},
+            "parameters": {name: {
+                "mean": _finite(self.out.pooling.mean[k]), "spread_between": _finite(self.out.pooling.spread[k]),
+                "within": _finite(self.scatter.within[k]), "between": _finite(self.scatter.between[k]),
+                "p_within": _finite(self.scatter.p_within[k]), "p_between": _finite(self.scatter.p_between[k]),
+                "differs": self.scatter.differs[k], "unit": base.units[k], "expression": base.expressions[k]}
+                for k, name in enumerate(base.names)},
+            "stand_out": [{"robot": one.robot, "part": one.part, "probability": one.probability,
+                           "sentence": one.sentence, "parameters": [
+                               {"name": name, "value": value, "fleet": mean, "deviations": sigmas}
+                               for name, value, mean, sigmas in one.parameters]} for one in self.out.differences],
+            "changes": [{"robot": one.robot, "part": one.part, "kind": one.kind, "date": one.date,
+                         "probability": one.probability, "sentence": one.sentence, "parameters": [
+                             {"name": name, "before": before, "after": after, "deviations": sigmas}
+                             for name, before, after, sigmas in one.parameters]} for one in self.changes],
+            "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
+            "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
+                                 "errors": _plain(self.cross.between())},
+            "commanded": None if self.commanded is None else self.commanded.to_dict(),
+            "shared": None if self.shared is None else {
+                name: {"value": _finite(self.shared.values[0, k]),
+                       "std": _finite(self.shared.std[0, k])}
+                for k, name in enumerate(base.names) if self.shared.shared[k]},
+            "logs": [entry.to_dict() for entry in self.folded.entries],
+            "failures": [{"source": one.source, "robot": one.robot, "reason": one.reason, "code": one.code}
+                         for one in self.folded.failures],
+            "copies": dict(self.folded.copies), "read": self.folded.read, "notes": list(self.notes),
+            "sentences": list(self.sentences), "elapsed_s": self.seconds,
+        }
+
+    def _robot(self, k: int) -> dict[str, Any]:
+        robot, pooled, names = self.robots[k], self.pooled[k], self.out.pooling.base.names
+        alone = robot.solution
+        std = np.sqrt(np.maximum(np.diag(robot.covariance), 0.0))
+        return {"logs": len(self.logs[k].entries), "rows": list(robot.regression.rows),
+                "relative_error": _finite(robot.regression.relative_error(alone.beta)),
+                "relative_error_per_joint": [_finite(x) for x in robot.regression.relative_errors(alone.beta)],
+                "parameters": {name: {
+                    "alone": _finite(alone.beta[i]) if alone.identified[i] else None,
+                    "alone_std": _finite(std[i]) if alone.identified[i] else None,
+                    "value": _finite(pooled.values[i]), "std": _finite(pooled.std[i]), "lean": _finite(pooled.lean[i])}
+                    for i, name in enumerate(names)},
+                "gains": None if self.shared is None or self.settings.gains is None
+                else [_finite(x) for x in self.shared.gains[k]]}
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+def _plain(values: Array) -> Any:
+    return [_plain(one) for one in values] if values.ndim > 1 else [_finite(x) for x in values]

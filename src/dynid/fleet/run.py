@@ -1,0 +1,215 @@
+"""From the settings of a fleet to everything that is found of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import NotPossibleError
+from dynid.fleet.changes import Change, Series, changes
+from dynid.fleet.commanded import commanded
+from dynid.fleet.consistent_shared import consistent_shared_estimate
+from dynid.fleet.cross_prediction import CrossPrediction, cross_prediction
+from dynid.fleet.log_estimates import LogEstimates
+from dynid.fleet.log_noise import log_noise
+from dynid.fleet.noise_level import level_noise
+from dynid.fleet.pooling import Known, PooledRobot
+from dynid.fleet.result import FleetResult, OddLog
+from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.scatter import scatter
+from dynid.fleet.settings import FleetSettings
+from dynid.fleet.shared import SharedEstimate, shared_estimate
+from dynid.fleet.standing_out import StandingOut, changes_prior, fleet_parts, standing_out
+from dynid.model import LinearModel
+from dynid.recording.log_files import LogFile
+from dynid.recording.mapping import Mapping as LogMapping
+from dynid.recording.preparation import Preparation
+from dynid.regression import base_parameters
+from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_each, fold_key
+from dynid.regression.fold_store import FoldStore
+from dynid.regression.log_fold import LogFold
+from dynid.robot import Robot
+from dynid.runs.models import make_model, make_robot
+from dynid.workers import Workers
+
+Tell = Callable[[str], None]
+_TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
+_ODD = 2.0  # times its own residual that a log's is with the model of the robot's others
+_FEWEST = 3  # logs of a robot from which one of them can be odd
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """store: folder of folds to go on from. workers: where logs are folded. keep_gone: count logs that were folded
+    before and whose files are gone since."""
+
+    store: Path | None = None
+    workers: Workers = field(default_factory=lambda: Workers(1))
+    keep_gone: bool = False
+
+
+def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
+              tell: Tell = lambda sentence: None) -> FleetResult:
+    """Fold every log that is new, and compare the robots."""
+    started, options = time.perf_counter(), options or FleetOptions()
+    tell("looking for logs")
+    logs = settings.find()
+    chosen = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
+    robot = make_robot(chosen)
+    model = make_model(chosen, robot)
+    folding = FoldOptions(LogMapping.of(settings.log, "[log]"), Preparation.of(settings.prepare, "[prepare]"), robot,
+                          noise=log_noise, store=options.store, workers=options.workers)
+    folds: dict[str, list[LogFold]] = {}
+
+    def take(place: int, found: LogFold) -> None:
+        folds.setdefault(found.entry.robot, []).append(found)
+
+    folded = fold_each(model, logs, folding, take,
+                       progress=lambda done, total: tell(f"{done} of {total} logs folded"))
+    if options.keep_gone and options.store is not None:
+        folded = _with_gone(model, folding, logs, folded, take)
+    if not folds:
+        raise NotPossibleError(f"none of {len(logs)} logs of the fleet could be folded; the first said: "
+                               f"{folded.failures[0].reason}")
+    result = compare(settings, robot, model, folds, folded, tell)
+    signals = commanded(folded.entries, folding.mapping, robot)
+    return replace(result, commanded=signals, seconds=time.perf_counter() - started)
+
+
+def _with_gone(model: LinearModel, folding: FoldOptions, logs: Sequence[LogFile], folded: FoldedLogs,
+               take: Callable[[int, LogFold], None]) -> FoldedLogs:
+    """The same with logs whose folds are kept though their files are gone."""
+    assert folding.store is not None
+    store = FoldStore(folding.store, fold_key(model, base_parameters(model), folding))
+    here = {log.source for log in logs}
+    have, entries = {entry.sha256 for entry in folded.entries}, list(folded.entries)
+    for source, entry in sorted(store.entries.items()):
+        if source in here or entry.sha256 in have:
+            continue
+        found = store.load(entry, model)
+        if found is not None:
+            have.add(entry.sha256)
+            entries.append(entry)
+            take(-1, found)
+    return replace(folded, entries=tuple(entries))
+
+
+def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: dict[str, list[LogFold]],
+            folded: FoldedLogs, tell: Tell = lambda sentence: None) -> FleetResult:
+    """Compare robots, from the folds of their logs by the robots' names."""
+    ordered = {name: sorted(own, key=lambda fold: (fold.entry.date, fold.entry.source)) for name, own in folds.items()}
+    notes: list[str] = []
+    ordered, odd = _without_odd_logs(ordered)
+    names = list(ordered)
+    tell("comparing robots")
+    robots = level_noise([RobotFold.of(name, ordered[name]) for name in names])
+    logs = tuple(LogEstimates.of(one, ordered[one.name]) for one in robots)
+    spread = scatter(robots, logs)
+    known = [Known.of(one, spread.inflation) for one in robots]
+    out = standing_out(robots, known, settings.rate)
+    pooled = _pooled(robots, known, out)
+    tell("looking for changes over time")
+    changed = _changes(robots, ordered, out, spread.inflation, settings.rate)
+    shared: SharedEstimate | None = None
+    try:
+        shared = (consistent_shared_estimate if settings.consistent else shared_estimate)(
+            robots, settings.own, settings.gains)
+    except NotPossibleError as problem:
+        notes.append(f"there is no shared estimate: {problem}")
+    cross = _cross(robots, ordered, out)
+    if len(cross.robots) < len(robots):
+        notes.append(f"the table of cross-prediction shows {len(cross.robots)} of {len(robots)} robots")
+    return FleetResult(settings, robot, model, folded, robots, logs, spread, out, pooled, shared, cross, changed, odd,
+                       tuple(notes))
+
+
+def _without_odd_logs(folds: dict[str, list[LogFold]]) -> tuple[dict[str, list[LogFold]], tuple[OddLog, ...]]:
+    """The logs that are like the others of their robot, and those that are not.
+
+    A log is odd when the model of the others leaves residuals that are large beside its own, and larger by far than the
+    other logs of the robot have when left out in turn.
+    """
+    kept, odd = {}, []
+    for name, own in folds.items():
+        kept[name] = list(own)
+        while len(kept[name]) >= _FEWEST:
+            ratios = _ratios(name, kept[name])
+            worst = int(np.argmax(ratios))
+            usual = float(np.median(np.delete(ratios, worst)))
+            if not ratios[worst] > max(_ODD * usual, _ODD):
+                break
+            odd.append(OddLog(name, kept[name][worst].entry.source, float(ratios[worst])))
+            del kept[name][worst]
+    return kept, tuple(odd)
+
+
+def _ratios(name: str, own: Sequence[LogFold]) -> Array:
+    """Residuals of each log with the model of the robot's others, over those with its own, in the joint where that is
+    largest."""
+    whole = RobotFold.of(name, own)
+    found = np.ones(len(own))
+    for k, fold in enumerate(own):
+        try:
+            rest = RobotFold.of(name, [one for one in own if one is not fold], whole.weights).solution
+            mine = RobotFold.of(name, [fold], whole.weights).solution
+        except NotPossibleError:
+            continue
+        if not np.all(rest.identified):
+            continue
+        rows = np.maximum(np.array(fold.regression.rows, dtype=float), 1.0)
+        spare = np.maximum(rows - [len(factor.columns) for factor in fold.regression.factors], 0.1 * rows)
+        least = np.maximum(fold.regression.misfits(mine.beta) / spare, 1e-300)
+        found[k] = float(np.sqrt(np.max(fold.regression.misfits(rest.beta) / rows / least)))
+    return found
+
+
+def _pooled(robots: Sequence[RobotFold], known: Sequence[Known], out: StandingOut) -> tuple[PooledRobot, ...]:
+    """Every robot with the fleet as its prior, but for the parts in which it stands out."""
+    return tuple(out.pooling.member(robot.name, one, changes_prior(free, out.pooling.size) if free.shape[1] else None)
+                 for robot, one, free in zip(robots, known, out.free, strict=True))
+
+
+def _changes(robots: Sequence[RobotFold], folds: dict[str, list[LogFold]], out: StandingOut, inflation: float,
+             rate: float) -> tuple[Change, ...]:
+    """Changes of every robot over its logs, those without a date by their order."""
+    base = out.pooling.base
+    parts = fleet_parts(base, robots[0].regression.joints)
+    found: list[Change] = []
+    for robot, free in zip(robots, out.free, strict=True):
+        own = folds[robot.name]
+        levels = _log_levels(robot, own)
+        logs = tuple(Known.of(RobotFold.of(robot.name, [fold], robot.weights), inflation * level)
+                     for fold, level in zip(own, levels, strict=True))
+        prior = out.pooling.prior + (changes_prior(free, out.pooling.size) if free.shape[1] else 0.0)
+        series = Series(robot.name, tuple(fold.entry.date for fold in own), logs, out.pooling.mean, prior, base.names)
+        # Each robot is a try of its own.
+        found += changes(series, parts, rate / len(robots))
+    return tuple(found)
+
+
+def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
+    """By how much the noise level of the robot is above that of each log's own residuals."""
+    if robot.noise is None or any(fold.noise is None for fold in own):
+        return [1.0] * len(own)
+    power = robot.weights ** 4
+    rows = sum(np.array(fold.regression.rows, dtype=float) for fold in own)
+    whole = sum(w * float(np.trace(one)) for w, one in zip(power, robot.noise, strict=True))
+    levels = []
+    for fold in own:
+        assert fold.noise is not None
+        mine = sum(w * float(np.trace(one)) for w, one in zip(power, fold.noise, strict=True))
+        share = float(np.sum(fold.regression.rows) / np.sum(rows))
+        levels.append(float(np.sqrt(max(whole * share / mine, 1.0))) if mine > 0 else 1.0)
+    return levels
+
+
+def _cross(robots: Sequence[RobotFold], folds: dict[str, list[LogFold]], out: StandingOut) -> CrossPrediction:
+    first = [k for name in out.robots for k, robot in enumerate(robots) if robot.name == name]
+    places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_TABLE])
+    shown = [robots[k] for k in places]
+    return cross_prediction(shown, [folds[robot.name] for robot in shown])

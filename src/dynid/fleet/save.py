@@ -1,0 +1,95 @@
+"""The folder of a fleet's result: pages, numbers, and the fleet as the prior of a new robot.
+
+    fleet.html, robot-NAME.html     the pages
+    fleet.json                      everything as `dynid fleet --json` says it
+    logs.json                       the manifest: every log with file, hash, rows, span, robot, date
+    history.json                    each robot's parameters from log to log, with their deviations
+    fleet.toml                      the settings, to repeat or update it
+    parameters.toml, estimate.npz, run.toml     the fleet as a result of its own: `dynid watch --prior FOLDER`
+    folds/                          the folds of all logs, from which an update goes on
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError
+from dynid.files import try_folder
+from dynid.fleet.page import fleet_data, page_names, robot_data
+from dynid.fleet.prior import type_estimate
+from dynid.fleet.result import FleetResult
+from dynid.regression import Regression
+from dynid.report import write_page
+from dynid.report.pages.fleet import FLEET
+from dynid.report.pages.fleet_robot import FLEET_ROBOT
+from dynid.runs.result_folder import MANIFEST, new_result
+from dynid.runs.results import ESTIMATE, PARAMETERS, SETTINGS
+from dynid.runs.toml import dumps
+from dynid.version import __version__
+
+PAGE, FACTS, LOGS, HISTORY, FLEET_FILE, FOLDS = ("fleet.html", "fleet.json", "logs.json", "history.json", "fleet.toml",
+                                                 "folds")
+
+
+def check_fleet_output(folder: Path, replace: bool) -> None:
+    """Raise where a result could not be written into a folder, or only over one that is there. replace: it may be."""
+    try_folder(folder)
+    if not replace and (folder / MANIFEST).exists():
+        raise DynidError(f"{folder} already holds a result; say --update to add new logs to it, or choose another "
+                         "folder")
+
+
+def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str, str]:
+    """Write everything into a folder, all of it or nothing; the path of each file by what it is. The folds of a store
+    inside it stay."""
+    folder = Path(folder)
+    settings = result.settings.moved(Path(), folder).as_toml(f"Repeat with: dynid fleet {FLEET_FILE} -o FOLDER")
+    with new_result(folder) as new:
+        facts = result.to_dict()
+        _write_json(new / FACTS, facts)
+        _write_json(new / LOGS, {"logs": facts["logs"], "failures": facts["failures"], "copies": facts["copies"]})
+        _write_json(new / HISTORY, history(result))
+        (new / FLEET_FILE).write_text(settings, encoding="utf-8", newline="")
+        _save_prior(result, new, folder)
+        write_page(FLEET, fleet_data(result, settings, command), new / PAGE)
+        for k, name in enumerate(page_names(result).values()):
+            write_page(FLEET_ROBOT, robot_data(result, k), new / name)
+    named = {"page": PAGE, "facts": FACTS, "logs": LOGS, "history": HISTORY, "settings": FLEET_FILE, "prior": ESTIMATE}
+    return {what: str(folder / name) for what, name in named.items()}
+
+
+def history(result: FleetResult) -> dict[str, Any]:
+    """Each robot's parameters from log to log: date, source, values and deviations, None where a log says nothing."""
+    def plain(values: Any) -> list[float | None]:
+        return [float(x) if np.isfinite(x) else None for x in values]
+
+    return {"parameters": list(result.out.pooling.base.names), "robots": {
+        logs.robot: [{"date": entry.date, "source": entry.source, "values": plain(logs.values[k]),
+                      "std": plain(logs.std[k])} for k, entry in enumerate(logs.entries)] for logs in result.logs}}
+
+
+def _save_prior(result: FleetResult, new: Path, folder: Path) -> None:
+    pooling = result.out.pooling
+    whole = result.robots[0].regression
+    total = Regression.of(whole.base, [robot.regression.joined(1).blocks[0] for robot in result.robots], whole.joints)
+    type_estimate(pooling, result.model, total).save(new / ESTIMATE)
+    sources = tuple(entry.source for entry in result.folded.entries)
+    run = result.settings.run_settings(sources, result.folded.preparation.as_table()).moved(Path(), folder)
+    (new / SETTINGS).write_text(run.as_toml("The type of a fleet, as the prior of a new robot."), encoding="utf-8",
+                                newline="")
+    std = np.sqrt(np.maximum(np.diag(pooling.prior), 0.0))
+    base = {name: {"value": float(pooling.mean[k]), "std": float(std[k]), "spread": float(pooling.spread[k]),
+                   "unit": pooling.base.units[k], "expression": pooling.base.expressions[k]}
+            for k, name in enumerate(pooling.base.names)}
+    head = {"result": {"dynid": __version__, "method": "fleet", "robot": result.robot.name,
+                       "robots": len(result.robots)}, "base": base}
+    (new / PARAMETERS).write_text("# Mean of a fleet; std: of a robot drawn from it, SI units.\n" + dumps(head),
+                                  encoding="utf-8", newline="")
+
+
+def _write_json(path: Path, facts: Any) -> None:
+    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,92 @@
+"""Scatter of parameters within and between robots: which differ from robot to robot, and which only between motions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.fleet.log_estimates import LogEstimates
+from dynid.fleet.multiple_tests import discoveries
+from dynid.fleet.robot_fold import RobotFold
+
+RATE = 0.05  # share of false ones among the parameters that are said to differ
+Differs = Literal["robots", "motions", "nothing", "unknown"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """How the parameters of a fleet scatter, all (base,).
+
+    within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one where a robot's logs
+    differ by noise alone. within, between: deviations beyond noise, between motions of one robot and between robots.
+    p_within, p_between: probability of so much scatter where there is none beyond noise. differs: "robots", "motions"
+    where only those differ, "nothing", or "unknown" where too few logs show the parameter.
+    """
+
+    within_ratio: Array
+    within: Array
+    between: Array
+    p_within: Array
+    p_between: Array
+    differs: tuple[Differs, ...]
+
+    @property
+    def inflation(self) -> float:
+        """Factor by which the logs of one robot scatter more than stated, the median over parameters; at least one."""
+        known = self.within_ratio[np.isfinite(self.within_ratio)]
+        return float(np.sqrt(max(np.median(known), 1.0))) if len(known) else 1.0
+
+
+def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: float = RATE) -> Scatter:
+    """Scatter of all base parameters. logs: of each robot, with the same weights."""
+    from scipy.stats import chi2
+    from scipy.stats import f as fisher
+
+    count = len(robots[0].regression.base)
+    ratio, within, p_within = (np.full(count, np.nan) for _ in range(3))
+    freedom = np.zeros(count)
+    for k in range(count):
+        square, free, spread = _within([(one.values[:, k], one.std[:, k]) for one in logs])
+        if free > 0:
+            ratio[k], freedom[k], within[k] = square / free, free, spread
+            p_within[k] = float(chi2.sf(square, free))
+    values = np.array([np.where(robot.solution.identified, robot.solution.beta, np.nan) for robot in robots])
+    variances = np.array([np.diag(robot.covariance) for robot in robots])
+    between, p_between = np.full(count, np.nan), np.full(count, np.nan)
+    for k in range(count):
+        scale = max(ratio[k], 1.0) if np.isfinite(ratio[k]) else 1.0
+        square, free, between[k] = _between(values[:, k], variances[:, k] * scale)
+        if free > 0:
+            p_between[k] = float(fisher.sf(square / free, free, freedom[k]) if freedom[k] > 0 else
+                                 chi2.sf(square, free))
+    robots_differ, motions_differ = discoveries(p_between, rate), discoveries(p_within, rate)
+    differs: list[Differs] = ["robots" if a else "motions" if b else "unknown" if not np.isfinite(p) else "nothing"
+                              for a, b, p in zip(robots_differ, motions_differ, p_between, strict=True)]
+    return Scatter(ratio, within, between, p_within, p_between, tuple(differs))
+
+
+def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
+    """Sum of squares about each robot's own mean in units of the stated deviations, its degrees of freedom, and the
+    deviation beyond noise (DerSimonian and Laird 1986)."""
+    square, free, size = 0.0, 0, 0.0
+    for values, std in robots:
+        known = np.isfinite(values) & np.isfinite(std) & (std > 0)
+        if known.sum() < 2:
+            continue
+        weight, x = 1.0 / std[known] ** 2, values[known]
+        square += float(np.sum(weight * (x - np.sum(weight * x) / weight.sum()) ** 2))
+        free += int(known.sum()) - 1
+        size += float(weight.sum() - np.sum(weight ** 2) / weight.sum())
+    return square, free, float(np.sqrt(max(square - free, 0.0) / size)) if size > 0 else 0.0
+
+
+def _between(values: Array, variances: Array) -> tuple[float, int, float]:
+    """The same about the mean of all robots, from one value a robot."""
+    known = np.isfinite(values) & (variances > 0)
+    if known.sum() < 2:
+        return 0.0, 0, float("nan")
+    return _within([(values[known], np.sqrt(variances[known]))])

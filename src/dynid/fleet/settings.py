@@ -1,0 +1,92 @@
+"""FleetSettings: one TOML file that names the robots of a fleet, their logs, and what they share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dynid.fleet.shared import OWN_GROUPS
+from dynid.recording.log_files import LogFile, find_logs, with_robot
+from dynid.runs.settings import ModelSettings, RunSettings, SettingsFile, moved_path
+
+
+class RobotLogs(BaseModel):
+    """A [[robots]] table: name, and logs: files, folders, patterns or addresses. motions: what each of the logs was
+    asked to do, where robots did the same; as many as there are logs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    logs: tuple[str, ...] = Field(min_length=1)
+    motions: tuple[str, ...] = ()
+
+
+class FleetSettings(SettingsFile):
+    """A fleet. Paths are relative to the file that names them.
+
+    robot, model, log, prepare, gravity, only, lock: of the type, as in a run file. robots: the [[robots]] tables. logs:
+    instead of or beside them, sources with folders named robot=NAME. own: groups of parameters, or their names, that
+    each robot has for itself; all others are the type's in the shared estimate. gains: relative deviation of drive
+    gains between robots, where these are to be found. consistent: the shared estimate among parameters that a robot can
+    have. rate: share of false ones among the robots that are called different.
+    """
+
+    file_kind: ClassVar[str] = "fleet file"
+
+    robot: str
+    robots: tuple[RobotLogs, ...] = ()
+    logs: tuple[str, ...] = ()
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    log: dict[str, Any] = Field(default_factory=dict)
+    prepare: dict[str, Any] = Field(default_factory=dict)
+    gravity: tuple[float, float, float] | None = None
+    only: tuple[str, ...] = ()
+    lock: dict[str, float] = Field(default_factory=dict)
+    own: tuple[str, ...] = OWN_GROUPS
+    gains: float | None = Field(default=None, gt=0.0, lt=1.0)
+    consistent: bool = False
+    rate: float = Field(default=0.01, gt=0.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _has_logs(self) -> Self:
+        if not self.robots and not self.logs:
+            raise ValueError("a fleet needs [[robots]] with their logs, or logs = [...] with folders named robot=NAME")
+        names = [one.name for one in self.robots]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two robots have the name '{twice}'")
+        return self
+
+    def moved(self, origin: Path, target: Path) -> Self:
+        """The same fleet with paths that were relative to `origin` made relative to `target`."""
+        def move(name: str) -> str:
+            return name if "://" in name else moved_path(name, origin, target)
+
+        is_file = os.path.exists(origin / self.robot) or os.sep in self.robot or "." in self.robot
+        robots = tuple(one.model_copy(update={"logs": tuple(map(move, one.logs))}) for one in self.robots)
+        model = self.model if self.model.python is None else self.model.model_copy(
+            update={"python": move(self.model.python)})
+        return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "robots": robots,
+                                       "logs": tuple(map(move, self.logs)), "model": model})
+
+    def find(self) -> tuple[LogFile, ...]:
+        """All logs, in the order of robots and names."""
+        found: dict[str, LogFile] = {}
+        for one in self.robots:
+            logs = with_robot(find_logs(one.logs), one.name)
+            motions = one.motions if len(one.motions) == len(logs) else ("",) * len(logs)
+            for log, motion in zip(logs, motions, strict=True):
+                found.setdefault(log.source, LogFile(log.source, log.robot, log.date, motion or log.motion))
+        for log in find_logs(self.logs) if self.logs else ():
+            found.setdefault(log.source, log if log.robot else with_robot([log], Path(log.source).parent.name)[0])
+        return tuple(found.values())
+
+    def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:
+        """Settings of a run on some logs of the fleet, with robot, model and the reading of logs as here."""
+        return RunSettings.of({"robot": self.robot, "logs": list(sources), "method": "wls",
+                               "model": self.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+                               "log": self.log, "prepare": prepare, "gravity": self.gravity, "only": list(self.only),
+                               "lock": self.lock}, self.file_kind)

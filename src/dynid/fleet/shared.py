@@ -1,0 +1,237 @@
+"""Parameters that all robots of a type share, and those of each robot's own, in one estimate.
+
+With a robot's own columns first, the triangular factor of its weighted equations is
+
+    [R_oo R_os | rho_o]
+    [  0  R_ss | rho_s]
+
+whatever the shared values s are, its own o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. What is left of the
+robot is [R_ss rho_s], as small as the shared columns, and what is left of all robots adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError, NotPossibleError
+from dynid.fleet.robot_fold import RobotFold
+from dynid.regression import BaseParameters, Stacked
+from dynid.regression.factor import triangular
+from dynid.regression.tree_sum import tree_sum
+
+OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # of a robot of its own; links and rotors are the type's
+_NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which its value is not looked for
+
+
+def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Bools:
+    """Which base parameters (base,) are the type's: those in whose combination nothing is of a robot's own.
+
+    own: groups of parameters ("body", "rotor", "friction", "offset", "stiffness", "other"), or names of standard
+    parameters.
+    """
+    items = base.parameters.items
+    known = {*(item.kind.group for item in items), *OWN_GROUPS, "body", "rotor", *base.parameters.names}
+    wrong = next((one for one in own if one not in known), None)
+    if wrong is not None:
+        raise ModelError(f"there is no group or parameter '{wrong}' that robots could have of their own; groups are "
+                         "body, rotor, friction, offset, stiffness, other")
+    mine = np.array([item.kind.group in own or item.name in own for item in items])
+    return ~np.any(base.matrix[:, mine] != 0.0, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Eliminated:
+    """One robot's equations without its own columns. left: [R_ss rho_s; 0 rest], a sum of squares of the shared values
+    alone. own (k, k), cross (k, shared), rho (k,): the rows that give its own values. columns: of its own that the data
+    show, among the base parameters and behind them the gains. rows: equations that went in."""
+
+    left: Array
+    own: Array
+    cross: Array
+    rho: Array
+    columns: Ints
+    rows: int
+
+    @staticmethod
+    def of(robot: RobotFold, shared: Bools, gains: float | None = None, zero: Sequence[int] = ()) -> Eliminated:
+        """shared (base,): columns that stay. gains: deviation of the robot's drive gains from those of the type,
+        relative; None takes them as equal. zero: own columns held at zero."""
+        tall = _with_gains(robot, gains)
+        mine = [c for c in (*np.flatnonzero(~shared), *range(len(shared), tall.shape[1] - 1)) if c not in zero]
+        size = np.linalg.norm(tall[:, mine], axis=0)
+        mine = [c for c, norm in zip(mine, size, strict=True) if norm > 0.0]
+        kept = _independent(tall, mine)
+        order = [*kept, *np.flatnonzero(shared), tall.shape[1] - 1]
+        r = triangular(tall[:, order])
+        k = len(kept)
+        return Eliminated(r[k:, k:], r[:k, :k], r[:k, k:-1], r[:k, -1], np.array(kept, dtype=np.int64),
+                          robot.stacked.rows)
+
+    def values(self, shared: Array) -> Array:
+        """The robot's own values (k,) beside shared ones."""
+        if not len(self.columns):
+            return np.zeros(0)
+        return np.asarray(solve_triangular(self.own, self.rho - self.cross @ shared))
+
+
+def _with_gains(robot: RobotFold, gains: float | None) -> Array:
+    """The robot's weighted equations [X y], with a column a joint for the error g of its gain where that is looked for:
+    (1 + g) tau = Y theta, so Y theta - tau g = tau."""
+    if gains is None:
+        stacked = robot.stacked
+        tall = np.zeros((len(stacked.r) + 1, len(stacked.r) + 1))
+        tall[:-1, :-1], tall[:-1, -1], tall[-1, -1] = stacked.r, stacked.rho, np.sqrt(stacked.rest)
+        return tall
+    if not 0.0 < gains < 1.0:
+        raise ModelError(f"the deviation of drive gains between robots is a share between 0 and 1, got {gains}")
+    base, dof = len(robot.regression.base), robot.regression.dof
+    parts = []
+    for j, factor in enumerate(robot.regression.factors):
+        rows = np.zeros((len(factor.r), base + dof + 1))
+        rows[:, factor.columns] = factor.r[:, :-1]
+        rows[:, base + j], rows[:, -1] = -factor.r[:, -1], factor.r[:, -1]
+        parts.append(robot.weights[j] * rows)
+    prior = np.zeros((dof, base + dof + 1))
+    prior[:, base:-1] = np.eye(dof) / gains
+    return np.vstack([*parts, prior])
+
+
+def _middle_with_gains(robot: RobotFold) -> Array:
+    """Covariance (base + dof, base + dof) of the score with the columns of the gains, whose noise is to that of
+    independent rows as the joint's other columns' is."""
+    base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
+    found[:base, :base] = robot.middle
+    for j, factor in enumerate(robot.regression.factors):
+        variance = factor.misfit(robot.solution.beta) / max(factor.rows - len(factor.columns), 1)
+        plain = variance * float(np.sum(factor.r[:, :-1] ** 2))
+        more = 1.0 if robot.noise is None or plain <= 0.0 else float(np.trace(robot.noise[j])) / plain
+        scale = robot.weights[j] ** 4 * variance * more
+        tau = -factor.r[:, -1]
+        found[base + j, base + j] = scale * float(tau @ tau)
+        found[base + j, factor.columns] = found[factor.columns, base + j] = scale * (factor.r[:, :-1].T @ tau)
+    return found
+
+
+def _independent(tall: Array, columns: Sequence[int]) -> list[int]:
+    """The columns that those before them do not explain."""
+    if not columns:
+        return []
+    size = np.linalg.norm(tall[:, columns], axis=0)
+    diagonal = np.abs(np.diag(triangular(tall[:, columns] / size)))
+    if np.all(diagonal > _NOT_EXCITED):
+        return list(columns)
+    kept: list[int] = []
+    for c in columns:
+        r = triangular(tall[:, [*kept, c]] / np.linalg.norm(tall[:, [*kept, c]], axis=0))
+        if abs(r[-1, -1]) > _NOT_EXCITED:
+            kept.append(c)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class SharedEstimate:
+    """One estimate of a fleet. names: of the robots. shared (base,): which parameters are the type's. values,
+    std (robots, base): of every robot, shared ones alike; nan and infinity where nothing is known. covariance (shared,
+    shared): of the shared ones. covariances: of each robot's base parameters (base, base). gains (robots, dof): by
+    which factor each robot's drives give more than the type's say; ones where they were not looked for. theta
+    (parameters,): all standard parameters of the type where the estimate is consistent. rows: equations in all."""
+
+    names: tuple[str, ...]
+    base: BaseParameters
+    shared: Bools
+    values: Array
+    covariance: Array
+    covariances: tuple[Array, ...]
+    gains: Array
+    rows: int
+    theta: Array | None = None
+
+    @property
+    def std(self) -> Array:
+        found = np.array([np.sqrt(np.maximum(np.diag(one), 0.0)) for one in self.covariances])
+        return np.where(np.isfinite(self.values), found, np.inf)
+
+    @property
+    def type_values(self) -> Array:
+        """The shared values (shared,)."""
+        return self.values[0, self.shared]
+
+
+def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
+                    gains: float | None = None) -> SharedEstimate:
+    """Least squares of a whole fleet, in a sum over robots."""
+    check_alike(robots)
+    base = robots[0].regression.base
+    shared = shared_columns(base, own)
+    parts = [Eliminated.of(robot, shared, gains) for robot in robots]
+    total = summed(parts)
+    return completed(robots, parts, total, shared, solved(total), gains)
+
+
+def check_alike(robots: Sequence[RobotFold]) -> None:
+    """Raise where robots are of different models, or there is none."""
+    if not robots:
+        raise ModelError("a fleet needs at least one robot with a log")
+    first = robots[0].regression
+    for robot in robots[1:]:
+        if robot.regression.base.expressions != first.base.expressions:
+            raise ModelError(f"robots '{robots[0].name}' and '{robot.name}' were folded with different models")
+
+
+def summed(parts: Sequence[Eliminated]) -> Stacked:
+    """What is left of all robots together."""
+    total = tree_sum([part.left for part in parts], lambda one, other: triangular(np.vstack([one, other])))
+    return Stacked(total[:-1, :-1], total[:-1, -1], float(total[-1, -1] ** 2), sum(part.rows for part in parts))
+
+
+def solved(total: Stacked) -> Array:
+    """Shared values (shared,) of the summed equations."""
+    size = np.linalg.norm(total.r, axis=0)
+    if not np.all(size > 0) or np.any(np.abs(np.diag(total.r)) <= _NOT_EXCITED * size):
+        raise NotPossibleError("the logs of all robots together do not show every parameter that they share; add "
+                               "logs that move more joints, or count those parameters as own")
+    return np.asarray(solve_triangular(total.r / size, total.rho)) / size
+
+
+def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: Stacked, shared: Bools, values: Array,
+              gains: float | None, theta: Array | None = None) -> SharedEstimate:
+    """All robots' values and covariances, given the shared values (shared,).
+
+    With s_r the score of robot r, E_r = [-H_so H_oo^-1, I] and P = (sum_r H_r reduced)^-1, the shared error is
+    P sum_r E_r s_r and the own error H_oo^-1 (s_o - H_os times it).
+    """
+    base, dof = len(shared), robots[0].regression.dof
+    half = np.linalg.inv(total.r)
+    inverse = half @ half.T
+    carries, keeps, middles = [], [], []
+    for robot, part in zip(robots, parts, strict=True):
+        wide = robot.middle if gains is None else _middle_with_gains(robot)
+        width = len(wide)
+        root = np.linalg.inv(part.own) if len(part.columns) else np.zeros((0, 0))
+        carry = np.zeros((width, int(shared.sum())))  # own and shared values by a step of the shared ones
+        carry[part.columns] = -root @ part.cross
+        carry[np.flatnonzero(shared)] = np.eye(carry.shape[1])
+        keep = np.zeros((width, width))
+        keep[np.ix_(part.columns, part.columns)] = root @ root.T
+        carries.append(carry)
+        keeps.append(keep)
+        middles.append(wide)
+    middle = tree_sum([carry.T @ one @ carry for carry, one in zip(carries, middles, strict=True)], np.add)
+    covariance = inverse @ middle @ inverse
+    found, spread, factors = [], [], []
+    for part, carry, keep, one in zip(parts, carries, keeps, middles, strict=True):
+        row = np.full(base + dof, np.nan)
+        row[np.flatnonzero(shared)] = values
+        row[part.columns] = part.values(values)
+        found.append(row[:base])
+        factors.append(1.0 / (1.0 + np.nan_to_num(row[base:])))
+        mixed = carry @ inverse @ (carry.T @ one @ keep.T)
+        whole = carry @ covariance @ carry.T + mixed + mixed.T + keep @ one @ keep.T
+        spread.append(whole[:base, :base])
+    return SharedEstimate(tuple(robot.name for robot in robots), robots[0].regression.base, shared, np.array(found),
+                          covariance, tuple(spread), np.array(factors), total.rows, theta)

@@ -1,0 +1,258 @@
+"""Robots that stand out: which links or drives of which robot are not those of its fleet.
+
+Before its data a robot of the fleet has base parameters ~ N(mu, P), so what its data say, y = L' theta_hat of
+covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of one part differed by delta, base
+parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
+b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
+for the tails of the spread.
+Everything else leans on the fleet meanwhile, so that little data are enough to see a part that differs much. Robots are
+called by the part that is most certain; further parts given that it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.fleet.multiple_tests import discoveries
+from dynid.fleet.pooling import Known, Pooling, parameter_groups, pool_known
+from dynid.fleet.robot_fold import RobotFold
+from dynid.regression import BaseParameters
+
+RATE = 0.01  # share of false ones among the robots that are called different
+_SMALL = 8  # robots below which each is compared with a fleet that it is no part of
+_ROUNDS = 5
+_SPREAD = 3  # robots that it takes to say what a fleet's spread is
+_TAIL = 20.0  # degrees of Student's t that natural differences between robots are taken to have
+_NOISE_FREEDOM = 300.0  # those of the level of noise
+_OUTER = 0.2  # share of the robots that may differ in one part
+_FREE = 1e3  # sizes by which a parameter may differ in a part that is called different
+_RANK = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """A part of a robot that is not like its fleet's. part: "link 3 (name)" or "drive of joint 3 (name)". probability:
+    of so much or more by chance. parameters: name, value where this part alone differs, the fleet's mean, and their
+    difference in deviations; the largest of these first."""
+
+    robot: str
+    part: str
+    probability: float
+    parameters: tuple[tuple[str, float, float, float], ...]
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        name, value, mean, sigmas = self.parameters[0]
+        more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
+        return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, the fleet's {mean:.4g}{more}, "
+                f"{abs(sigmas):.1f} deviations apart")
+
+
+@dataclass(frozen=True, eq=False)
+class StandingOut:
+    """parts: names of links and drives. probability (robots, parts): of each part's difference by chance, nan where the
+    data do not say. differences: those called different, the most certain first. free: of each robot
+    the base parameters' changes (base, k) by these. pooling: of the fleet without them."""
+
+    parts: tuple[str, ...]
+    probability: Array
+    differences: tuple[Difference, ...]
+    free: tuple[Array, ...]
+    pooling: Pooling
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """Names of the robots that stand out, the most certain first."""
+        return tuple(dict.fromkeys(one.robot for one in self.differences))
+
+
+def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]:
+    """What a change of each link and of each drive does to the base parameters (base, k), by what they are called."""
+    found: dict[str, list[int]] = {}
+    for c, item in enumerate(base.parameters):
+        if item.body is not None:
+            label = f"link {item.owner + 1} ({item.part})"
+        else:
+            label = f"drive of joint {item.owner + 1} ({joints[item.owner] if joints else item.part})"
+        if np.any(base.matrix[:, c] != 0.0):
+            found.setdefault(label, []).append(c)
+    return {label: base.matrix[:, columns] for label, columns in found.items()}
+
+
+def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: float = RATE) -> StandingOut:
+    """Compare every part of every robot with its fleet, whose mean and spread are found without those that differ.
+
+    known: what each robot's data say.
+    """
+    base = robots[0].regression.base
+    parts = fleet_parts(base, robots[0].regression.joints)
+    labels, places = tuple(parts), list(parts.values())
+    called: list[list[int]] = [[] for _ in robots]
+    groups = parameter_groups(base, len(robots))
+    pooling: Pooling | None = None
+    for step in range(_ROUNDS):
+        free = _free(called, places)
+        pooling = pool_known(base, [_without(one, out) for one, out in zip(known, free, strict=True)], groups, pooling)
+        if step == 0 and len(robots) >= _SMALL:
+            pooling = _trimmed(known, pooling, places, groups)
+        fleets = _fleets(base, known, free, pooling)
+        scores = [_Score.of(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
+        probability = np.array([[score.test(own, fleet, len(robots))[0] for own in places]
+                                for score, fleet in zip(scores, fleets, strict=True)])
+        now = _called(known, fleets, places, probability, rate)
+        if now == called and step > 0:
+            break
+        called = now
+    assert pooling is not None
+    differences = [_difference(robots[r].name, known[r], fleets[r], labels[g], places[g],
+                               [places[h] for h in own if h != g], len(robots))
+                   for r, own in enumerate(called) for g in own]
+    return StandingOut(labels, probability, tuple(sorted(differences, key=lambda one: one.probability)),
+                       _free(called, places), pooling)
+
+
+def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
+    """Mean and spread of a fleet from the inner robots of each part, so that a few that differ in one part do not widen
+    its spread until none of them stands out. The spread of the inner ones is scaled to that of all of a normal fleet,
+    as for the minimum covariance determinant (Croux and Haesbroeck 1999)."""
+    from scipy.stats import chi2
+
+    out: list[list[int]] = [[] for _ in known]
+    most = int(_OUTER * len(known))
+    scores = [_Score.of(one, pooling) for one in known]
+    for g, own in enumerate(places):
+        chance = np.array([score.test(own, pooling, len(known))[0] for score in scores])
+        for r in np.argsort(np.where(np.isfinite(chance), chance, 2.0))[:most]:
+            out[int(r)].append(g)
+    found = pool_known(pooling.base, [_without(one, free) for one, free in zip(known, _free(out, places), strict=True)],
+                       groups, pooling)
+    spread, inner = found.spread.copy(), 1.0 - most / len(known)
+    for own in places:
+        led = np.any(own == 1.0, axis=1)
+        size = max(int(led.sum()), 1)
+        spread[led] = np.maximum(spread[led], found.spread[led] * np.sqrt(
+            inner / chi2.cdf(chi2.ppf(inner, size), size + 2)))
+    return replace(found, spread=spread)
+
+
+def _fleets(base: BaseParameters, known: Sequence[Known], free: Sequence[Array], pooling: Pooling) -> list[Pooling]:
+    """What each robot is compared with: the fleet, or in a small one the others."""
+    if len(known) >= _SMALL or len(known) < 3:
+        return [pooling] * len(known)
+    groups, found = parameter_groups(base, len(known) - 1), []
+    for r in range(len(known)):
+        others = [q for q in range(len(known)) if q != r]
+        plain = sum(not free[q].shape[1] for q in others)
+        # Two robots alone say too little of a spread: those that were called stay in then.
+        data = [_without(known[q], free[q]) if plain >= _SPREAD else known[q] for q in others]
+        found.append(pool_known(base, data, groups))
+    return found
+
+
+def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[Array], probability: Array,
+            rate: float) -> list[list[int]]:
+    """The parts of each robot that are called different, the most certain first."""
+    each = np.where(np.isfinite(probability), probability, 1.0)
+    robots = discoveries(np.minimum(each.min(axis=1) * each.shape[1], 1.0), rate)
+    found: list[list[int]] = []
+    for r, out in enumerate(robots):
+        own = [int(np.argmin(each[r]))] if out else []
+        while own and len(own) < len(places):
+            rest = [g for g in range(len(places)) if g not in own]
+            score = _Score.of(known[r], fleets[r], [places[h] for h in own])
+            next_ones = [score.test(places[g], fleets[r], len(known))[0] for g in rest]
+            best = int(np.nanargmin([1.0 if np.isnan(p) else p for p in next_ones]))
+            if not next_ones[best] * len(places) < rate:
+                break
+            own.append(rest[best])
+        found.append(own)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """How a robot's data depart from its fleet: matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu),
+    from which every part is tested."""
+
+    matrix: Array
+    score: Array
+
+    @staticmethod
+    def of(known: Known, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
+        """others: changes (base, k) by parts that may differ as well."""
+        prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
+        inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
+        left = np.linalg.solve(inside, np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean]))
+        return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
+
+    def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:
+        """Probability of a part's difference by chance, the change of base parameters (base,) and the covariance of
+        that (base, base). By Fisher's F, with fewer degrees the more of the variance is spread between robots."""
+        from scipy.stats import f as fisher
+
+        a, b = own.T @ self.matrix @ own, own.T @ self.score
+        scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
+        sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
+        shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
+        if not np.any(np.diag(a) > 0) or not shown.any():
+            return float("nan"), np.zeros(len(own)), np.zeros((len(own), len(own)))
+        half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
+        turned, rank = half @ b, int(shown.sum())
+        square = float(turned @ turned)
+        chance = fisher.sf(square / rank, rank, _freedom(fleet, own, a, rank, robots))
+        root = own @ half.T
+        return float(chance), root @ turned, root @ root.T
+
+
+def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
+    """Degrees of freedom of what a part is compared with. information (k, k): of its change, noise and spread counted.
+
+    Noise is normal and its level known from many rows; what robots differ by naturally is not as sure to be, and in a
+    small fleet is known from few. Both by their shares of the variance (Welch and Satterthwaite).
+    """
+    rows, columns = np.nonzero(own == 1.0)
+    share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
+    tail = _TAIL
+    if robots < _SMALL:
+        groups = parameter_groups(fleet.base, robots - 1)
+        sharing = [int(np.sum(groups == groups[k])) for k in rows]
+        tail = min(_TAIL, max(robots - 2, 1) * (float(np.mean(sharing)) if sharing else 1.0))
+        share = 1.0  # a spread of zero is no surer
+    return 1.0 / (share ** 2 / tail + (1.0 - share) ** 2 / _NOISE_FREEDOM)
+
+
+def changes_prior(changes: Array, size: Array) -> Array:
+    """Covariance (base, base) of base parameters of which some changes (base, k) may be of any size."""
+    moves = changes != 0.0
+    reach = np.max(np.where(moves, size[:, None] / np.where(moves, np.abs(changes), 1.0), 0.0), axis=0)
+    return (changes * (_FREE * reach) ** 2) @ changes.T
+
+
+def _without(known: Known, changes: Array) -> Known:
+    """What a robot's data say when some changes (base, k) may be of any size: these directions are eliminated."""
+    if not changes.shape[1]:
+        return known
+    left, singular, _ = np.linalg.svd(known.root.T @ changes, full_matrices=True)
+    rank = int(np.sum(singular > _RANK * singular.max(initial=0.0)))
+    rest = left[:, rank:]
+    return replace(known, root=known.root @ rest, seen=rest.T @ known.seen)
+
+
+def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Array, ...]:
+    """Changes (base, k) of base parameters by the parts of each robot that are called different."""
+    none = np.zeros((len(places[0]), 0))
+    return tuple(np.hstack([none, *(places[g] for g in own)]) for own in called)
+
+
+def _difference(robot: str, known: Known, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
+                robots: int) -> Difference:
+    probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet, robots)
+    std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    rows = [(fleet.base.names[k], float(fleet.mean[k] + delta[k]), float(fleet.mean[k]), float(delta[k] / std[k]))
+            for k in np.flatnonzero(np.any(own != 0.0, axis=1))]
+    return Difference(robot, part, probability, tuple(sorted(rows, key=lambda row: -abs(row[3]))))

@@ -1,0 +1,169 @@
+"""Where logs lie: files, folders, patterns and object stores, each log a file that can be known again unread."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import NotPossibleError, RecordingError
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag", ".mcap")
+_DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
+_CHUNK = 1 << 20
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One log. source: a path or an address such as s3://bucket/log.parquet. robot, date (ISO 8601), motion: as its
+    path or a file says, empty where nothing does."""
+
+    source: str
+    robot: str = ""
+    date: str = ""
+    motion: str = ""
+
+    @property
+    def remote(self) -> bool:
+        return "://" in self.source
+
+    def stamp(self) -> str:
+        """Size and time of the file, or what an object store has for it, by which it is known again without reading
+        it."""
+        if self.remote:
+            system, path = _system(self.source)
+            return f"store-{system.ukey(path)}"
+        try:
+            parts = [path.stat() for path in _files(Path(self.source))]
+        except OSError as problem:
+            raise RecordingError(f"there is no log {self.source} that can be read: {problem.strerror}") from None
+        return "-".join(f"{one.st_size}.{one.st_mtime_ns}" for one in parts)
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """A path to read the log from; of one in an object store a copy that is removed afterwards."""
+        if not self.remote:
+            yield Path(self.source)
+            return
+        system, path = _system(self.source)
+        with tempfile.TemporaryDirectory(prefix="dynid-log-") as folder:
+            copy = Path(folder) / Path(path).name
+            try:
+                system.get_file(path, str(copy))
+            except OSError as problem:
+                raise RecordingError(f"{self.source} cannot be fetched: {problem}") from None
+            yield copy
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a log's bytes; of a folder, of all its files in order."""
+    digest = hashlib.sha256()
+    try:
+        for one in _files(path):
+            with one.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+    except OSError as problem:
+        raise RecordingError(f"there is no log {path} that can be read: {problem.strerror}") from None
+    return digest.hexdigest()
+
+
+def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tuple[LogFile, ...]:
+    """The logs that some sources stand for, in the order of their names, each once.
+
+    A source is a file; a folder, whose logs are all files in it and below whose names end as those of logs do, such as
+    a Parquet dataset; a pattern ("logs/2026-*/**/*.csv"); or an address of an object store with any of these, where
+    fsspec is installed. Folders named robot=NAME, date=DATE and motion=NAME, as datasets have them, say so of the logs
+    below; a date in a file's name does too. robot: where no folder says it.
+    """
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    found: dict[str, LogFile] = {}
+    for source in given:
+        text = str(source)
+        names = _remote(text) if "://" in text else _local(text)
+        if not names:
+            raise RecordingError(f"there is no log in {text}; logs end in {', '.join(SUFFIXES)}")
+        for name in names:
+            # Absolute, so that a log is known again from whatever folder the next call is made.
+            place = name if "://" in name else os.path.abspath(name)
+            found.setdefault(place, _described(place, robot))
+    return tuple(found.values())
+
+
+def is_many(source: str | Path) -> bool:
+    """Whether a source stands for logs that are to be found: a pattern, an address, or a folder that is no bag."""
+    text = str(source)
+    return "://" in text or (bool(_PATTERN.search(text)) and not os.path.exists(text)) or (
+        os.path.isdir(text) and not _is_bag(Path(text)))
+
+
+def _described(name: str, robot: str) -> LogFile:
+    said = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
+    dated = _DATE.search(said.get("date", "")) or _DATE.search(Path(name).name)
+    date = ""
+    if dated:
+        year, month, day, hour, minute, second = dated.groups()
+        if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
+            date = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}" if hour else "")
+    return LogFile(name, said.get("robot", robot), date, said.get("motion", ""))
+
+
+def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
+    """The same logs, all of one robot."""
+    return tuple(replace(log, robot=robot) for log in logs)
+
+
+def _local(text: str) -> list[str]:
+    if os.path.isdir(text):
+        if _is_bag(Path(text)):
+            return [text]
+        return sorted(str(path) for path in Path(text).rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    if not os.path.exists(text) and _PATTERN.search(text):
+        return sorted(name for name in glob.glob(text, recursive=True)
+                      if os.path.isfile(name) or _is_bag(Path(name)))
+    return [text]
+
+
+def _remote(text: str) -> list[str]:
+    system, path = _system(text)
+    scheme = text.split("://", 1)[0]
+    try:
+        if _PATTERN.search(path):
+            names = system.glob(path)
+        elif system.isdir(path):
+            names = system.find(path)
+        else:
+            return [text]
+    except OSError as problem:
+        raise RecordingError(f"{text} cannot be listed: {problem}") from None
+    return sorted(f"{scheme}://{name}" for name in names if Path(str(name)).suffix.lower() in SUFFIXES)
+
+
+def _system(text: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    try:
+        import fsspec
+    except ModuleNotFoundError:
+        raise NotPossibleError(f"{text} is in an object store, which needs fsspec; pip install fsspec and its package "
+                               "for that store") from None
+    try:
+        system, path = fsspec.core.url_to_fs(text)
+    except (ImportError, ValueError, OSError) as problem:
+        raise NotPossibleError(f"{text} cannot be reached: {problem}") from None
+    return system, path
+
+
+def _is_bag(path: Path) -> bool:
+    return (path / "metadata.yaml").is_file()
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]

@@ -1,0 +1,82 @@
+"""FoldStore: the folds of logs in a folder, so that the next run folds only what is new.
+
+    STORE/KEY/manifest.json     every log that went in: file, hash, rows, span, robot, date
+    STORE/KEY/HASH.npz          the fold of a log, by the hash of its content
+
+KEY stands for the model, how logs are read, and what was asked of the preparation; a fold is never used for another.
+Files are written whole, and a fold is found by what its log contains: two runs at once write the same files, and no log
+counts twice under two names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError, RecordingError
+from dynid.files import write_whole
+from dynid.model import LinearModel
+from dynid.recording.log_files import LogFile
+from dynid.regression.log_fold import LogFold, ManifestEntry
+
+MANIFEST = "manifest.json"
+
+
+class FoldStore:
+    """The folds in a folder that were made with one key. preparation: what the first log chose, None before it."""
+
+    def __init__(self, folder: str | Path, key: str) -> None:
+        self.folder = Path(folder) / key
+        self.preparation: dict[str, Any] | None = None
+        self.entries: dict[str, ManifestEntry] = {}
+        self._read()
+
+    def _read(self) -> None:
+        """Take in what the manifest on the disk says; entries of this run stay."""
+        path = self.folder / MANIFEST
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            found = {name: ManifestEntry.of(one) for name, one in said["logs"].items()}
+            preparation = said["preparation"]
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise DynidError(f"{path} cannot be read as the manifest of folds; remove {self.folder}, and all logs are "
+                             "folded again") from None
+        self.entries = {**found, **self.entries}
+        self.preparation = preparation if self.preparation is None else self.preparation
+
+    def known(self, log: LogFile) -> ManifestEntry | None:
+        """The entry of a log that was folded before and has not changed since; its file is not read for that."""
+        entry = self.entries.get(log.source)
+        if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
+            return None
+        return replace(entry, robot=log.robot, date=log.date, motion=log.motion)
+
+    def path(self, sha256: str) -> Path:
+        """The file of a fold."""
+        return self.folder / f"{sha256[:32]}.npz"
+
+    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:
+        """A fold; None where its file is damaged, so that the log is folded again."""
+        try:
+            return LogFold.load(self.path(entry.sha256), model).of_entry(entry)
+        except RecordingError:
+            return None
+
+    def keep(self, entry: ManifestEntry, packed: bytes) -> None:
+        """Write a fold, whole or not at all."""
+        with write_whole(self.path(entry.sha256), "wb") as file:
+            file.write(packed)
+        self.entries[entry.source] = entry
+
+    def write(self) -> None:
+        """Write the manifest, with what others wrote meanwhile."""
+        self._read()
+        said: Mapping[str, Any] = {"preparation": self.preparation, "logs": {
+            name: asdict(entry) for name, entry in sorted(self.entries.items())}}
+        with write_whole(self.folder / MANIFEST) as file:
+            json.dump(said, file, indent=1)

@@ -1,0 +1,86 @@
+"""LogFold: the fold of one log, with what a manifest says of the log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, load_arrays
+from dynid.errors import RecordingError
+from dynid.model import LinearModel
+from dynid.regression.regression import Regression
+
+
+@dataclass(frozen=True)
+class ManifestEntry:
+    """What a manifest says of one log. source: its path. sha256: of its bytes. rows: samples read. start, stop: s, of
+    its own clock. robot: whose it is. date: ISO 8601, empty where nothing says when it was made; motion: what it was
+    asked to do, where that is known. stamp: size and time of its file, to know it again unread."""
+
+    source: str
+    sha256: str
+    rows: int
+    start: float
+    stop: float
+    robot: str = ""
+    date: str = ""
+    motion: str = ""
+    stamp: str = ""
+
+    @property
+    def span(self) -> float:
+        """Seconds."""
+        return self.stop - self.start
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "span_s": self.span}
+
+    @staticmethod
+    def of(table: dict[str, Any]) -> ManifestEntry:
+        return ManifestEntry(**{name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table})
+
+
+@dataclass(frozen=True, eq=False)
+class LogFold:
+    """The fold of one log. noise: X_j' C_j X_j of each joint's own columns, where its residuals were looked at."""
+
+    entry: ManifestEntry
+    regression: Regression
+    noise: tuple[Array, ...] | None = None
+
+    def packed(self) -> bytes:
+        """As bytes, to travel and to be kept."""
+        raw = BytesIO()
+        arrays = {f"noise{j}": matrix for j, matrix in enumerate(self.noise or ())}
+        self.regression.write(raw, entry=np.array(json.dumps(asdict(self.entry))), **arrays)
+        return raw.getvalue()
+
+    @staticmethod
+    def load(path: Path | bytes, model: LinearModel) -> LogFold:
+        """From `packed` bytes, or a file of them, for the model they were folded with."""
+        regression = Regression.load(path, model)
+        arrays = load_arrays(path)
+        try:
+            entry = ManifestEntry.of(json.loads(str(arrays["entry"])))
+        except (KeyError, ValueError, TypeError):
+            raise RecordingError("these are not the bytes of a log's fold") from None
+        noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
+        return LogFold(entry, regression, noise)
+
+    def of_entry(self, entry: ManifestEntry) -> LogFold:
+        """The same fold, of a log that goes by another path, robot or date now."""
+        regression = replace(self.regression, sources=(entry.source,), blocks=tuple(
+            replace(block, spans=tuple(replace(span, source=entry.source) for span in block.spans))
+            for block in self.regression.blocks))
+        return LogFold(entry, regression, self.noise)
+
+
+def signature(*parts: Any) -> str:
+    """A short text that differs where any of the parts does."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]

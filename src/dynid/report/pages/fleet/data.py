@@ -1,0 +1,74 @@
+"""FleetData: what the page of a fleet is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynid.arrays import Array
+
+
+@dataclass(frozen=True)
+class RobotRow:
+    """One robot in the table: its page, logs, seconds, relative error (percent) of its own model, the largest share of
+    a value that it has from its fleet (percent), and in words what is different or changed."""
+
+    name: str
+    page: str
+    logs: int
+    seconds: float
+    error: float
+    lean: float
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterRow:
+    """One parameter: the fleet's mean, deviations beyond noise between robots and between motions of one robot,
+    probabilities of both by chance, and "robots", "motions", "nothing" or "unknown"."""
+
+    name: str
+    unit: str
+    mean: float
+    spread: float
+    within: float
+    p_between: float
+    p_within: float
+    differs: str
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """One motion of several robots: t (points,): s. position, torque (robots, points, dof): commanded and measured.
+    position_difference, torque_difference (dof,): percent of their own deviation."""
+
+    motion: str
+    robots: tuple[str, ...]
+    t: Array
+    position: Array
+    torque: Array
+    position_difference: Array
+    torque_difference: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FleetData:
+    """What the page shows. sentences: what to know first. cross (robots, robots, dof): percent, of the model of the
+    robot of the first index on the logs of the second; cross_robots, joints: their names. boxes: for each parameter
+    drawn its name, unit, and for each robot its name and the values of its logs. logs: source, robot, date, rows,
+    seconds, hash. failures: source and reason. signals: of a motion that
+    several robots made, None where there is none."""
+
+    title: str
+    sentences: tuple[str, ...]
+    robots: tuple[RobotRow, ...]
+    parameters: tuple[ParameterRow, ...]
+    cross_robots: tuple[str, ...]
+    joints: tuple[str, ...]
+    cross: Array
+    boxes: tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]
+    logs: tuple[tuple[str, str, str, int, float, str], ...]
+    failures: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    settings: str
+    command: str = ""
+    signals: Signals | None = None

@@ -1,0 +1,18 @@
+"""Logs: what went in, and what could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.fleet.data import FleetData
+from dynid.report.section import Section
+
+_SHOWN = 1000  # rows of the table; the manifest has all
+
+
+def gather(data: FleetData) -> Mapping[str, Any]:
+    return {"rows": data.logs[:_SHOWN], "more": max(len(data.logs) - _SHOWN, 0), "failures": data.failures}
+
+
+SECTION = Section("logs", "Logs", gather)

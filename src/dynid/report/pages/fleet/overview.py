@@ -1,0 +1,22 @@
+"""What differs: the findings in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.fleet.data import FleetData
+from dynid.report.section import Section
+
+_SHOWN = 30  # sentences
+
+
+def gather(data: FleetData) -> Mapping[str, Any]:
+    differing = [row.name for row in data.parameters if row.differs == "robots"]
+    moving = [row.name for row in data.parameters if row.differs == "motions"]
+    return {"sentences": data.sentences[:_SHOWN], "more": max(len(data.sentences) - _SHOWN, 0),
+            "out": sum(bool(row.words) for row in data.robots), "count": len(data.robots),
+            "differing": differing, "moving": moving, "notes": data.notes, "failed": len(data.failures)}
+
+
+SECTION = Section("overview", "What differs", gather)

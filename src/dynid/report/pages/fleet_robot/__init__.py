@@ -1,0 +1,21 @@
+"""The page of one robot of a fleet: what differs, its parameters beside the fleet's, and its history."""
+
+from __future__ import annotations
+
+from dynid.report.pages.fleet_robot import history, parameters
+from dynid.report.pages.fleet_robot.data import FleetRobotData
+from dynid.report.section import Page, Section
+from dynid.report.words import count
+
+SECTIONS: tuple[Section[FleetRobotData], ...] = (parameters.SECTION, history.SECTION)
+
+
+def subtitle(data: FleetRobotData) -> str:
+    """How many logs, and from when to when."""
+    dated = [date for date in data.dates if date]
+    return count(len(data.sources), "log") + (f", {dated[0]} to {dated[-1]}" if dated else "")
+
+
+FLEET_ROBOT = Page("fleet_robot", subtitle, SECTIONS)
+
+__all__ = ["FLEET_ROBOT", "SECTIONS", "FleetRobotData"]

@@ -1,0 +1,51 @@
+"""History of one robot: each parameter from log to log with its band, drawn as small pictures without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from dynid.arrays import Array
+from dynid.report.figure import BLUE
+from dynid.report.pages.fleet_robot.data import FleetRobotData
+from dynid.report.section import Section
+from dynid.report.words import file_name
+
+_WIDTH, _HEIGHT, _EDGE = 260, 70, 4  # px
+
+
+def gather(data: FleetRobotData) -> Mapping[str, Any]:
+    time = data.days
+    pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k]))
+                for k, name in enumerate(data.names)]
+    logs = [(file_name(source), date, [float(x) for x in errors])
+            for source, date, errors in zip(data.sources, data.dates, data.errors, strict=True)]
+    return {"pictures": pictures if len(time) > 1 else [], "logs": logs, "joints": data.joints}
+
+
+def picture(time: Array, values: Array, std: Array) -> Markup:
+    """A parameter over time as an SVG: its value from log to log, and a band of two deviations."""
+    known = np.isfinite(values) & np.isfinite(std)
+    if known.sum() < 2:
+        return Markup("")
+    t, x, reach = time[known], values[known], 2.0 * std[known]
+    low, high = float((x - reach).min()), float((x + reach).max())
+    span = max(float(np.ptp(t)), 1e-9)
+    across = _EDGE + (t - t[0]) / span * (_WIDTH - 2 * _EDGE)
+
+    def down(y: Array) -> Array:
+        return _HEIGHT - _EDGE - (y - low) / max(high - low, 1e-300) * (_HEIGHT - 2 * _EDGE)
+
+    def points(xs: Array, ys: Array) -> str:
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
+
+    band = points(np.concatenate([across, across[::-1]]), np.concatenate([down(x + reach), down(x - reach)[::-1]]))
+    line = points(across, down(x))
+    return Markup(f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><polygon points="{band}" fill="{BLUE}" '
+                  f'fill-opacity="0.18"/><polyline points="{line}" fill="none" stroke="{BLUE}"/></svg>')
+
+
+SECTION = Section("history", "History", gather)

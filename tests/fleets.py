@@ -1,0 +1,61 @@
+"""Virtual fleets for tests: folds of short logs of robots whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from motions import arm, fourier, low_passed
+
+from dynid.arrays import Array
+from dynid.fleet.log_noise import log_noise
+from dynid.fleet.noise_level import level_noise
+from dynid.fleet.robot_fold import RobotFold
+from dynid.model import Model
+from dynid.recording import Samples
+from dynid.regression import BaseParameters, base_parameters, equations_of, fold
+from dynid.regression.log_fold import LogFold, ManifestEntry
+
+RATE = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """A type of robot: its model and its usual parameters (parameters,). noise (dof,): N m, low-passed at 10 Hz."""
+
+    model: Model
+    theta: Array
+    base: BaseParameters
+    noise: Array
+
+    @staticmethod
+    def of_arms() -> Fleet:
+        model, theta = arm()
+        torque = model.inverse_dynamics(theta, *fourier(model.dof, seconds=10.0, rate=50.0))
+        return Fleet(model, theta, base_parameters(model), 0.02 + 0.02 * np.sqrt(np.mean(torque ** 2, axis=0)))
+
+    def own(self, rng: np.random.Generator, spread: float = 0.1) -> Array:
+        """Parameters of a robot with friction of its own."""
+        loss = ~self.model.parameters.of_group("body", "rotor")
+        return np.where(loss, self.theta * np.exp(spread * rng.normal(size=len(self.theta))), self.theta)
+
+    def log(self, theta: Array, seconds: float, seed: int, robot: str = "", date: str = "") -> LogFold:
+        """The fold of one log."""
+        rng = np.random.default_rng(seed)
+        q, dq, ddq = fourier(self.model.dof, seconds=seconds, seed=seed, rate=RATE, period=max(2.0, min(seconds, 10.0)))
+        tau = self.model.inverse_dynamics(theta, q, dq, ddq)
+        samples = Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, self.noise, 10.0, RATE), rate=RATE)
+        equations = equations_of(self.model, samples, self.base)
+        found = fold(equations, blocks=1, threads=1)
+        entry = ManifestEntry(f"{robot}-{seed}", f"{robot}-{seed}", len(samples), 0.0, seconds, robot, date)
+        return LogFold(entry, found, log_noise(equations, found))
+
+    def robots(self, logs: list[list[LogFold]]) -> tuple[RobotFold, ...]:
+        """Robots from the folds of their logs, with the noise that robots of one fleet have alike."""
+        return level_noise([RobotFold.of(f"robot {k}", folds) for k, folds in enumerate(logs)])
+
+    def new_errors(self, values: Array, theta: Array) -> float:
+        """Root mean square of the error of torques along a new motion, in units of the noise."""
+        q, dq, ddq = fourier(self.model.dof, seconds=20.0, rate=50.0, seed=4711)
+        columns = self.model.regressor(q, dq, ddq)[:, :, self.base.independent]
+        return float(np.sqrt(np.mean((columns @ (values - self.base.reduce(theta)) / self.noise) ** 2)))

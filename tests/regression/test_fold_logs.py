@@ -1,0 +1,245 @@
+"""Folding many logs: the same sum wherever it is made, only what is new, and failures that cost only themselves."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from motions import arm, fourier
+
+import dynid
+from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.model import Model
+from dynid.recording import Recording
+from dynid.recording.log_files import LogFile, find_logs
+from dynid.recording.write import write_npz
+from dynid.regression import fold
+from dynid.regression.fold_logs import FoldedLogs, FoldJob, FoldOptions, fold_logs, fold_task
+from dynid.regression.regression import Regression
+from dynid.regression.tree_sum import TreeSum, tree_sum
+
+PREPARE = {"cutoff": 20.0}
+
+
+def written(folder: Path, count: int = 5, seconds: float = 3.0) -> tuple[Model, Path]:
+    """Logs of the 3R arm in a folder, two robots."""
+    model, theta = arm()
+    for k in range(count):
+        place = folder / f"robot=R{k % 2}"
+        place.mkdir(parents=True, exist_ok=True)
+        one_log(place / f"2026-01-{k + 1:02d}.npz", model, theta, k, seconds)
+    return model, folder
+
+
+def one_log(path: Path, model: Model, theta: np.ndarray, seed: int, seconds: float = 3.0) -> None:
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = fourier(model.dof, seconds=seconds, seed=seed)
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+    write_npz(Recording(np.arange(len(q)) / 200.0, q, tau, joints=model.robot.joint_names), path)
+
+
+def options(model: Model, **more: Any) -> FoldOptions:
+    return FoldOptions.of(model.robot, prepare=PREPARE, **more)
+
+
+def same(one: Regression, other: Regression) -> bool:
+    return all(np.array_equal(a.r, b.r) and a.rows == b.rows for a, b in zip(one.factors, other.factors, strict=True))
+
+
+def test_a_tree_sums_alike_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    parts = [float(x) for x in rng.normal(size=13) * 10.0 ** rng.integers(-8, 8, 13)]
+    whole = tree_sum(parts, lambda a, b: a + b)
+    for _ in range(5):
+        tree = TreeSum[float](13, lambda a, b: a + b)
+        for k in rng.permutation(13):
+            tree.put(int(k), parts[k])
+        assert tree.total == whole
+    empty = TreeSum[float](3, lambda a, b: a + b)
+    for k in range(3):
+        empty.put(k, None)
+    assert empty.total is None
+
+
+def test_logs_are_found_with_robot_and_date(tmp_path: Path) -> None:
+    written(tmp_path, 3)
+    found = find_logs(tmp_path)
+    assert [log.robot for log in found] == ["R0", "R0", "R1"]
+    assert [log.date for log in found] == ["2026-01-01", "2026-01-03", "2026-01-02"]
+    assert find_logs(f"{tmp_path}/robot=R0/*.npz") == found[:2]
+    assert find_logs([tmp_path, str(tmp_path)]) == found
+    with pytest.raises(RecordingError, match="no log"):
+        find_logs(f"{tmp_path}/*.bag")
+
+
+def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
+    model, folder = written(tmp_path)
+    found = dynid.fold(model, folder, prepare=PREPARE)
+    samples = []
+    settings = dynid.Preparation.of(PREPARE)
+    for log in find_logs(folder):
+        one = dynid.prepare(dynid.read(log.source, robot=model.robot), settings)
+        settings = dynid.Preparation.of(dict(one.settings)).elsewhere()
+        samples.append(one)
+    whole = fold(dynid.equations_of(model, samples, found.base))
+    assert found.rows == whole.rows
+    for one, other in zip(found.factors, whole.factors, strict=True):
+        squares = other.r.T @ other.r
+        assert np.abs(one.r.T @ one.r - squares).max() < 1e-9 * squares.max()
+
+
+def test_workers_and_a_store_change_no_bit(tmp_path: Path) -> None:
+    model, folder = written(tmp_path / "logs")
+    alone, _ = fold_logs(model, folder, options(model))
+    many, said = fold_logs(model, folder, options(model, workers=3, store=tmp_path / "store"))
+    assert same(alone, many) and said.read == 5
+    again, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    assert same(alone, again) and said.read == 0
+    assert {(entry.robot, entry.rows) for entry in said.entries} == {("R0", 600), ("R1", 600)}
+
+
+@pytest.mark.slow
+def test_a_cluster_changes_no_bit(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    model, folder = written(tmp_path)
+    alone, _ = fold_logs(model, folder, options(model))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
+                                  dashboard_address=None) as cluster:
+        there, _ = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address))
+    assert same(alone, there)
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, folder = written(tmp_path / "logs")
+    fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    one_log(folder / "robot=R0" / "2026-02-01.npz", model, arm()[1], 77)
+    opened: list[str] = []
+    monkeypatch.setattr("dynid.regression.fold_logs.content_hash",
+                        lambda path: (opened.append(path.name), "0" * 64)[1])
+    _, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    assert opened == ["2026-02-01.npz"] and said.read == 1 and len(said.entries) == 6
+
+
+def test_copies_and_moved_logs_count_once(tmp_path: Path) -> None:
+    model, folder = written(tmp_path / "logs", 3)
+    alone, _ = fold_logs(model, folder, options(model))
+    shutil.copy(folder / "robot=R0" / "2026-01-01.npz", folder / "robot=R1" / "2026-09-09.npz")
+    for workers in (1, 3):
+        twice, said = fold_logs(model, folder, options(model, workers=workers, store=tmp_path / f"store{workers}"))
+        assert twice.rows == alone.rows and len(said.copies) == 1
+
+
+def test_single_failures_are_listed(tmp_path: Path) -> None:
+    model, folder = written(tmp_path, 3)
+    alone, _ = fold_logs(model, folder, options(model))
+    (folder / "robot=R0" / "broken.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    rng = np.random.default_rng(0)
+    write_npz(Recording(np.arange(500) / 200.0, np.cumsum(rng.normal(size=(500, 2)), axis=0) * 0.01,
+                        rng.normal(size=(500, 2)), joints=("a", "b")), folder / "robot=R0" / "other.npz")
+    (folder / "robot=R1" / "text.csv").write_text("t,q1\n0,hello\n")
+    for workers in (1, 2):
+        found, said = fold_logs(model, folder, options(model, workers=workers))
+        assert same(alone, found)
+        assert [Path(one.source).name for one in said.failures] == ["broken.npz", "other.npz", "text.csv"]
+        assert all(one.reason for one in said.failures)
+    with pytest.warns(UserWarning, match="left out"):
+        dynid.fold(model, folder, prepare=PREPARE)
+    with pytest.raises(NotPossibleError, match="none of 1 logs"):
+        fold_logs(model, folder / "robot=R1" / "text.csv", options(model))
+
+
+def test_a_disk_that_fills_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, folder = written(tmp_path / "logs", 4)
+    real, written_files = os.replace, [0]
+
+    def full(one: Any, other: Any) -> None:
+        written_files[0] += 1
+        if written_files[0] > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(one, other)
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DynidError, match="No space left"):
+        fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    monkeypatch.setattr("os.replace", real)
+    found, _ = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    assert same(found, fold_logs(model, folder, options(model))[0])
+
+
+def test_damaged_folds_are_made_again(tmp_path: Path) -> None:
+    model, folder = written(tmp_path / "logs", 3)
+    alone, _ = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    next((tmp_path / "store").rglob("*.npz")).write_bytes(b"half")
+    again, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    assert same(alone, again) and said.read == 1
+
+
+def test_another_model_uses_no_fold_of_this_one(tmp_path: Path) -> None:
+    model, folder = written(tmp_path / "logs", 3)
+    fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    other = Model(model.robot, dynid.make_terms(model.robot, friction=("viscous",)))
+    _, said = fold_logs(other, folder, options(other, store=tmp_path / "store"))
+    assert said.read == 3
+
+
+def test_addresses_of_stores(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    model, folder = written(tmp_path / "logs", 3)
+    alone, _ = fold_logs(model, folder, options(model))
+    memory = fsspec.filesystem("memory")
+    for log in find_logs(folder):
+        memory.put_file(log.source, "/fleet/" + os.path.relpath(log.source, folder))
+    found, said = fold_logs(model, "memory://fleet", options(model, store=tmp_path / "store"))
+    assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
+
+
+def _slow_fold(job: FoldJob, log: LogFile) -> Any:
+    """The task, which writes its process's number down and waits the first time it has the second log."""
+    mark = Path(os.environ["DYNID_TEST_MARK"])
+    if log.source.endswith("2026-01-03.npz") and not mark.exists():
+        mark.write_text(str(os.getpid()))
+        time.sleep(60.0)
+    return fold_task(job, log)
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, folder = written(tmp_path / "logs")
+    alone, _ = fold_logs(model, folder, options(model))
+    mark = tmp_path / "pid"
+    monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
+    monkeypatch.setattr("dynid.regression.fold_logs.fold_task", _slow_fold)
+
+    def kill() -> None:
+        while not (mark.exists() and mark.read_text()):
+            time.sleep(0.01)
+        os.kill(int(mark.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found, said = fold_logs(model, folder, options(model, workers=2, store=tmp_path / "store"))
+    killer.join()
+    assert same(alone, found) and not said.failures and len(said.entries) == 5
+
+
+def _folded(folder: Path, store: Path) -> tuple[Regression, FoldedLogs]:
+    model, _ = arm()
+    return fold_logs(model, folder, options(model, store=store))
+
+
+def test_two_updates_at_once(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    model, folder = written(tmp_path / "logs", 4)
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda _: _folded(folder, tmp_path / "store"), range(2)))
+    assert same(runs[0][0], runs[1][0]) and same(runs[0][0], fold_logs(model, folder, options(model))[0])
+    manifest = json.loads(next((tmp_path / "store").rglob("manifest.json")).read_text())
+    assert len(manifest["logs"]) == 4
