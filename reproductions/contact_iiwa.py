@@ -16,7 +16,7 @@ from dynid.estimate import Problem, identify
 from dynid.recording.prepare import prepare
 
 FORCE, LINKS = 40.0, ("link2", "link3", "link4", "link5", "link6", "link7")
-POINTS, LOGS, FREE_LOGS = 20, 2, 18  # of a motion; logs with pushes of each kind; logs of about 100 s without
+POINTS, LOGS, FREE_LOGS = 20, 2, 10  # of a motion; logs with pushes of each kind; logs of about 100 s without
 IN_TIME = 0.02  # s
 FELT = 2.0  # times the alarm's level that a push must reach in the joints, to be known when most of it is in the filter
 AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")

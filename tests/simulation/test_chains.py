@@ -96,3 +96,22 @@ def test_mimic_joints_are_simulated_as_part_of_the_joint_they_follow() -> None:
     found = simulate(model, model.parameters.nominal, PD(50.0, 5.0), reference)
     np.testing.assert_allclose(model.inverse_dynamics(model.parameters.nominal, found.q, found.dq, found.ddq),
                                found.tau, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_push_on_a_body_that_follows(name: str) -> None:
+    """By power, with no Jacobian of ours: torques less those without the push, times the speeds, are the push along
+    the motion of its point, whose speed comes from positions alone."""
+    robot = Robot.builtin(name)
+    model, theta = Model(robot), Model(robot).parameters.nominal
+    body = robot.followers.tree.body_names[robot.followers.bodies[0]]
+    push = dynamics.Wrench(body, [3.0, -2.0, 5.0, 0.0, 0.0, 0.0])
+    reference = swing(robot, chain_of(robot).begin[:robot.dof], 0.2)
+    found = simulate(model, theta, ComputedTorque(model, theta, 400.0, 40.0), reference, wrenches=(push,))
+    free = model.inverse_dynamics(theta, found.q, found.dq, found.ddq)
+    step = 1e-6
+    ahead, back = (dynamics.frame_pose(robot, body, found.q + side * step * found.dq)[:, :3, 3] for side in (1, -1))
+    speed = (ahead - back) / (2.0 * step)
+    power = np.sum((free - found.tau) * found.dq, axis=1)
+    np.testing.assert_allclose(power, speed @ [3.0, -2.0, 5.0], atol=1e-6 * np.abs(power).max() + 1e-9)
+    assert np.abs(power).max() > 0.01
