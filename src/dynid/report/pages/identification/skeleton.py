@@ -77,7 +77,8 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
         traces += body_traces(robot, shown, shapes, name)
         drawn += [shape.points for shape in shapes if shape is not None]
     if identified is not None and nominal is not None:
-        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(nominal, poses[:len(nominal)], strict=True)]
+        shapes = [geometry.ellipsoid(body, pose, size)
+                  for body, pose in zip(nominal, poses[:len(nominal)], strict=True)]
         traces += body_traces(robot, nominal, shapes, "robot's file", hidden=True)
     layout = {"scene": scene.layout(*geometry.bounds(drawn), 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
     return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)
