@@ -11,7 +11,8 @@ import numpy as np
 from dynid.arrays import Array, Ints
 
 Cone = Literal["zero", "nonnegative", "soc", "psd"]
-Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass", "known", "torque"]
+Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass", "known", "torque",
+               "interval"]
 
 
 def svec(matrix: Array) -> Array:
