@@ -12,7 +12,7 @@ from dynid.arrays import Array, Ints
 
 Cone = Literal["zero", "nonnegative", "soc", "psd"]
 Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass", "mass", "known", "torque",
-               "friction"]
+               "friction", "interval"]
 
 
 def svec(matrix: Array) -> Array:

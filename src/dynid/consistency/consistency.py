@@ -14,10 +14,12 @@ from dynid.consistency.blocks import Block, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
+from dynid.regression.combination import parsed
 from dynid.robot import inertia as ten
 
 InertiaForm = Literal["pseudo", "spatial"]
-ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit"]
+ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit",
+                        "interval"]
 
 # A body of one kilogram and a decimetre is what numbers are measured against inside the solver.
 LENGTH = 0.1
@@ -50,7 +52,8 @@ class Consistency:
     that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
     it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name. largest:
     what the size of a parameter stays below, by name, for those that motion leaves free. dissipating: further rows
-    (k, parameters) of rows @ theta >= 0, by what they are about.
+    (k, parameters) of rows @ theta >= 0, by what they are about. intervals: of combinations such as "ZZ1 + 0.25 M2",
+    what other estimates say of them (Sousa, s. 2.6.3).
     """
 
     parameters: Parameters
@@ -63,6 +66,7 @@ class Consistency:
     known: Mapping[str, float] = field(default_factory=dict)
     largest: Mapping[str, float] = field(default_factory=dict)
     dissipating: Mapping[str, Array] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in ("pseudo", "spatial"):
@@ -73,6 +77,10 @@ class Consistency:
             if body not in self.bodies:
                 raise ModelError(f"a limit names link '{body}', which the model does not have; "
                                  f"it has {', '.join(self.bodies) or 'no bodies'}")
+        for text, (low, high) in self.intervals.items():
+            if not (np.isfinite([low, high]).all() and low < high):
+                raise ModelError(f"the interval of '{text}' needs a finite lower and a larger upper value, got {low} "
+                                 f"and {high}")
         for body, limit in self.centres.items():
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:
@@ -144,6 +152,12 @@ class Consistency:
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
             yield Block(f"{name} takes power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
                         1.0 / np.abs(rows).max(axis=1))
+        for text, (low, high) in self.intervals.items():
+            coefficients = parsed(text, self.parameters)
+            columns = np.flatnonzero(coefficients)
+            yield Block(f"{text} between {low:g} and {high:g}", "interval", "nonnegative", columns,
+                        np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
+                        np.full(2, 1.0 / max(high - low, 1e-6)))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:
@@ -191,6 +205,11 @@ class Consistency:
             if theta[k] < 0:
                 message = f"{item.name} of '{item.part}' is negative: {theta[k]:.4g} {item.unit}"
                 yield Violation(item.name, "positive", message, float(-theta[k]))
+        for text, (low, high) in self.intervals.items():
+            value = float(parsed(text, self.parameters) @ theta)
+            if not low <= value <= high:
+                yield Violation(text, "interval", f"{text} is {value:.6g}, outside {low:g} to {high:g}",
+                                max(low - value, value - high))
         for limit in self.masses:
             mass = float(sum(theta[self.bodies[body][9]] for body in limit.bodies or self.bodies))
             over = max(0.0 if limit.low is None else limit.low - mass, 0.0 if limit.high is None else mass - limit.high)

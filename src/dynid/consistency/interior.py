@@ -46,7 +46,7 @@ def interior_point(consistency: Consistency) -> Array:
         return _interior_point(consistency)
     found = _FOUND.setdefault(consistency.parameters, {})
     key = (consistency.form, consistency.margin, consistency.masses, consistency.positive, consistency.heaviest,
-           tuple(consistency.known.items()), tuple(consistency.largest.items()))
+           tuple(consistency.known.items()), tuple(consistency.largest.items()), tuple(consistency.intervals.items()))
     if key not in found:
         found[key] = _interior_point(consistency)
     return found[key].copy()

@@ -36,10 +36,11 @@ _UNSEEN = 1e-12  # share of the largest column below which a column is rounding
 
 
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                   centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = ()) -> Consistency:
+                   centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                   intervals: Mapping[str, Any] | None = None) -> Consistency:
     """The set for a problem, what is known exactly included. shapes: limit centres of mass by the robot's collision
     shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses: limits, or tables (bodies,
-    low, high)."""
+    low, high). intervals: lower and upper value by combination, what other estimates say (Sousa, s. 2.6.3)."""
     found = {}
     if shapes:
         robot = complete(problem.model).robot
@@ -53,7 +54,15 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
                        largest=_smaller(largest_losses(problem), upper_bounds(problem)),
-                       dissipating=dissipating_rows(problem))
+                       dissipating=dissipating_rows(problem),
+                       intervals={text: _interval(text, pair) for text, pair in (intervals or {}).items()})
+
+
+def _interval(text: str, pair: Any) -> tuple[float, float]:
+    """A lower and an upper value from a run file."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
+        raise ModelError(f"the interval of '{text}' is two numbers, [lower, upper], got {pair!r}")
+    return float(pair[0]), float(pair[1])
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
@@ -148,19 +157,21 @@ def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tup
 @method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
 def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        fill_with: Fill = "auto") -> Estimate:
+                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
     """Ordinary least squares inside the set: all joints' equations alike (Sousa, eq. 3.58)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses)
+    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                 intervals=intervals)
     return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
 
 
 @method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"})
 def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        fill_with: Fill = "auto") -> Estimate:
+                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
     """Weighted least squares inside the set: each joint's equations divided by the deviation of its own residual
     (Sousa, s. 4.5.3)."""
-    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses)
+    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                 intervals=intervals)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 

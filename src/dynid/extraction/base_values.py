@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.files import read_small, toml_table
-from dynid.model import LinearModel, Parameters
+from dynid.model import LinearModel
 from dynid.regression import BaseParameters, Stacked
+from dynid.regression.combination import parsed
 
-_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
 _DEPENDENT = 1e-9  # share of a row that is left beside the others, below which it says nothing new
 
 
@@ -98,23 +97,6 @@ class BaseValues:
     def distance(self, theta: Array) -> float:
         """Euclidean distance of the combinations of a full vector (parameters,) from the values."""
         return float(np.linalg.norm(self.matrix @ theta - self.values))
-
-
-def parsed(text: str, parameters: Parameters) -> Array:
-    """Coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
-    row, at = np.zeros(len(parameters)), 0
-    text = text.strip()
-    while at < len(text):
-        match = _TERM.match(text, at)
-        if match is None or (at > 0 and not match[1]):
-            raise ModelError(f"'{text}' is no sum of parameters: cannot read '{text[at:]}'; write it as "
-                             "'ZZ1 + 0.25 M2'")
-        sign, size, name = match.groups()
-        row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
-        at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())
-    if not row.any():
-        raise ModelError(f"the combination '{text}' names no parameter")
-    return row
 
 
 def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
