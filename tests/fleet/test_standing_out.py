@@ -26,9 +26,9 @@ def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(6)
     truths = [fleet.own(rng) for _ in range(50)]
     names = fleet.model.parameters
-    truths[3][names.index("Fc2")] *= 1.8
+    truths[3][names.index("Fc2")] *= 2.5
     truths[17][names.bodies["link3"]] *= 1.15
-    truths[30][names.index("Fv3")] *= 2.0
+    truths[30][names.index("Fv3")] *= 3.0
     logs = [[fleet.log(theta, 2.0, 100 * k + i) for i in range(5)] for k, theta in enumerate(truths)]
     robots = fleet.robots(logs)
     found = standing_out(robots, [Known.of(robot) for robot in robots])
