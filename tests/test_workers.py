@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from worker_jobs import dies, killed_once, raises, slow
 
 from dynid.errors import NotPossibleError
 from dynid.workers import Workers
@@ -43,16 +44,6 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         list(Workers(scheduler="tcp://127.0.0.1:1").each(pow, 2, ITEMS))
 
 
-def _killed_once(folder: str, item: int) -> int:
-    """Writes its process's number down, and waits to be killed the first time it has item 1."""
-    mark = Path(folder) / f"pid-{item}"
-    first = not mark.exists()
-    mark.write_text(str(os.getpid()))
-    if item == 1 and first:
-        time.sleep(60.0)
-    return 10 * item
-
-
 def test_a_worker_that_is_killed_costs_its_own_item(tmp_path: Path) -> None:
     def kill() -> None:
         mark = tmp_path / "pid-1"
@@ -62,36 +53,21 @@ def test_a_worker_that_is_killed_costs_its_own_item(tmp_path: Path) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    done = sorted(Workers(2).each(_killed_once, str(tmp_path), [0, 1, 2, 3, 4, 5]))
+    done = sorted(Workers(2).each(killed_once, str(tmp_path), [0, 1, 2, 3, 4, 5]))
     killer.join()
     assert done == [(k, 10 * k) for k in range(6)]
 
 
-def _dies(shared: int, item: int) -> int:
-    if item == shared:
-        os._exit(3)
-    return item
-
-
 def test_an_item_that_kills_every_worker_is_given_up() -> None:
     with pytest.raises(NotPossibleError, match="3 times with the same item"):
-        list(Workers(2).each(_dies, 1, [0, 1, 2]))
-    done = dict(Workers(2).each(_dies, 1, [0, 1, 2], lambda item, why: -item))
+        list(Workers(2).each(dies, 1, [0, 1, 2]))
+    done = dict(Workers(2).each(dies, 1, [0, 1, 2], lambda item, why: -item))
     assert done == {0: 0, 1: -1, 2: 2}
-
-
-def _raises(shared: int, item: int) -> int:
-    raise NotPossibleError(f"item {item} cannot be")
 
 
 def test_what_a_worker_raises_arrives() -> None:
     with pytest.raises(NotPossibleError, match="item . cannot be"):
-        list(Workers(2).each(_raises, 0, [1, 2]))
-
-
-def _slow(shared: float, item: int) -> int:
-    time.sleep(shared)
-    return item
+        list(Workers(2).each(raises, 0, [1, 2]))
 
 
 @pytest.mark.slow
@@ -105,7 +81,7 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     try:
         with pytest.raises(NotPossibleError, match="went away"):
-            for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(_slow, 0.2, list(range(200))):
+            for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(slow, 0.2, list(range(200))):
                 if k == 3:
                     monkeypatch.setattr("dynid.workers._PATIENCE", 5)
                     scheduler.kill()

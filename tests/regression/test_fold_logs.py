@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 from motions import arm, fourier
+from worker_jobs import slow_fold
 
 import dynid
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.model import Model
 from dynid.recording import Recording
-from dynid.recording.log_files import LogFile, find_logs
+from dynid.recording.log_files import find_logs
 from dynid.recording.write import write_npz
 from dynid.regression import fold
-from dynid.regression.fold_logs import FoldedLogs, FoldJob, FoldOptions, fold_logs, fold_task
+from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
 from dynid.regression.regression import Regression
 from dynid.regression.tree_sum import TreeSum, tree_sum
 
@@ -202,21 +203,12 @@ def test_addresses_of_stores(tmp_path: Path) -> None:
     assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
 
 
-def _slow_fold(job: FoldJob, log: LogFile) -> Any:
-    """The task, which writes its process's number down and waits the first time it has the second log."""
-    mark = Path(os.environ["DYNID_TEST_MARK"])
-    if log.source.endswith("2026-01-03.npz") and not mark.exists():
-        mark.write_text(str(os.getpid()))
-        time.sleep(60.0)
-    return fold_task(job, log)
-
-
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, folder = written(tmp_path / "logs")
     alone, _ = fold_logs(model, folder, options(model))
     mark = tmp_path / "pid"
     monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
-    monkeypatch.setattr("dynid.regression.fold_logs.fold_task", _slow_fold)
+    monkeypatch.setattr("dynid.regression.fold_logs.fold_task", slow_fold)
 
     def kill() -> None:
         while not (mark.exists() and mark.read_text()):

@@ -13,6 +13,7 @@ from dynid.findings import Finding
 from dynid.model import Model
 from dynid.validate.hypotheses.gravity import with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.words import joints_listed
 
 _ROWS = 2000  # of the longest log
@@ -26,7 +27,7 @@ _SURE = 4.0  # deviations from half of nominal gravity
 class GravityShare:
     """The share of its nominal gravity torque that a joint's torque holds, whatever way the robot is mounted, and its
     deviation. part: root mean square of what in the torque follows gravity, and of nothing else, over that of the
-    torque about its mean. size: the same of nominal gravity.
+    torque about its mean. size: the same of nominal gravity, along the direction that the robot's file has.
     """
 
     joint: int
@@ -37,7 +38,9 @@ class GravityShare:
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
-    """Torques in which no joint that has to carry its arm feels gravity."""
+    """Torques in which no joint that has to carry its arm feels gravity; nothing is said of positions in degrees."""
+    if any(True for _ in degrees_for_radians(case)):
+        return
     shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
     without = [one for one in shares
                if one.share < _NONE and one.part < _PART and 0.5 - one.share > _SURE * one.std]
@@ -62,9 +65,9 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     theta = np.array([float(value) if p.body is not None and value is not None else 0.0
                       for p, value in zip(model.parameters, values, strict=True)])
-    if not isinstance(model, Model) or not problem.data or not np.any(theta):
+    size = float(np.linalg.norm(model.robot.gravity)) if isinstance(model, Model) else 0.0
+    if not isinstance(model, Model) or not problem.data or not np.any(theta) or size == 0.0:
         return ()
-    size = float(np.linalg.norm(model.robot.gravity))
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
     q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
@@ -76,21 +79,22 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
         keep = part.keep[rows, j]
         speed = dq[keep, j]
         own = np.column_stack([rest[keep, j], np.ones_like(speed), speed, np.sign(speed), ddq[keep, j]])
-        one = _share(part.tau[rows[keep], j], gravity[keep, j], own)
+        one = _share(part.tau[rows[keep], j], gravity[keep, j], own, np.asarray(model.robot.gravity) / size)
         if one is not None:
             found.append(GravityShare(j, *one))
     return tuple(found)
 
 
-def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float, float] | None:
+def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, float, float, float] | None:
     """Length of the coefficients of gravity (rows, 3) beside the other columns, its deviation, and the sizes of what
-    follows gravity and of what only nominal gravity can make."""
+    follows gravity and of what only gravity along `down` (3,) can make."""
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None
     u, s, _ = np.linalg.svd(own / np.linalg.norm(own, axis=0), full_matrices=False)
     basis = u[:, s > 1e-9 * s[0]]
     alone = gravity - basis @ (basis.T @ gravity)
+    nominal = float(np.linalg.norm(alone @ down))
     power, whole = np.sum(alone ** 2, axis=0), float(np.sum(gravity ** 2))
     alone, power = alone[:, power > 1e-6 * whole], power[power > 1e-6 * whole]
     if not len(power):
@@ -101,7 +105,7 @@ def _share(tau: Array, gravity: Array, own: Array) -> tuple[float, float, float,
     noise = float(left @ left) / (len(tau) - own.shape[1] - len(power))
     unit = np.sqrt(len(tau)) * float(np.std(tau))
     return (float(np.linalg.norm(coefficients)), float(np.sqrt(noise * np.trace(inverse))),
-            float(np.linalg.norm(alone @ coefficients)) / unit, float(np.sqrt(power.max())) / unit)
+            float(np.linalg.norm(alone @ coefficients)) / unit, nominal / unit)
 
 
 SUSPICIONS = (Suspicion("data", gravity_removed),)
