@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.model.accelerations import solve_motion
 from dynid.model.kinds import DRY, INERTIA, MOMENT, VISCOUS, Kind
-from dynid.model.model import solve_motion
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.sign import Sign
 from dynid.robot import numbered_joints

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.model.accelerations import solve_motion
 from dynid.model.elements import Element
 from dynid.model.linear_model import LinearModel
-from dynid.model.model import Model, solve_motion
+from dynid.model.model import Model
 from dynid.model.parameters import Parameters
 from dynid.model.term import differences
 from dynid.robot import Robot, numbered_joints

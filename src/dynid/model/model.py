@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools, Ints
-from dynid.errors import ModelError, NotPossibleError
+from dynid.errors import ModelError
+from dynid.model.accelerations import solve_motion
 from dynid.model.elements import Bodies, Element
 from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
@@ -393,12 +394,3 @@ class Model:
                 terms[k] = term.with_shape(self.robot, values[at:at + count])
                 at += count
         return replace(self, terms=tuple(terms))
-
-
-def solve_motion(inertia: Array, torque: Array) -> Array:
-    """inertia (..., dof, dof) times acceleration = torque (..., dof), solved for the acceleration."""
-    try:
-        return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
-    except np.linalg.LinAlgError:
-        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot be "
-                               "computed; add rotor inertia or use consistent parameters") from None

@@ -1,0 +1,35 @@
+"""The verdict on a real log, as it is and with a fault put in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.estimate import Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
+from dynid.robot import Robot
+from dynid.validate import cross_validate, reconstruct, verdict
+
+
+def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
+    robot = Robot.from_urdf(data("panda", "panda_arm.urdf"))
+    q, dq, tau = (np.loadtxt(data("panda", f"exciting_traj_{name}.txt")).reshape(-1, 7)
+                  for name in ("positions", "velocity", "torques"))
+    t = np.loadtxt(data("panda", "exciting_traj_time.txt"))
+    model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
+    samples = prepare(Recording(t, q, tau, dq=dq, source="panda", joints=robot.joint_names), cutoff=5.0)
+    problem = Problem.of(model, samples)
+    estimate = identify(problem, method="wls")
+    found = verdict(problem, estimate, reconstruct(estimate, samples), (), cross_validate(problem, estimate=estimate))
+    assert not {"drive-gain", "torque-sign", "joint-at-rest"} & {one.code for one in found.findings}
+    assert sum(not p.lacking for p in found.excitation.parameters) > 40
+    wrong = replace(samples, tau=samples.tau * np.array([1, 1.25, 1, 1, 1, 1, 1]))
+    problem = Problem.of(model, wrong)
+    estimate = identify(problem, method="wls")
+    found = verdict(problem, estimate, reconstruct(estimate, wrong))
+    assert [one.joints for one in found.findings if one.code == "drive-gain"] == [("panda_joint2",)]
+    assert found.gains[1].gain == pytest.approx(1.25, abs=0.02)
