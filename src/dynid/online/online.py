@@ -23,11 +23,11 @@ from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
 from dynid.model.momentum import MomentumForm
 from dynid.online.changes import Change, changes
-from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.kernel_rows import momentum_entries
 from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
 from dynid.online.one_sample import OneSample
+from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout
@@ -43,7 +43,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
 
 
-class Online:
+class Online(Streamed):
     """The parameters of a model from a stream of samples: the fold that goes on.
 
         online = Online(model, prior=estimate)      # or no prior at all
@@ -219,30 +219,6 @@ class Online:
         """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
         shows; how many rows that completed."""
         return self._feed.finish()
-
-    @property
-    def delay(self) -> float:
-        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
-        return self._feed.delay
-
-    @property
-    def filter(self) -> tuple[float, float]:
-        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
-        return self._feed.rate, self._feed.cutoff
-
-    @property
-    def last_stamp(self) -> float:
-        """The last time stamp that was fed, s; nan before the first."""
-        return self._feed.stamps.last_stamp
-
-    @property
-    def events(self) -> tuple[StreamEvent, ...]:
-        """What was wrong with the samples that were fed."""
-        return tuple(self._feed.stamps.events.last)
-
-    def remark(self, code: str, text: str) -> None:
-        """A remark on the source among `events`, at the last stamp."""
-        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
 
     def _rows_of(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
         return self._entries([q, dq, ddq, tau])

@@ -13,10 +13,10 @@ from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
 from dynid.model import Model, Payload
 from dynid.model.momentum import MomentumForm
-from dynid.online.events import StreamEvent
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.kernel_rows import momentum_entries
 from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
+from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged_alone
@@ -33,7 +33,7 @@ _STANDING = 0.1  # share of a row in which its joint may stand
 _STANDS = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
 
 
-class LivePayload:
+class LivePayload(Streamed):
     """What hangs on a frame of a robot that was identified without it, from a stream of samples.
 
         live = LivePayload(estimate, "flange")
@@ -180,31 +180,6 @@ class LivePayload:
             row = np.append(z, -1.0)
             left.append(100.0 * math.sqrt(max(float(np.einsum("i,jik,k->", row, data, row)), 0.0) / total))
         return left[0], left[1]
-
-    # -- the stream ------------------------------------------------------------------------------
-    @property
-    def delay(self) -> float:
-        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
-        return self._feed.delay
-
-    @property
-    def filter(self) -> tuple[float, float]:
-        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
-        return self._feed.rate, self._feed.cutoff
-
-    @property
-    def last_stamp(self) -> float:
-        """The last time stamp that was fed, s; nan before the first."""
-        return self._feed.stamps.last_stamp
-
-    @property
-    def events(self) -> tuple[StreamEvent, ...]:
-        """What was wrong with the samples that were fed, and when the load changed."""
-        return tuple(self._feed.stamps.events.last)
-
-    def remark(self, code: str, text: str) -> None:
-        """A remark among `events`, at the last stamp."""
-        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
 
     def __repr__(self) -> str:
         return f"<LivePayload on {self.frame}: {self.samples} samples, {self.mass:.4g} kg>"

@@ -1,0 +1,38 @@
+"""Streamed: what everything that is fed a stream says of it."""
+
+from __future__ import annotations
+
+import math
+
+from dynid.online.events import StreamEvent
+from dynid.online.feed import Feed
+
+
+class Streamed:
+    """Base of what takes raw samples by a `Feed`."""
+
+    _feed: Feed
+
+    @property
+    def delay(self) -> float:
+        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
+        return self._feed.delay
+
+    @property
+    def filter(self) -> tuple[float, float]:
+        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
+        return self._feed.rate, self._feed.cutoff
+
+    @property
+    def last_stamp(self) -> float:
+        """The last time stamp that was fed, s; nan before the first."""
+        return self._feed.stamps.last_stamp
+
+    @property
+    def events(self) -> tuple[StreamEvent, ...]:
+        """What was wrong with the samples that were fed, and what was remarked on them."""
+        return tuple(self._feed.stamps.events.last)
+
+    def remark(self, code: str, text: str) -> None:
+        """A remark on the source among `events`, at the last stamp."""
+        self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
