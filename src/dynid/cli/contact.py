@@ -89,5 +89,6 @@ def _table(log: ContactLog) -> Any:
              *(f"{value:.1f} +- {std:.1f}" for value, std in zip(one.link_wrench[:3], one.link_std[:3], strict=True)),
              one.finding.title) for one in log.contacts[:_SHOWN]]
     more = "" if len(log.contacts) <= _SHOWN else f", the first {_SHOWN}"
-    title = f"{log.source}: {len(log.contacts)} contacts{more}, forces at the link's frame in axes of the base"
+    many = f"{len(log.contacts)} contact{'s' * (len(log.contacts) > 1)}{more}"
+    title = f"{log.source}: {many}, forces at the link's frame in axes of the base"
     return table(head, rows, numbers=head[:2] + head[3:6], title=title)
