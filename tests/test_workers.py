@@ -75,10 +75,10 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     port = 18786
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", str(port), "--no-dashboard"]
-    scheduler = subprocess.Popen(start, stderr=subprocess.DEVNULL)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    scheduler = subprocess.Popen(start, stderr=subprocess.DEVNULL, env=paths)
     worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}",
-                               "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+                               "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL, env=paths)
     try:
         with pytest.raises(NotPossibleError, match="went away"):
             for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(slow, 0.2, list(range(200))):

@@ -124,7 +124,8 @@ def test_a_mixed_folder_is_refused(runs, tmp_path, name):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": 3}', '{"files": {"../x": {"bytes": 1, "sha256": ""}}}',
-                                  '{"files": {"run.toml": {"bytes": "many"}}}', "\x00", "[" * 100_000])
+                                  '{"files": {"run.toml": {"bytes": "many"}}}', "\x00", "[" * 100_000,
+                                  '{"files": {"run.toml": {"bytes": 1e999, "sha256": ""}}}'])
 def test_a_damaged_manifest_is_a_sentence_and_can_be_replaced(runs, tmp_path, text):
     save(runs[0], tmp_path / "out", report=False)
     (tmp_path / "out" / MANIFEST).write_text(text)

@@ -62,7 +62,7 @@ def manifest(folder: Path) -> dict[str, tuple[int, str]]:
         found = {str(name): (int(one["bytes"]), str(one["sha256"])) for name, one in files.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise DynidError(f"{path} cannot be read as the list of a result's files; identify again") from None
     if any(name in ("", ".", "..") or Path(name).name != name for name in found):
         raise DynidError(f"{path} names files outside its folder; identify again")
