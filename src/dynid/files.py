@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -68,6 +69,23 @@ def try_file(path: Path) -> None:
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file")
     try_folder(Path(path).parent)
+
+
+def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
+    """Paths in a folder of files to write, by what they are; raises where they could not be written, or where one is
+    there already and may not be replaced. Before the work, too: what cannot be kept is work for nothing."""
+    paths = {what: Path(folder) / name for what, name in names.items()}
+    for path in paths.values():
+        try_file(path)
+        if path.exists() and not force:
+            raise DynidError(f"{path} is there already; choose another folder or say --force")
+    return paths
+
+
+def write_json(path: Path, plain: Mapping[str, Any]) -> None:
+    """Write plain data as a JSON file, whole or not at all. A number that is not finite is a bug, so it raises."""
+    with write_whole(path) as file:
+        file.write(json.dumps(plain, indent=2, allow_nan=False) + "\n")
 
 
 def read_small(path: Path) -> bytes:

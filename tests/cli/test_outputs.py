@@ -51,3 +51,14 @@ def test_a_folder_of_that_name_is_a_sentence(dynid, here, call):
     Path("out.csv").mkdir()
     found = dynid(*call, "out.csv", *(["--force"] if call[0] != "compare" else []))
     assert found.code == 2 and "it is a folder" in found.err
+
+
+@pytest.mark.parametrize(("command", "file"), [("payload", "payload.json"), ("contact", "wrench.csv"),
+                                               ("extract", "report.html")])
+def test_folders_are_looked_at_before_the_work(dynid, tmp_path, command, file):
+    """The result that is named is not there: what is said first is that the output is taken."""
+    (tmp_path / file).write_text("mine")
+    logs = () if command == "extract" else ("log.csv",)
+    shown = dynid(command, tmp_path / "missing", *logs, "-o", tmp_path)
+    assert shown.code == 2 and f"{tmp_path / file} is there already" in shown.err
+    assert (tmp_path / file).read_text() == "mine"

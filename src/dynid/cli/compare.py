@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dynid.cli.options import Assignments, Lock, Only, Start, Stop, words
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
 
@@ -114,7 +112,7 @@ def _study(source: str, changes: dict[str, Any], workers: int | None, scheduler:
         result = run_study(study, workers, scheduler, lambda done, total: tell(f"{done} of {total} logs"))
         if output is not None:
             tell("writing the report")
-            write_study(result, output, shlex.join(["dynid", *sys.argv[1:]]))
+            write_study(result, output, typed_command())
     if json:
         print_json({**result.to_dict(), "outputs": written})
     else:

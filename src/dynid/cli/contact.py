@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import Start, Stop, numbers
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.options import OtherMapping, Start, Stop, numbers
+from dynid.cli.output import Json, console, print_json, progress, saved, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -39,9 +37,7 @@ def command(
     prior: Annotated[str, typer.Option(metavar="N,N m", help="Deviations of forces and moments that are thought of at "
                                                             "all.")] = "100,20",
     alarms: Annotated[float, typer.Option(metavar="RATE", help="False alarms an hour that are allowed.")] = 1.0,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
-                                                      "otherwise than those identified from.",
-                                                 show_default=False)] = None,
+    mapping: OtherMapping = None,
     start: Start = None,
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
@@ -50,20 +46,20 @@ def command(
     json: Json = False,
 ) -> None:
     """Find forces from outside: when something touched the robot, on which link, how hard, and whether a payload."""
+    from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.contact_result import ContactOptions, checked_way, contacts_of_result, save_contacts
+    from dynid.runs.contact_result import ContactOptions, checked_way, contact_files, contacts_of_result, save_contacts
 
     both = numbers(prior, "--prior") or []
     if len(both) != 2:
         raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
     options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_way(way), window,
                              (both[0], both[1]), alarms)
+    if output is not None:
+        free_paths(output, contact_files(len(logs)), force)
     with progress("contact") as tell:
         found = contacts_of_result(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
-        written = {}
-        if output is not None:
-            tell("writing")
-            written = save_contacts(found, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+        written = saved(save_contacts, found, output, force, tell)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli.motion_output import check_outputs, show, write_outputs
+from dynid.cli.motion_output import (
+    Force,
+    LimitsFile,
+    Margin,
+    MotionFile,
+    MotionPage,
+    Noise,
+    Rate,
+    RobotName,
+    Rotor,
+    check_outputs,
+    show,
+    write_outputs,
+)
 from dynid.cli.options import Lock, Only, numbers, words
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, progress, typed_command
 
 BUDGET = 30.0
 
@@ -34,10 +45,8 @@ class CriterionName(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
-    output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
-                                         help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
+    robot: RobotName,
+    output: MotionFile,
     duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
     harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
     kind: Annotated[FamilyName, typer.Option(help="The family of motions.")] = FamilyName.fourier,
@@ -45,7 +54,7 @@ def command(
         help="What to make small.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+    rotor: Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Posture to come from and go back to, outside the duration.")] = "",
     budget: Annotated[float | None, typer.Option(
@@ -53,21 +62,17 @@ def command(
     rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the result then "
                                                "depends on the seed alone.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes another search.")] = 0,
-    rate: Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")] = 100.0,
-    noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                       help="Deviation of the torques, N m or N: one or one a joint.")] = "",
-    limits: Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
-                                                help="Limits over the robot's own: joints, space, postures.")] = None,
-    margin: Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, "
-                                                 "velocities and torques to keep free.")] = None,
+    rate: Rate = 100.0,
+    noise: Noise = "",
+    limits: LimitsFile = None,
+    margin: Margin = None,
     only: Only = "",
     lock: Lock = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Folder of an earlier `dynid identify -o`, whose largest "
                                                       "deviations to lower.")] = None,
-    report: Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
-                                                help="A page with plots and a 3-D preview.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    report: MotionPage = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
@@ -92,7 +97,7 @@ def command(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, duration, harmonics), command=shlex.join(["dynid", *sys.argv[1:]])))
+            family=family_named(kind.value, duration, harmonics), command=typed_command()))
         written = write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.output import Json, console, print_json, progress, saved, table
 
 if TYPE_CHECKING:
     from dynid.runs.extracted_sets import ExtractedSets
@@ -46,19 +44,19 @@ def command(
     """Extract full parameters from base values inside bounds, and compare their torques and inner forces."""
     from dynid.extraction import ExtractionOptions
     from dynid.extraction.searches import search_of
-    from dynid.runs.extracted_sets import base_values_of, checked_losses, extract_sets, save_sets
+    from dynid.files import free_paths
+    from dynid.runs.extracted_sets import FILES, base_values_of, checked_losses, extract_sets, save_sets
 
     step: Literal["one", "two"] = "one" if one_step else "two"
     options = ExtractionOptions(form=_form(form), step=step, search=search_of(search), runs=runs,
                                 evaluations=evaluations, seed=seed, nearest=nearest)
     losses = checked_losses(loss or ["full"])
+    if output is not None:
+        free_paths(output, FILES, force)
     with progress("extract") as tell:
         given = base_values_of(source, base, folded=one_step)
         found = extract_sets(given, source, bounds or ["normal"], losses, options, tell)
-        written = {}
-        if output is not None:
-            tell("writing")
-            written = save_sets(found, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+        written = saved(save_sets, found, output, force, tell)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
 
@@ -44,7 +42,7 @@ def command(
         written = {}
         if output is not None:
             tell("writing the results")
-            written = save_fleet(result, output, shlex.join(["dynid", *sys.argv[1:]]))
+            written = save_fleet(result, output, typed_command())
     if json:
         print_json({**result.to_dict(), "outputs": written})
     else:

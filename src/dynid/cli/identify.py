@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +19,7 @@ from dynid.cli.options import (
     simulation_table,
     words,
 )
-from dynid.cli.output import Json, console, print_json, progress
+from dynid.cli.output import Json, console, print_json, progress, typed_command
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -114,7 +112,7 @@ def command(
         written = {}
         if output is not None:
             tell("writing the results")
-            written = save(result, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+            written = save(result, output, typed_command(), force=force)
     if json:
         print_json({**facts(result), "outputs": written})
     else:

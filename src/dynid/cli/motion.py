@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli.motion_output import check_outputs, show, write_outputs
+from dynid.cli.motion_output import (
+    Force,
+    LimitsFile,
+    Margin,
+    MotionFile,
+    MotionPage,
+    Noise,
+    Rate,
+    RobotName,
+    Rotor,
+    check_outputs,
+    show,
+    write_outputs,
+)
 from dynid.cli.options import Lock, Only, numbers, words
-from dynid.cli.output import Json, print_json, progress
+from dynid.cli.output import Json, print_json, progress, typed_command
 
 
 class KindName(StrEnum):
@@ -28,15 +39,13 @@ class KindName(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+    robot: RobotName,
     kind: Annotated[KindName, typer.Argument(
         metavar="KIND", show_default=False,
         help="points, spline: random postures, with a stop at each or without. sines: one for each joint. friction, "
              "gravity, inertia, coupling: one effect at a time. null-space: the tool held still. through: points of a "
              "file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
-                                         help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")],
+    output: MotionFile,
     count: Annotated[int, typer.Option("--points", min=2, help="How many random postures.")] = 50,
     through: Annotated[Path | None, typer.Option(metavar="FILE.csv", show_default=False,
                                                  help="Postures to go through, a row each.")] = None,
@@ -48,19 +57,15 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes another motion.")] = 0,
     friction: Annotated[str, typer.Option("--friction", metavar="KIND,...", show_default=False,
                                           help="Friction to identify: viscous, coulomb, offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
-    rate: Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")] = 100.0,
-    noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                       help="Deviation of the torques, N m or N: one or one a joint.")] = "",
-    limits: Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
-                                                help="Limits over the robot's own: joints, space, postures.")] = None,
-    margin: Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, "
-                                                 "velocities and torques to keep free.")] = None,
+    rotor: Rotor = False,
+    rate: Rate = 100.0,
+    noise: Noise = "",
+    limits: LimitsFile = None,
+    margin: Margin = None,
     only: Only = "",
     lock: Lock = None,
-    report: Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
-                                                help="A page with plots and a 3-D preview.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    report: MotionPage = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Make a random motion, a sweep, or one through given points, inside all limits, and say what it should tell."""
@@ -78,7 +83,7 @@ def command(
         data = plain_motion(machine, PlainMotionRequest(
             kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
-            command=shlex.join(["dynid", *sys.argv[1:]])), tell)
+            command=typed_command()), tell)
         written = write_outputs(data, output, report, tell)
     if json:
         print_json({"kind": kind.value, **motion_facts(data), "outputs": written})

@@ -1,10 +1,12 @@
-"""Motions as commands write and show them."""
+"""Motions as commands take options for them, write and show them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dynid.cli.options import refuse_to_replace
 from dynid.cli.output import console, table
@@ -14,6 +16,22 @@ if TYPE_CHECKING:
     from dynid.report.pages.motion import MotionData
 
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
+
+RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
+                                          help="A URDF, a robot TOML (DH or MDH) or a built-in name.")]
+MotionFile = Annotated[Path, typer.Option("-o", "--output", show_default=False,
+                                          help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
+Rotor = Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")]
+Rate = Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")]
+Noise = Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
+                                    help="Deviation of the torques, N m or N: one or one a joint.")]
+LimitsFile = Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
+                                                 help="Limits over the robot's own: joints, space, postures.")]
+Margin = Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, velocities "
+                                                                        "and torques to keep free.")]
+MotionPage = Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
+                                                 help="A page with plots and a 3-D preview.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:

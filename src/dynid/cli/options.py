@@ -20,6 +20,9 @@ Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="
                                                     "the measured motion.")]
 
 
+OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
+                                                   help="TOML file with a log table, if these logs are written "
+                                                        "otherwise than those identified from.")]
 Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
                                              help="Leave out what comes before, counted from a log's first row.")]
 Stop = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,

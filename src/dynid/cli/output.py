@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +23,20 @@ def print_json(facts: Mapping[str, Any]) -> None:
     import json
 
     typer.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def typed_command() -> str:
+    """The command line as it was typed, which repeats what a page shows."""
+    return shlex.join(["dynid", *sys.argv[1:]])
+
+
+def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
+          tell: Callable[[str], None]) -> dict[str, str]:
+    """What `save` wrote of a result where, nothing without an output."""
+    if output is None:
+        return {}
+    tell("writing")
+    return save(found, output, typed_command(), force=force)
 
 
 def console() -> Console:

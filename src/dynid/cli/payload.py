@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import Start, Stop, deviating
-from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.cli.options import OtherMapping, Start, Stop, deviating
+from dynid.cli.output import Json, console, print_json, progress, saved, table
 
 if TYPE_CHECKING:
     from dynid.runs.payload_result import FoundPayload
@@ -34,9 +32,7 @@ def command(
                                                        help="For same-motion: a log of that motion without load.")]
     = None,
     inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not ask for a body that can exist.")] = False,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
-                                                      "otherwise than those identified from.",
-                                                 show_default=False)] = None,
+    mapping: OtherMapping = None,
     start: Start = None,
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
@@ -45,17 +41,17 @@ def command(
     json: Json = False,
 ) -> None:
     """Find mass, centre of mass and inertia of what hangs on a robot, and what to type into its controller."""
+    from dynid.files import free_paths
     from dynid.runs.arguments import log_table
-    from dynid.runs.payload_result import PayloadOptions, checked_way, find_payload, save_payload
+    from dynid.runs.payload_result import FILES, PayloadOptions, checked_way, find_payload, save_payload
 
     options = PayloadOptions(frame or None, checked_way(way), deviating(mass, "--mass"), gain_deviation,
                              not inconsistent, tuple(unloaded or ()))
+    if output is not None:
+        free_paths(output, FILES, force)
     with progress("payload") as tell:
         found = find_payload(result, logs, options, {"log": log_table(mapping, start, stop)}, tell)
-        written = {}
-        if output is not None:
-            tell("writing")
-            written = save_payload(found, output, shlex.join(["dynid", *sys.argv[1:]]), force=force)
+        written = saved(save_payload, found, output, force, tell)
     if json:
         print_json({**found.to_dict(), "outputs": written})
     else:

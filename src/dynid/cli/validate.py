@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Horizon, NoSimulation, Start, Stop, simulation_table
+from dynid.cli.options import Horizon, NoSimulation, OtherMapping, Start, Stop, simulation_table
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -15,8 +15,7 @@ def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
                                            help="Folder of an earlier `dynid identify -o`.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a log table, if these logs are written "
-                                                      "otherwise than those identified from.")] = None,
+    mapping: OtherMapping = None,
     start: Start = None,
     stop: Stop = None,
     no_simulation: NoSimulation = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from dynid.contacts.external_wrench import PRIOR
 from dynid.contacts.filtered_rows import WAYS, Way
 from dynid.contacts.observer import parameter_covariance
 from dynid.errors import DynidError, RecordingError
-from dynid.files import write_whole
+from dynid.files import free_paths, write_json, write_whole
 from dynid.recording import Recording
 from dynid.report import write_page
 from dynid.report.pages.contact import CONTACT, ContactData
@@ -113,23 +112,28 @@ def _raw(logs: Any) -> list[Recording]:
     return found
 
 
+def contact_files(logs: int) -> dict[str, str]:
+    """Names of the files that contacts of so many logs are written to, by what they are."""
+    files = {"contacts": CONTACTS_FILE}
+    for k in range(logs):
+        more = _numbered(k)
+        files[f"wrench{more}"] = SERIES_FILE.replace(".", f"{more}.")
+        files[f"report{more}"] = REPORT.replace(".", f"{more}.")
+    return files
+
+
+def _numbered(log: int) -> str:
+    """What tells the files of a log (from 0) from those of the first."""
+    return "" if log == 0 else f"_{log + 1}"
+
+
 def save_contacts(found: FoundContacts, folder: str | Path, command: str = "", *,
                   force: bool = False) -> dict[str, str]:
     """Write contacts, wrenches over time and a report for each log into a folder; gives the path of each file."""
-    folder, paths = Path(folder), dict[str, Path]()
-    paths["contacts"] = folder / CONTACTS_FILE
-    for k in range(len(found.logs)):
-        more = "" if k == 0 else f"_{k + 1}"
-        paths[f"wrench{more}"] = folder / SERIES_FILE.replace(".", f"{more}.")
-        paths[f"report{more}"] = folder / REPORT.replace(".", f"{more}.")
-    for path in paths.values():
-        if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another folder or say --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_whole(paths["contacts"]) as file:
-        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    paths = free_paths(folder, contact_files(len(found.logs)), force)
+    write_json(paths["contacts"], found.to_dict())
     for k, log in enumerate(found.logs):
-        more = "" if k == 0 else f"_{k + 1}"
+        more = _numbered(k)
         _write_series(log, paths[f"wrench{more}"])
         write_page(CONTACT, page_data(found, log, command), paths[f"report{more}"])
     return {what: str(path) for what, path in paths.items()}

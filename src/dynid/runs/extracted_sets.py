@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from dynid.estimate import Estimate
 from dynid.extraction import BaseValues, Extraction, ExtractionOptions, extract
 from dynid.extraction.extract import LOSSES, Loss
 from dynid.extraction.new_motion import new_motion
-from dynid.files import write_whole
+from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms
 from dynid.regression import Regression, Stacked
 from dynid.report import write_page
@@ -26,7 +25,7 @@ from dynid.runs.loading import Tell
 from dynid.runs.results import PARAMETERS, REGRESSION, load
 from dynid.validate import SetComparison, compare_sets
 
-SETS_FILE, REPORT = "extraction.json", "report.html"
+FILES = {"sets": "extraction.json", "report": "report.html"}  # in the folder of extracted sets
 FILE, CONES = "robot's file", "cones"
 
 
@@ -108,14 +107,8 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
 
 def save_sets(found: ExtractedSets, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
     """Write the sets and their report into a folder; gives the path of each file by what it is."""
-    folder = Path(folder)
-    paths = {"sets": folder / SETS_FILE, "report": folder / REPORT}
-    for path in paths.values():
-        if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another folder or say --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_whole(paths["sets"]) as file:
-        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    paths = free_paths(folder, FILES, force)
+    write_json(paths["sets"], found.to_dict())
     write_page(EXTRACTION, ExtractionData(f"{found.robot.name}: full parameters out of base values", found.robot,
                                           found.comparison, command), paths["report"])
     return {what: str(path) for what, path in paths.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
-from dynid.files import write_whole
+from dynid.files import free_paths, write_json
 from dynid.payloads.controllers import Entry, entries
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
@@ -32,7 +31,7 @@ from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
 
 AnyWay = Way | Literal["sensor", "both"]
-PAYLOAD_FILE, REPORT = "payload.json", "report.html"
+FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of a payload
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +136,8 @@ def _fold(folder: Path, estimate: Estimate) -> Regression | None:
 
 def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
     """Write a payload and its report into a folder; gives the path of each file by what it is."""
-    folder = Path(folder)
-    paths = {"payload": folder / PAYLOAD_FILE, "report": folder / REPORT}
-    for path in paths.values():
-        if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another folder or say --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_whole(paths["payload"]) as file:
-        file.write(json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n")
+    paths = free_paths(folder, FILES, force)
+    write_json(paths["payload"], found.to_dict())
     write_page(PAYLOAD, page_data(found, command), paths["report"])
     return {what: str(path) for what, path in paths.items()}
 
