@@ -124,7 +124,7 @@ def test_a_parallelogram_has_three_base_parameters() -> None:
     for count in (60, 900):
         q = np.linspace(1.2, -0.2, count)[:, None]
         flat = int(np.flatnonzero(q[:, 0] < 0.0)[0])
-        with pytest.raises(NotPossibleError, match="loops 'pin' of robot 'p' .* in sample .*, at crank") as found:
+        with pytest.raises(NotPossibleError, match="loop 'pin' of robot 'p' .* in sample .*, at crank") as found:
             dynamics.inertia_matrix(robot, None, q)
         assert 0 <= flat - int(str(found.value).split("in sample ")[1].split(",")[0]) <= max(2, count // 30)
 
@@ -196,7 +196,7 @@ def test_troubles_are_named() -> None:
     robot = closed(replace(robot.followers.tree, joints=longer), robot.followers.loops.closures, ["coupler", "rocker"],
                    {"crank": 1.0, "coupler": -1.0, "rocker": 1.4})
     far = np.array([[1.0], [1.5], [3.1]])
-    with pytest.raises(NotPossibleError, match="loops 'pin' of robot 'four-bar' .* in sample 2, at crank 3.1"):
+    with pytest.raises(NotPossibleError, match="loop 'pin' of robot 'four-bar' .* in sample 2, at crank 3.1"):
         dynamics.inverse_dynamics(robot, None, far, far, far)
     assert closes(robot, far).tolist() == [True, True, False]
     robot = Robot.builtin("delta")

@@ -14,8 +14,10 @@ from online.streams import Truth, coloured, motion, truth
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.online import FeedOptions, Online
-from dynid.online.causal import derivative_kernels, low_pass_kernel
+from dynid.online.causal import CausalRows, derivative_kernels, low_pass_kernel
+from dynid.online.kernel_rows import KernelRows
 from dynid.recording import Recording
+from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.prepare import prepare
 
 RATE = 200.0
@@ -148,6 +150,33 @@ def test_a_short_stream_is_prepared_when_it_ends(raw: tuple[Truth, np.ndarray]) 
     feed(online, data, t, slice(0, 700))
     assert online.samples == 0 and np.isnan(online.delay)
     assert online.finish() == online.samples > 20
+
+
+@pytest.mark.parametrize("window", [0.05, 0.2])
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_stated_delay_of_kernels_is_the_measured_one(window: float, order: int) -> None:
+    """A torque that grows evenly comes out as it was `delay` seconds before the sample that completes its row, of
+    kernels and of the low-passes of the default."""
+    rate, slope = 1000.0, 3.0
+    t, late = np.arange(2000) / rate, []
+    options = KernelOptions(order=order)
+    row_filter = RowFilter.of("kernel", window, options, rate, len(t), 10)
+
+    def forces(q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((1, len(tau))), np.ascontiguousarray(tau.T)
+
+    def whole(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(tau.T)
+
+    for rows in (KernelRows(forces, row_filter, 0.0, np.zeros(1)),
+                 CausalRows(whole, rate, row_filter.cutoff, 0.0, np.zeros(1))):
+        for k, at in enumerate(t):
+            found = rows.push(t[k:k + 1], np.array([[np.sin(at)]]), np.array([[slope * at]]))
+            if found is not None:
+                late.append((at - found[0][0, -1] / slope, rows.delay))
+    measured, stated = np.array(late).T
+    np.testing.assert_allclose(measured, stated, atol=1e-9)
+    assert len({round(one, 9) for one in stated}) == 2
 
 
 def test_kernels_feed_without_accelerations_and_state_their_delay(raw: tuple[Truth, np.ndarray]) -> None:

@@ -233,12 +233,12 @@ def test_a_held_joint_and_a_free_base() -> None:
 
 
 def test_what_mujoco_saves_is_read(tmp_path: Path) -> None:
-    """Inertias from geoms are refused, and the way out that the sentence names works."""
+    """Inertias of meshes are refused, and the way out that the sentence names works."""
     text = ('<mujoco><worldbody><body name="a"><joint name="j" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/><body '
             'name="b" pos="0 0 1"><joint name="k"/><geom size="0.1 0.2 0.3" pos="0.2 0 0" type="box"/></body></body>'
             "</worldbody></mujoco>")
     with pytest.raises(RobotError, match="saveinertial"):
-        read_mjcf(text)
+        read_mjcf(text.replace('size="0.1"', 'type="mesh" mesh="m"'))
     model = mujoco.MjModel.from_xml_string(text.replace("<worldbody>", '<compiler saveinertial="true"/><worldbody>'))
     mujoco.mj_saveLastXML(str(tmp_path / "saved.xml"), model)
     robot = Robot.load(tmp_path / "saved.xml")
@@ -260,14 +260,17 @@ BAD = {
     "entities": ('<!DOCTYPE x [<!ENTITY a "b">]><mujoco/>', "DTD"),
     "empty": ("<mujoco/>", "no <worldbody>"),
     "still": ('<mujoco><worldbody><body name="a"/></worldbody></mujoco>', "nothing to identify"),
-    "include": ('<mujoco><include file="other.xml"/></mujoco>', "<include> is not read"),
+    "include": ('<mujoco><include file="other.xml"/></mujoco>', "<include> is not read; give the file itself"),
     "ball": (f'<mujoco><worldbody><body name="a"><joint name="j" type="ball"/>{I}</body></worldbody></mujoco>',
              "joint 'j' has the type 'ball'"),
     "inner free": (f'<mujoco><worldbody><body name="a">{I}<body name="b"><freejoint/>{I}</body></body></worldbody>'
                    "</mujoco>", "free joint of body 'b'"),
-    "geoms": ('<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>',
-              "body 'a' has no <inertial>"),
-    "from geoms": (f'<mujoco><compiler inertiafromgeom="true"/><worldbody>{BODY}</worldbody></mujoco>', "from geoms"),
+    "geoms": ('<mujoco><worldbody><body name="a"><joint name="j"/><geom type="mesh" mesh="m"/></body></worldbody>'
+              "</mujoco>", "a <geom> of body 'a' is a mesh, and its body has no <inertial>"),
+    "size": ('<mujoco><worldbody><body name="a"><joint name="j"/><geom name="g" type="box" size="1 0 1"/></body>'
+             "</worldbody></mujoco>", "'size' of geom 'g' of body 'a' needs 3 numbers above zero"),
+    "from geoms": (f'<mujoco><compiler inertiafromgeom="yes"/><worldbody>{BODY}</worldbody></mujoco>',
+                   "inertiafromgeom=\"yes\", it must be"),
     "class": (changed("<joint", "<joint class='x'"), "class 'x'"),
     "axis": (changed("<joint", "<joint axis='0 0 0'"), "'axis' of joint 'j' has no direction"),
     "numbers": (changed("<joint", "<joint pos='0 nan 0'"), "'pos' of joint 'j' needs 3 finite numbers"),

@@ -312,6 +312,12 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
         to.print(f"closure {one['name']} ({one['kind']}) holds {one['first']} and {one['second']}{again}", markup=False)
     if facts["following_joints"]:
         to.print(f"these joints follow: {', '.join(facts['following_joints'])}", markup=False)
+    own = [joint["name"] for joint in facts["joints"]]
+    for role in ("measured", "driven"):
+        if facts[f"{role}_joints"] != own:
+            to.print(f"these joints are {role}: {', '.join(facts[f'{role}_joints'])}", markup=False)
+    if facts["held_bodies"]:
+        to.print(f"known and not identified: {', '.join(facts['held_bodies'])}", markup=False)
     for name, position in facts["locked_joints"].items():
         to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:

@@ -11,7 +11,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.closure_lanes import LANES
 from dynid.dynamics.elimination import Elimination, planned
-from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
+from dynid.dynamics.loop_kernels import CLOSED
 from dynid.dynamics.loop_lanes import walk_lanes
 from dynid.dynamics.tree import tree_of
 from dynid.errors import NotPossibleError, RobotError
@@ -92,8 +92,9 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
     motion, status = _solved(robot, followers, q, dq, ddq, threads)
     open_ = np.flatnonzero(status != CLOSED)
     if len(open_):
-        raise NotPossibleError(not_closed(robot, followers.loops, int(status[open_[0]]), f"in sample {open_[0]}",
-                                          q[open_[0]]),
+        from dynid.dynamics.loop_faults import not_closed
+
+        raise NotPossibleError(not_closed(robot, int(status[open_[0]]), f"in sample {open_[0]}", q[open_[0]]),
                                "keep to positions in which the loops close, as the limits of the joints should say")
     return motion
 
@@ -225,14 +226,6 @@ def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
     return TreeMotion(motion[0], motion[1], motion[2], rates), status
 
 
-def not_closed(robot: Robot, loops: Loops, status: int, where: str, q: Array) -> str:
-    """Why loops are not closed, for sentences; where: sample or time; q (dof,): positions of the robot's own joints."""
-    at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
-    how = {OPEN: "cannot be closed", SINGULAR: "lose rank: joints that follow are not determined"}.get(
-        status, "pass a posture in which their branches meet")
-    return f"the loops {loops.names} of robot '{robot.name}' {how} {where}, at {at}"
-
-
 @lru_cache(maxsize=64)
 def chain_of(robot: Robot) -> Chain:
     """The closures of a robot, checked in their posture: what follows is determined, and what does not is free."""
@@ -250,7 +243,7 @@ def chain_of(robot: Robot) -> Chain:
     near = np.asarray(np.linalg.lstsq(coupling, loops.posture - offset, rcond=None)[0])
     begin = _closed_posture(robot, loops, tree, dof, near, fixed)
     _, jacobian = _linearised(tree, begin, fixed)
-    chosen = _independent_rows(robot, loops, jacobian, dof)
+    chosen = _independent_rows(robot, jacobian, dof)
     branch = float(np.linalg.det(jacobian[chosen, dof:]))
     owner = np.repeat(np.arange(len(kinds)), [one.equations for one in loops.closures])
     left = np.setdiff1d(np.arange(len(owner)), chosen)
@@ -317,9 +310,11 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
                      f"posture: {abs(phi[worst]):.3g} m stay open; check its places, lengths and posture")
 
 
-def _independent_rows(robot: Robot, loops: Loops, jacobian: Array, dof: int) -> Ints:
+def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
     """As many equations as joints follow, that determine them."""
     from scipy.linalg import qr
+
+    from dynid.dynamics.loop_faults import holding_loop, loose_loop
 
     following = jacobian[:, dof:]
     count = following.shape[1]
@@ -329,13 +324,14 @@ def _independent_rows(robot: Robot, loops: Loops, jacobian: Array, dof: int) -> 
     names = robot.followers.following
     if rank < count:
         null = np.linalg.svd(following)[2][rank:]
-        loose = [name for name, share in zip(names, np.abs(null).max(axis=0), strict=True) if share > 0.1]
-        raise RobotError(f"the loops {loops.names} of robot '{robot.name}' leave {count - rank} of the joints that "
-                         f"follow undetermined: {', '.join(loose)}",
+        loose = tuple(name for name, share in zip(names, np.abs(null).max(axis=0), strict=True) if share > 0.1)
+        raise RobotError(f"loop '{loose_loop(robot.followers, loose)}' of robot '{robot.name}' leaves "
+                         f"{count - rank} of the joints that follow undetermined: {', '.join(loose)}",
                          "give another posture, let one of them move by itself, or add a closure")
     whole = np.linalg.svd(jacobian, compute_uv=False)
     if int(np.sum(whole > _RANK * whole.max())) > count:
-        raise RobotError(f"the loops {loops.names} of robot '{robot.name}' leave its joints no freedom of their own",
+        raise RobotError(f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK)}' of robot '{robot.name}' leaves "
+                         f"its joints {', '.join(robot.joint_names)} no freedom of their own",
                          f"let more joints follow than {', '.join(names)}, or take out a closure")
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
-from dynid.model import Model
+from dynid.model import Model, Payload
 from dynid.robot.robot import JointFields
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
@@ -69,7 +69,9 @@ def _robot_of(estimate: Estimate, with_payload: bool, tell: Callable[[str], obje
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge")
     inertias, following = body_inertias(model, theta, with_payload, tell), model.robot.followers
     if following is not None:
-        inertias = np.vstack([inertias, *(theta[model.parameters.bodies[name]] for name in following.names)])
+        places, whole = model.parameters.bodies, model.body_numbers(theta)[model.robot.dof:]
+        own = [theta[places[name]] if name in places else np.zeros(10) for name in following.names]
+        inertias = np.vstack([inertias, *(whole if with_payload else own)])
     return model, inertias
 
 
@@ -77,12 +79,14 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
                   tell: Callable[[str], object] = lambda note: None) -> Array:
     """The ten numbers of every body (dof, 10) of a full vector, with what it carries if asked."""
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
-    missing = [name for name in robot.body_names if name not in places]
+    missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
     if missing:
         raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term")
-    inertias = np.array([theta[places[name]] for name in robot.body_names])
-    loads = {one.body: robot.body_names[one.owner] for one in model.parameters
-             if one.body is not None and one.body not in (*robot.body_names, *(follows.names if follows else ()))}
+    inertias = np.array([theta[places[name]] if name in places else np.zeros(10) for name in robot.body_names])
+    links = (*robot.body_names, *(follows.names if follows else ()))
+    hung = {f"payload {term.label}": links[term.body(robot)] for term in model.terms if isinstance(term, Payload)}
+    loads = {one.body: hung.get(one.body, robot.body_names[one.owner]) for one in model.parameters
+             if one.body is not None and one.body not in links}
     for load, link in loads.items():
         tell(f"{load} is part of link '{link}'" if with_payload
              else f"{load} on link '{link}' is left out; with_payload=True adds it to the link")

@@ -19,6 +19,9 @@ def in_torques(estimate: Estimate, problem: Problem) -> Estimate:
     own = estimate.diagnostics
     facts = {name: value for name, value in own.items() if name not in _OF_ROWS}
     fit = Diagnostics.of_fit(problem.torques.regression, estimate.values, rank=own.rank)
-    rows = {"kind": problem.filtered, "relative_error": own.relative_error, "rows": list(own.rows_per_joint)}
+    signals = problem.data[0].filtered
+    assert signals is not None
+    rows = {"kind": problem.filtered, "relative_error": own.relative_error, "rows": list(own.rows_per_joint),
+            "window_s": signals.filter.window, "delay_s": signals.filter.delay}
     return replace(estimate, diagnostics=Diagnostics.of({**facts, **fit, "notes": own.notes, "equations": rows,
                                                          "confounded": own.confounded}))

@@ -17,7 +17,8 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
-from dynid.model import FlexibleModel, LinearModel
+from dynid.model import FlexibleModel, LinearModel, Model
+from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.equations import unmeasured_joints
@@ -94,7 +95,9 @@ class Problem:
         logs = (data,) if isinstance(data, Samples) else tuple(data)
         model = scaled_model(model, logs)
         base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
-        facts = check_known(base, known or {})
+        held = held_values(model) if isinstance(model, Model) else {}
+        facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
+                                   **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
         regression = fold(equations_of(model, logs, base), blocks=blocks, threads=threads, progress=progress)

@@ -39,50 +39,81 @@ def joint_unit(robot: Robot, joint: int, turning: str, sliding: str) -> str:
 
 @dataclass(frozen=True)
 class RigidBodies:
-    """Ten numbers of every body the joints move."""
+    """Ten numbers of every body the joints move; virtual bodies, which have no mass, have none."""
 
     kind = "rigid"
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(parameter for i in range(robot.dof)
+        return tuple(parameter for i in _massive(robot)
                      for parameter in body_parameters(str(i + 1), i, robot.bodies[i].name, robot.bodies[i].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        y = dynamics.regressor(robot, q, dq, ddq)
-        for joint, body in np.argwhere(_shows(robot)):
-            for k in range(10 * body, 10 * body + 10):
-                yield joint, k, y[:, joint, k]
+        y, shows = dynamics.regressor(robot, q, dq, ddq), _shows(robot)
+        for first, body in enumerate(_massive(robot)):
+            for joint in np.flatnonzero(shows[:, body]):
+                for k in range(10):
+                    yield int(joint), 10 * first + k, y[:, joint, 10 * body + k]
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
-        dynamics.regressor_columns(robot, q, dq, ddq, place, out)
+        dynamics.regressor_columns(robot, q, dq, ddq, _on_all(robot, place), out)
 
     def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
                  changing: bool) -> None:
-        momentum_columns(robot, q, dq, place, momentum, force, changing=changing)
+        momentum_columns(robot, q, dq, _on_all(robot, place), momentum, force, changing=changing)
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         found = regressor_of_checked(robot, q, dq, ddq)
-        return (dynamics.regressor(robot, q, dq, ddq) if found is None else found).reshape(-1)
+        found = dynamics.regressor(robot, q, dq, ddq) if found is None else found
+        return (found if len(_massive(robot)) == robot.dof else found[:, _columns(robot)]).reshape(-1)
 
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
-        every = np.arange(10 * robot.dof ** 2)
-        return every // (10 * robot.dof), every % (10 * robot.dof)
+        count = 10 * len(_massive(robot))
+        every = np.arange(robot.dof * count)
+        return every // count, every % count
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         if robot.followers is not None and robot.followers.carrying:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
-        adjoint_kernel(*tree_of(robot), q, dq, ddq, place, weights, out, 0, len(q))
+        adjoint_kernel(*tree_of(robot), q, dq, ddq, _on_all(robot, place), weights, out, 0, len(q))
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        return dynamics.inverse_dynamics(robot, values, q, dq, ddq)
+        return dynamics.inverse_dynamics(robot, _numbers(robot, values), q, dq, ddq)
 
     def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
-        return dynamics.inertia_matrix(robot, values, q)
+        return dynamics.inertia_matrix(robot, _numbers(robot, values), q)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
-        yield Bodies(values.reshape(-1, 10))
+        yield Bodies(_numbers(robot, values))
+
+
+def _massive(robot: Robot) -> list[int]:
+    """Numbers of the robot's own bodies that are not virtual."""
+    return [i for i, body in enumerate(robot.bodies) if not body.virtual]
+
+
+def _columns(robot: Robot) -> Ints:
+    """Places of their ten numbers each among those of all bodies."""
+    return (10 * np.array(_massive(robot), dtype=np.int64)[:, None] + np.arange(10)).reshape(-1)
+
+
+def _on_all(robot: Robot, place: Place) -> Place:
+    """Rows (dof, 10 dof) of the entries of all bodies, of those (dof, parameters) of the bodies with mass."""
+    if place.shape[1] == 10 * robot.dof:
+        return place
+    whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
+    whole[:, _columns(robot)] = place
+    return whole
+
+
+def _numbers(robot: Robot, values: Array) -> Array:
+    """Ten numbers of every body (dof, 10), zero for virtual ones."""
+    if len(values) == 10 * robot.dof:
+        return values.reshape(-1, 10)
+    whole = np.zeros((robot.dof, 10))
+    whole[_massive(robot)] = values.reshape(-1, 10)
+    return whole
 
 
 def _shows(robot: Robot) -> Bools:
@@ -186,7 +217,9 @@ class Payload:
         values = None if self.nominal is None else np.asarray(self.nominal, dtype=float)
         if values is not None and values.shape != (10,):
             raise ModelError(f"the payload's nominal values must be ten numbers, got shape {values.shape}")
-        return tuple(body_parameters(self.label, body, f"payload {self.label}", values))
+        followers = robot.followers
+        owner = body if body < robot.dof or followers is None else followers.owners[body - robot.dof]
+        return tuple(body_parameters(self.label, owner, f"payload {self.label}", values))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         carriers, out = body_columns(robot, self.body(robot), q, dq, ddq)
@@ -227,10 +260,7 @@ class Payload:
         adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
-        if self.body(robot) >= robot.dof:
-            raise ModelError(f"a payload on frame '{self.frame}' hangs on a body that follows others and cannot be "
-                             "simulated")
-        numbers = np.zeros((robot.dof, 10))
+        numbers = np.zeros((robot.dof if robot.followers is None else robot.followers.tree.dof, 10))
         numbers[self.body(robot)] = self.to_body(robot) @ values
         yield Bodies(numbers)
 

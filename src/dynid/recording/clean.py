@@ -40,8 +40,7 @@ class Cleaned:
 
     joints: names of the columns, if known. unit_said: whether the unit of positions was given, not assumed. dropped:
     how many rows could not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was
-    read, rows outside the window too.
-    """
+    read, rows outside the window too. lacking: joints, by signal, that it is not logged of."""
 
     t: Array
     signals: dict[str, Array]
@@ -51,6 +50,7 @@ class Cleaned:
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
+    lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -78,15 +78,18 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
                 raise RecordingError(f"{path}: has other joints than {paths[0]}, so they are not one log")
             joints = current.conversion.joints
             before = current.notes
+            lacking = {signal: tuple(current.conversion.joints[current.conversion.order.index(i)] for i in columns)
+                       for signal, columns in current.lacking.items()}
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
-                yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, unit_said=current.unit_said)
+                said = (*before, *notes, *part.notes)
+                yield replace(part, notes=said, joints=joints, lacking=lacking, unit_said=current.unit_said)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
             empty = {signal: np.zeros((0, 6 if signal == "wrench" else dof)) for signal in current.columns
                      if signal != "time" and signal not in (clock.absent or ())}
-            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said)
+            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking)
 
 
 def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], tuple[str, ...]]]:
@@ -122,6 +125,8 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
     raw["torque"][:, list(current.unmeasured)] = 0.0
+    for signal, lacking in current.lacking.items():
+        raw[signal][:, list(lacking)] = 0.0
     raw = _logged(current, raw, clock, notes)
     times = [_values(blocks, column) for column in current.columns.get("time", ())]
     with np.errstate(invalid="ignore", over="ignore"):  # bad rows are found below

@@ -57,7 +57,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
     have and nobody asks for.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
-    found = _canonical(source, known) or _grouped(source, known, (*(joints or ()), *others))
+    found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
     signals: dict[str, Match] = {}
     units: dict[str, str] = {}
     for signal in (*wanted, *optional):
@@ -99,8 +99,9 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
 _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 
 
-def _canonical(source: Source, known: Sequence[str]) -> _Groups:
-    """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called."""
+def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
+    """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called;
+    encoders may be on other joints of the robot than motors."""
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
                 "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
                 "motor_position_": "motor_position", "sensed_torque_": "sensed_torque"}
@@ -115,7 +116,8 @@ def _canonical(source: Source, known: Sequence[str]) -> _Groups:
     if joints.get("temperature", joints.get("position")) != joints.get("position"):  # of something else
         del groups["temperature"], joints["temperature"]
     if "time" not in known or not {"position", "torque"} <= joints.keys() \
-            or any(names != joints["position"] for names in joints.values()):
+            or any(names != joints["position"] and not {*names, *joints["position"]} <= joints_of_robot
+                   for names in joints.values()):
         return {}
     if all(str(joint).isdigit() for joint in joints["position"]):
         return {}

@@ -15,8 +15,8 @@ from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
 from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
-from dynid.recording.guess import Guess, guess
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, Place
+from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Source, check_fields, open_source, reading
@@ -42,6 +42,7 @@ class Layout:
 
     samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
     given, by the mapping or by the columns' names, and not assumed. unmeasured: which columns of torques say nothing.
+    lacking: by signal, which of its columns stand for joints that it is not logged of.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Layout:
     unit_said: bool
     notes: tuple[str, ...]
     unmeasured: tuple[int, ...] = ()
+    lacking: Dictionary[str, tuple[int, ...]] = field(default_factory=dict)
 
     def close(self) -> None:
         for source in self.sources:
@@ -135,8 +137,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     if unknown:
         raise RecordingError(f"{path}: unmeasured names joint '{unknown[0]}', there are {listed(list(joints or ()))}")
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
-    others = robot.source_joints if robot is not None else ()
-    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, others)
+    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot)
     for signal, place in places.items():
         index = files.get(place)
         whose = joints if signal not in ("time", "wrench") else None
@@ -146,10 +147,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         except RecordingError:
             if mapping.may_lack(signal):
                 continue
-            if signal not in ("torque", "current") or not mapping.unmeasured:
+            few = fewer(joints, mapping, robot, signal)
+            if few is None:
                 raise
-            few = _measured(joints, mapping)
-            matches[signal] = (index, _placed(source, place, signal, few, None if few is None else len(few)))
+            matches[signal] = (index, _placed(source, place, signal, few, len(few)))
     _check_torque(files.sources, matches)
     if "current" in matches:
         matches["torque"] = matches.pop("current")
@@ -160,6 +161,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
               for signal, (index, found) in matches.items()}
     names = _column_joints(files.sources, mapping, matches, robot, path, notes)
     notes += dict.fromkeys(found.note for _, found in matches.values() if found.note)
+    lacking: dict[str, tuple[int, ...]] = {}
+    if robot is not None and robot.measured:
+        names = tuple(mapping.joints or robot.joint_names)
+        lacking = filled(spread, matches, names, robot)
     absent = _unmeasured(path, mapping, spread, names, robot)
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
@@ -176,12 +181,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     if mapping.rate is not None:
         notes.append(f"time is counted at {mapping.rate:g} Hz, as the mapping says")
     return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
-                  mapping.unit is not None or "position" in units, tuple(notes), absent)
-
-
-def _measured(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | None:
-    """The joints whose torques are known, if names are."""
-    return None if joints is None else [name for name in joints if name not in mapping.unmeasured]
+                  mapping.unit is not None or "position" in units, tuple(notes), absent, lacking)
 
 
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],
@@ -246,7 +246,7 @@ def _place(value: Names | Place) -> Place:
 
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
-                notes: list[str], others: Sequence[str]) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
+                notes: list[str], robot: Robot | None) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Signals that the mapping leaves out: as the format has them, or guessed from names; and units from names."""
     wanted = ["position"] if "position" not in said else []
     wanted += ["torque"] if not {"torque", "current"} & said else []
@@ -258,17 +258,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)
-        said_before = len(notes)
-        try:
-            found = guess(main, wanted, optional, whose, count, notes, others)
-        except RecordingError:
-            if not mapping.unmeasured or "torque" not in wanted:
-                raise
-            del notes[said_before:]
-            few, aside = _measured(whose, mapping), [signal for signal in wanted if signal != "torque"]
-            found = guess(main, aside, optional, whose, count, notes, others)
-            torque = guess(main, ["torque"], [], few, None if few is None else len(few), notes, others)
-            found = Guess({**found.signals, **torque.signals}, {**torque.units, **found.units})
+        found = guessed(main, mapping, (wanted, optional), whose, count, notes, robot)
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
@@ -344,12 +334,12 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
                    robot: Robot | None, path: Path, notes: list[str]) -> Sequence[str] | None:
     """Joint of each column: as the mapping says, as their names say, or as the file says; None when unknown."""
-    if mapping.joints is not None:
+    if mapping.joints is not None or (robot is not None and robot.measured):
         return mapping.joints
     named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}
     for signal, names in named.items():
         whose = named.get("position", names)
-        if names != whose and not (signal == "torque" and list(names) == _measured(whose, mapping)):
+        if names != whose and not (signal == "torque" and list(names) == with_torque(whose, mapping)):
             raise RecordingError(f"{path}: position is of joints {listed(named['position'])}, "
                                  f"{signal} of {listed(names)}")
     if "position" in named:

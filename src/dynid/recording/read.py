@@ -18,8 +18,10 @@ from dynid.recording.commanded import commanded
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
 from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
+from dynid.recording.measured import Measuring
 from dynid.recording.recording import DroppedRow, Recording
 from dynid.robot import Robot
+from dynid.robot.roles import as_logged
 
 Paths = str | Path | Sequence[str | Path]
 ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
@@ -50,7 +52,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
     extremes: Extremes | None = None
     dropped, listed, until = 0, list[DroppedRow](), 0.0
-    for part in cleaned(paths, rules, robot, at_once):
+    measuring = None if robot is None or not (robot.measured or robot.driven) else Measuring(robot)
+    for part in cleaned(paths, rules, robot if measuring is None else as_logged(measuring.robot), at_once):
+        if measuring is not None:
+            part = replace(part, signals=measuring.own(part.signals, part.joints, part.lacking),
+                           joints=measuring.robot.joint_names)
         time.append(part.t)
         until = max(until, part.until)
         for name, array in part.signals.items():
@@ -73,8 +79,10 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
+    notes += [] if measuring is None else measuring.notes
     found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
-                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints),
+                    measured=() if measuring is None else measuring.robot.measured)
     if rules.gain_deviation is not None:
         given = rules.gain_deviation
         each = given if isinstance(given, int | float) else per_joint(
@@ -111,7 +119,8 @@ class _Collected:
 def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
                  notes: Sequence[str]) -> Recording:
     """Signals by their names in the mapping (samples, dof) as a Recording."""
-    arrays: dict[str, Any] = {ATTRIBUTES[name]: np.ascontiguousarray(array) for name, array in signals.items()}
+    arrays: dict[str, Any] = {ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
+                              for name, array in signals.items()}
     return Recording(t=t, joints=tuple(joints), source=", ".join(map(str, paths)),
                      notes=tuple(dict.fromkeys(notes)), **arrays)
 

@@ -38,6 +38,8 @@ class Recording:
     drive gains, relative, where they were found.
     unscaled: `tau` still holds currents, whose drive gains are to be found.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
+    measured, measured_position (samples, k): other joints than these that carried the encoders, and their positions,
+    of which `q` was made.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
     """
@@ -60,6 +62,8 @@ class Recording:
     source: str = "memory"
     notes: tuple[str, ...] = field(default=())
     unmeasured: tuple[str, ...] = ()
+    measured: tuple[str, ...] = field(default=(), kw_only=True)
+    measured_position: Array | None = field(default=None, kw_only=True)
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
 
@@ -109,7 +113,8 @@ class Recording:
         if not len(rows):
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
                                  f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
-        cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench") if (signal := getattr(self, name)) is not None}
+        cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench", "measured_position")
+               if (signal := getattr(self, name)) is not None}
         return replace(self, **cut,
                        notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 

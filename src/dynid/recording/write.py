@@ -22,13 +22,17 @@ _WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
 def columns_of(recording: Recording) -> dict[str, Array]:
-    """Columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, ..., wrench_fx, ..."""
+    """Columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, ..., wrench_fx, ...
+
+    Positions are those of the joints that carry the encoders."""
     names = recording.joints or tuple(str(i + 1) for i in range(recording.dof))
     columns = {"time": recording.t}
     for attribute, prefix in _COLUMNS.items():
-        signal = getattr(recording, attribute)
+        signal, whose = getattr(recording, attribute), names
+        if attribute == "q" and recording.measured_position is not None:
+            signal, whose = recording.measured_position, recording.measured
         if signal is not None:
-            columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(names)}
+            columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(whose)}
     if recording.wrench is not None:
         columns |= {f"wrench_{axis}": recording.wrench[:, k] for k, axis in enumerate(_WRENCH)}
     return columns
@@ -46,9 +50,11 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
 
 def write_npz(recording: Recording, path: str | Path) -> Path:
     """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
-    motor_positions, sensed_torques, joints."""
+    motor_positions, sensed_torques, joints; where other joints carry the encoders, positions are theirs."""
     arrays = {key: signal for name, key in _KEYS.items() if (signal := getattr(recording, name)) is not None}
-    if recording.joints:
+    if recording.measured_position is not None:
+        arrays["positions"] = recording.measured_position
+    elif recording.joints:
         arrays["joints"] = np.array(recording.joints)
     with write_whole(Path(path), "wb") as file:
         np.savez(file, **arrays)

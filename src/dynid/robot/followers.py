@@ -137,8 +137,11 @@ def lock_followed(robot: Robot, followers: Followers, positions: Mapping[str, fl
     """A robot with joints that follow, some of its joints locked, mimic ones among them."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
+    # Logs go on to hold the joints that they held, but for those that stand still now.
+    measured, driven = (tuple(name for name in names if name not in positions)
+                        for names in (robot.measured, robot.driven))
     if followers.loops is None:
-        return followed(locked(tree, positions), followers.mimics)
+        return followed(locked(tree, positions), followers.mimics).measuring(measured, driven)
     following = followers.following
     for name in positions:
         tree.joint_index(name)
@@ -150,7 +153,8 @@ def lock_followed(robot: Robot, followers: Followers, positions: Mapping[str, fl
     posture = followers.loops.posture.copy()
     posture[[tree.joint_index(name) for name in positions]] = list(positions.values())
     tree = replace(tree, locked={**tree.locked, **positions})
-    return coupled(tree, {**followers.mimics, **still}, following, replace(followers.loops, posture=posture))
+    found = coupled(tree, {**followers.mimics, **still}, following, replace(followers.loops, posture=posture))
+    return found.measuring(measured, driven)
 
 
 def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:

@@ -5,10 +5,11 @@
 - A body without joints is merged into the one it hangs on: inertia, and a named frame. Sites are frames too.
 - armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
 - Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
-- Inertias must stand in the file: none is worked out from geoms, which are not read, nor are meshes.
+- Inertias stand in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes
+  are not opened. Files that are included are read where they lie beside the model.
 - Equality constraints become joints that follow or closures; see `dynid.robot.mjcf_loops`.
 - Angles are taken as they are printed: torques are those of MuJoCo.
-- What stands for other elements (include, replicate, ..) is refused; one sentence names the file and the element.
+- What stands for other elements (replicate, attach, ..) is refused; one sentence names the file and the element.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.base_kind import base_warnings
+from dynid.robot.mjcf_geoms import geoms_inertia
+from dynid.robot.mjcf_include import with_included
 from dynid.robot.mjcf_loops import Spot, held
 from dynid.robot.mjcf_text import MjcfText, Place
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
@@ -43,6 +46,8 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     root, file, stem, _ = parse_xml(source, "MJCF")
     if root.tag != "mujoco":
         raise RobotError(f"{file} has <{root.tag}> as its outermost element, an MJCF has <mujoco>")
+    if isinstance(source, Path) or not source.lstrip().startswith("<"):
+        root = with_included(root, file, Path(source).parent)
     text = MjcfText(file, root)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
@@ -82,9 +87,9 @@ class _Tree:
         worlds = text.root.findall("worldbody")
         if not worlds:
             raise text.error("there is no <worldbody>")
-        if text.compiler.get("inertiafromgeom") == "true":
-            raise text.error("<compiler> says inertiafromgeom=\"true\", but inertias are not worked out from geoms; "
-                             f"leave it out and give every body an <inertial>, {_SAVED}")
+        if text.compiler.get("inertiafromgeom", "auto") not in ("true", "false", "auto"):
+            raise text.error("<compiler> has inertiafromgeom=\"" + text.compiler["inertiafromgeom"][:60]
+                             + "\", it must be true, false or auto")
         for key in _CHANGES_MASS:
             if text.compiler.get(key, "0") not in ("0", "-1", "false"):
                 text.warnings.append(f"<compiler {key}> is not applied: inertias are taken as they stand")
@@ -208,16 +213,16 @@ class _Tree:
         return (-np.inf if lower <= -_FAR else float(lower) * unit), (np.inf if upper >= _FAR else float(upper) * unit)
 
     def inertia(self, inside: Sequence[Place], where: str, still: bool) -> Array | None:
-        """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that would give it one."""
+        """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that give it one. still: it
+        does not move, so that geoms need not say it."""
         text = self.text
         found = [place for place in inside if place.element.tag == "inertial"]
         if len(found) > 1:
             raise text.error(f"{where} has {len(found)} <inertial> elements")
+        mode = text.compiler.get("inertiafromgeom", "auto")
+        if not still and (mode == "true" or (mode == "auto" and not found)):
+            return geoms_inertia(text, inside, where, _SAVED)
         if not found:
-            heavy = any(self.heavy(place) for place in inside if place.element.tag == "geom")
-            if heavy and not still and text.compiler.get("inertiafromgeom", "auto") != "false":
-                raise text.error(f"{where} has no <inertial>, and inertias are not worked out from geoms; give it one, "
-                                 f"{_SAVED}")
             return None
         attributes, what = found[0].element.attrib, f"<inertial> of {where}"
         pose = found[0].frame @ text.pose(attributes, what)
@@ -231,12 +236,6 @@ class _Tree:
             matrix = np.diag(text.numbers(attributes, "diaginertia", 3, what))
         turn = pose[:3, :3]
         return ten.from_central(mass, pose[:3, 3], turn @ matrix @ turn.T)
-
-    def heavy(self, place: Place) -> bool:
-        """Whether a geom has mass: 1000 kg/m^3 where it does not say."""
-        attributes = self.text.attributes(place.element, "geom", "a <geom>", place.childclass)
-        key = "mass" if "mass" in attributes else "density"
-        return bool(self.text.numbers(attributes, key, 1, "a <geom>", (1000.0,))[0])
 
     def robot(self, name: str) -> Robot:
         """The tree, every joint free."""

@@ -15,9 +15,9 @@ from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 _DEEPEST = 200  # elements inside each other
-_REFUSED = {"include": "give the whole model in one file", "replicate": "write out what it repeats",
+_REFUSED = {"include": "give the file itself, beside those that it includes", "replicate": "write out what it repeats",
             "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
-_ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _TURNS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
 Attributes = Mapping[str, str]
@@ -147,7 +147,7 @@ class MjcfText:
     # -- poses -------------------------------------------------------------------------------------
     def pose(self, attributes: Attributes, where: str) -> Array:
         """Of an element (4, 4) in the frame around it: pos, and at most one of the five ways to say a turn."""
-        given = [key for key in _ORIENTATIONS if key in attributes]
+        given = [key for key in ORIENTATIONS if key in attributes]
         if len(given) > 1:
             raise self.error(f"{where} has both {given[0]} and {given[1]}; say one of them")
         pose = self._turn(attributes, given[0], where) if given else np.eye(4)

@@ -94,7 +94,8 @@ class Body:
     """What a joint moves: one link, with all links fixed to it merged in.
 
     inertia: the ten numbers in the body frame, or None where the source gives none (kinematics only). virtual: it has
-    no mass and stands only between two joints, so its numbers are no parameters.
+    no mass and stands only between two joints, so its numbers are no parameters. held: its inertia is known, so that it
+    adds to torques what it adds and is not identified.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Body:
     shapes: tuple[Shape, ...] = ()
     parts: tuple[Part, ...] = ()
     virtual: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,8 @@ class Robot:
     locked: joints of the source that were made fixed, and where (rad or m). source_joints: all moving joints of the
     source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
     joints and joints of closed loops move. payload: the largest mass it may carry at its end, kg, where its source says
-    so.
+    so. measured, driven: names of the source's joints whose positions and whose torques logs hold, where these are not
+    its own joints (see `dynid.robot.roles`).
     """
 
     name: str
@@ -143,6 +146,8 @@ class Robot:
     source_joints: tuple[str, ...] = ()
     followers: Followers | None = field(default=None, repr=False)
     payload: float | None = None
+    measured: tuple[str, ...] = ()
+    driven: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.joints:
@@ -288,6 +293,17 @@ class Robot:
         """The same robot with only these joints; the others are locked at `positions`, by default at zero."""
         from dynid.robot.locked import only
         return only(self, joints, positions)
+
+    def measuring(self, measured: Sequence[str] = (), driven: Sequence[str] = ()) -> Robot:
+        """The same robot whose logs hold the positions of other joints, and the torques of others, than its own: names
+        of any joints of its tree. Without names they are its own again."""
+        from dynid.robot.roles import with_roles
+        return with_roles(self, measured, driven)
+
+    def holding(self, links: Sequence[str]) -> Robot:
+        """The same robot where the inertia of these bodies is known: it is taken as it stands and not identified."""
+        from dynid.robot.roles import with_held
+        return with_held(self, links)
 
     def with_inertias(self, inertias: Array) -> Robot:
         """The same robot with other inertial numbers (dof, 10)."""

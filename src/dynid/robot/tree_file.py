@@ -24,6 +24,9 @@ Joint by joint::
     follows = true                 # has no freedom of its own: the loops determine it
     at = -0.5                      # where it is about when the loops are closed, default 0: it says the branch
     virtual = true                 # its link has no mass and stands only between two joints
+    measured = true                # it carries an encoder; by default those do that do not follow
+    driven = true                  # it carries a motor; by default those do that do not follow
+    held = true                    # the inertia of its link is known: it is taken as it stands, not identified
 
     [[closure]]
     name = "pin"
@@ -38,8 +41,12 @@ Joint by joint::
     multiplier = -1.0
     offset = 0.0
 
-With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, and a
-``[[joint]]`` has only name, follows and at. Closures name links of the URDF. ``[[terms]]``, ``[values]`` and
+Where any joint says ``measured``, logs hold positions of those that say true, and alike for ``driven`` and torques; see
+`dynid.robot.roles`.
+
+With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
+joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and held. Closures name links of the URDF.
+``[[terms]]``, ``[values]`` and
 ``[[frame]]`` are as elsewhere; joints in the names of values are counted without those that follow.
 """
 
@@ -71,11 +78,13 @@ from dynid.robot.followers import Mimic, followed
 from dynid.robot.loops import Closure, ClosureKind, closed
 from dynid.robot.pose import inverse, turn_z_to
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checked_sizes
+from dynid.robot.roles import with_roles
 
 _TOP = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
         "values")
-_JOINT = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", *LIMITS)
-_FOLLOWING = ("name", "follows", "at")
+_JOINT = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", "held",
+          "measured", "driven", *LIMITS)
+_FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
@@ -83,12 +92,12 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
     known_keys(table, _TOP, f"robot file '{file}'")
     unit = angle_unit(table, file)
     try:
-        tree = (_urdf_tree(table, file, folder) if table["convention"] == "urdf"
-                else _tree(table, file, default_name, unit))
+        tree, mimics = (_urdf_tree(table, file, folder) if table["convention"] == "urdf"
+                        else (_tree(table, file, default_name, unit), {}))
         checked_sizes(tree)
         joints = {str(row.get("name", f"joint{i}")): row for i, row in enumerate(_rows(table, "joint", file), 1)}
-        mimics = {text_of(row.get("joint"), f"'joint' in [[mimic]] of robot file '{file}'"): _mimic(row, file, unit)
-                  for row in _rows(table, "mimic", file)}
+        mimics |= {text_of(row.get("joint"), f"'joint' in [[mimic]] of robot file '{file}'"): _mimic(row, file, unit)
+                   for row in _rows(table, "mimic", file)}
         for name, mimic in mimics.items():
             tree.joint_index(name), tree.joint_index(mimic.joint)
         posture = {name: angle_of(row["at"], unit, f"'at' of joint '{name}' in robot file '{file}'")
@@ -96,11 +105,24 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
         following = [name for name, row in joints.items() if row.get("follows", False)]
         closures = [_closure(row, k, tree, file, unit) for k, row in enumerate(_rows(table, "closure", file), 1)]
         robot = closed(tree, closures, following, posture, mimics) if closures or following else followed(tree, mimics)
-        return replace(robot, values={**robot.values, **values_of(table.get("values", {}), file)})
+        robot = replace(robot, values={**robot.values, **values_of(table.get("values", {}), file)})
+        return with_roles(robot, *(_chosen(joints, role, file) for role in ("measured", "driven")))
     except RobotError as problem:
         if f"robot file '{file}'" in str(problem):
             raise
         raise RobotError(f"robot file '{file}': {problem}") from None
+
+
+def _chosen(joints: Mapping[str, Mapping[str, Any]], role: str, file: str) -> list[str]:
+    """Names of the joints that say true of a role; where none says anything, none."""
+    wrong = [name for name, row in joints.items() if not isinstance(row.get(role, False), bool)]
+    if wrong:
+        raise RobotError(f"'{role}' of joint '{wrong[0]}' in robot file '{file}' must be true or false")
+    found = [name for name, row in joints.items() if row.get(role, False)]
+    if not found and any(role in row for row in joints.values()):
+        raise RobotError(f"robot file '{file}' has no joint with {role} = true, but says of some that they are not; "
+                         "name those that are")
+    return found
 
 
 def _rows(table: Mapping[str, Any], key: str, file: str) -> Sequence[Mapping[str, Any]]:
@@ -155,21 +177,35 @@ def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
         raise RobotError(f"{where} has an inertia and says that its link is virtual; say one of both")
     inertia = np.zeros(10) if virtual else inertia_of(row["inertia"], f"the inertia in {where}") \
         if "inertia" in row else None
-    return Body(name, inertia, virtual=virtual)
+    return Body(name, inertia, virtual=virtual, held=_held(row, inertia, where))
 
 
-def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> Robot:
-    """The tree of a URDF beside the file, with what the file says of its terms and values."""
+def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
+    """Whether a link's inertia is known and not identified."""
+    held = bool(row.get("held", False))
+    if held and inertia is None:
+        raise RobotError(f"{where} says that the inertia of its link is held, but gives none; give its inertia")
+    return held
+
+
+def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:
+    """The tree of a URDF beside the file, with what the file says of its terms, and the mimic joints of the URDF."""
     from dynid.robot.urdf import read_urdf
 
     name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")
     if folder is None:
         raise RobotError(f"robot file '{file}' names the URDF '{name}', which must lie beside it")
-    for row in _rows(table, "joint", file):
-        known_keys(row, _FOLLOWING, f"[[joint]] {row.get('name', '')} of robot file '{file}'")
+    rows = {str(row.get("name", "")): row for row in _rows(table, "joint", file)}
+    for joint, row in rows.items():
+        known_keys(row, _FOLLOWING, f"[[joint]] {joint} of robot file '{file}'")
     robot = read_urdf(folder / name, gravity=table.get("gravity"))
     tree = robot if robot.followers is None else robot.followers.tree
-    return replace(tree, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
+    for joint in rows:
+        tree.joint_index(joint)
+    bodies = tuple(replace(body, held=_held(rows.get(joint, {}), body.inertia, f"joint '{joint}'"))
+                   for joint, body in zip(tree.joint_names, tree.bodies, strict=True))
+    tree = replace(tree, bodies=bodies, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
+    return tree, {} if robot.followers is None else dict(robot.followers.mimics)
 
 
 def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,

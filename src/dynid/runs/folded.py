@@ -12,6 +12,7 @@ from typing import Any
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
+from dynid.model.held import held_values
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
@@ -82,8 +83,9 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
     tell("folding")
     total, folded = fold_logs(model, sources, options, blocks=max(settings.blocks, _BLOCKS),
                               progress=lambda done, count: tell(f"{done} of {count} logs folded"))
-    if settings.known:
-        total = total.given(settings.known)
+    known = {**held_values(robot), **settings.known}
+    if known:
+        total = total.given(known)
     problem = Problem(model, total, nominal=model.parameters.nominal)
     method = _METHOD if settings.method == AUTO else settings.method
     tell(f"identifying by {method}")

@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 from dynid.dynamics.following import chain_of
 from dynid.model import Model, make_terms
+from dynid.model.held import held_values
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
+from dynid.robot.roles import held_bodies
 
 OwnTerms = Literal["default", "own", "none"]
 LIMITS = ("lower", "upper", "velocity", "acceleration", "effort")
@@ -30,6 +32,7 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
     defaults = own_terms == "own" or (own_terms == "default" and coupled)
     model = Model(robot, make_terms(robot, friction=tuple(friction), rotor=rotor, defaults=defaults))
     base = base_parameters(model, priority=_MASS_FIRST if mass_first else None, by=by)
+    base, *_ = base.given(held_values(model))
     return {
         "robot": robot.name,
         "source": robot.source,
@@ -42,6 +45,9 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
             {"name": name, **mimic._asdict()} for name, mimic in robot.followers.mimics.items()],
         "closures": _closures(robot),
         "following_joints": [] if robot.followers is None else list(robot.followers.following),
+        "measured_joints": list(robot.measured or robot.joint_names),
+        "driven_joints": list(robot.driven or robot.joint_names),
+        "held_bodies": list(held_bodies(robot)),
         "locked_joints": dict(robot.locked),
         "parameters": [
             {"name": one.name, "unit": one.unit, "of": one.part, "value": one.nominal, "seen": seen}

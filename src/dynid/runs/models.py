@@ -27,7 +27,7 @@ _TAKEN = "friction was not named; it is viscous, dry and an offset, since "
 def make_robot(settings: RunSettings) -> Robot:
     """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
     estimated."""
-    robot = part_of(Robot.load(settings.robot), settings.only, settings.lock)
+    robot = part_of(Robot.load(settings.robot), settings.only, settings.lock).holding(settings.held)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
 

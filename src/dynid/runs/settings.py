@@ -188,7 +188,8 @@ class RunSettings(SettingsFile):
     matter alone. gravity: in the base frame, m/s^2, instead of the robot's own; "estimate": its direction from the
     logs. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made fixed and
     where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose values are
-    known, by name: a value, or a value and its deviation. payloads: the [payloads] tables, loads that logs name with
+    known, by name: a value, or a value and its deviation. held: links whose inertia the robot's file knows, so that it
+    is not identified. payloads: the [payloads] tables, loads that logs name with
     payload = "...". blocks: stretches of time
     for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs
     larger than memory.
@@ -213,6 +214,7 @@ class RunSettings(SettingsFile):
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
+    held: tuple[str, ...] = ()
     payloads: dict[str, PayloadSettings] = Field(default_factory=dict)
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics import Wrench
-from dynid.dynamics.following import not_closed
+from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.wrench import places, series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import FlexibleModel, LinearModel, Model, complete
@@ -308,7 +308,7 @@ def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossible
     """The loops of a machine that moved where they cannot be closed, or where their branches meet."""
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
-    why = not_closed(robot, robot.followers.loops, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
+    why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
     return NotPossibleError(why, "keep the reference and the gains such that the machine stays where its loops close",
                             "loops-open")
 

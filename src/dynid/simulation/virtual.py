@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dynid.errors import ModelError
 from dynid.model import FlexibleModel, LinearModel, complete
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
+from dynid.simulation.encoders import in_counts, recorded_elsewhere
 from dynid.simulation.flexible_machine import flexible_machine
 from dynid.simulation.plant import Flexible, LuGre, Ripple, per_joint
 from dynid.simulation.reference import Reference
@@ -72,8 +73,18 @@ class VirtualRobot:
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
         """A log of the machine following the reference, the same for the same seed.
 
-        The torque of a row is the mean of what acted before and after its tick, as a current sensor gives it.
+        The torque of a row is the mean of what acted before and after its tick, as a current sensor gives it. Where the
+        robot has its encoders on other joints (`Robot.measured`), steps and noise are theirs, one number or one each,
+        and the controller sees true positions.
         """
+        robot = complete(self._links).robot
+        if robot is not None and (robot.measured or robot.driven):
+            return recorded_elsewhere(robot, replace(self, encoder=0.0, position_noise=0.0)._record(reference, seed),
+                                      self.encoder, self.position_noise, seed)
+        return self._record(reference, seed)
+
+    def _record(self, reference: Reference, seed: int) -> Recording:
+        """A log of positions of the robot's own joints."""
         n, rng = self._links.dof, np.random.default_rng(seed)
         motion = self._run(reference, rng)
         before = np.vstack([motion.tau[:1], motion.tau[:-1]])
@@ -87,7 +98,7 @@ class VirtualRobot:
             when = motion.t + rng.normal(0.0, self.jitter, len(motion))
             q, tau = _at(motion.t, q, when), _at(motion.t, tau, when)
             notes.append(f"rows jitter by {1e3 * self.jitter:.4g} ms")
-            q = _counts(q, per_joint(self.encoder, n, "encoder"))
+            q = in_counts(q, per_joint(self.encoder, n, "encoder"))
             more = {name: _at(motion.t, signal, when) for name, signal in more.items()}
         tau = tau + rng.normal(size=tau.shape) * per_joint(self.torque_noise, n, "torque noise")
         q = q + _by_ratio(q, self.position_snr, "position signal-to-noise ratio", rng)
@@ -117,7 +128,7 @@ class VirtualRobot:
         n, found = self._links.dof, {}
         if self.link_encoders:
             noise = rng.normal(size=motion.q.shape) * per_joint(self.position_noise, n, "position noise")
-            found["q"] = _counts(motion.q + noise, per_joint(self.encoder, n, "encoder"))
+            found["q"] = in_counts(motion.q + noise, per_joint(self.encoder, n, "encoder"))
         if self.sensor_noise is not None:
             flexible = flexible_machine(self.model, self.theta)[2] if isinstance(self.model, FlexibleModel) \
                 else self.flexible
@@ -167,7 +178,3 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
         raise ModelError(f"the {what} of a virtual robot is one number or one a joint, dB, got {ratio}")
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))
     return np.asarray(rng.normal(size=signal.shape) * deviation)
-
-
-def _counts(x: Array, step: Array) -> Array:
-    return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)

@@ -14,7 +14,8 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem
 from dynid.estimate.problem import KnownValues
-from dynid.model import LinearModel
+from dynid.model import LinearModel, Model
+from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.row_filter import EquationsKind
@@ -54,7 +55,8 @@ class CutoffFolds:
         silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
                                                      for log in recordings)]
         base = base_parameters(model, unmeasured=silent)
-        facts = check_known(base, known or {})
+        held = held_values(model) if isinstance(model, Model) else {}
+        facts = check_known(base, {**held, **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         return _folds(model, base, prior, recordings, settings)

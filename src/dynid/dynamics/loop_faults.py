@@ -1,0 +1,140 @@
+"""Which loop of a chain is at fault where it does not close, and which joints cannot follow: for sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics import closures, loop_kernels
+from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
+from dynid.dynamics.tree import tree_of
+from dynid.robot import BASE, Robot
+from dynid.robot.followers import Followers
+from dynid.robot.loops import Closure
+
+_HALVINGS = 40
+_STEPS = 50  # of the least squares that show what stays open
+_BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
+_OPEN = 1e-6  # m or 1: equations that stay as large are open
+_CLEAR = 2.0  # times more open than the next loop
+
+
+def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
+    """Why a chain is not closed: the loop, the joints that cannot follow, where; q (dof,): of the robot's own joints.
+
+    where: sample or time.
+    """
+    followers = robot.followers
+    assert followers is not None and followers.loops is not None
+    k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))
+    at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
+    who = ", ".join(joints)
+    how = {OPEN: f"cannot be closed: {who} cannot follow",
+           SINGULAR: f"loses rank: where {who} go is not determined"}.get(
+        status, f"passes a posture in which branches meet: {who} could go either way")
+    return f"loop '{followers.loops.closures[k].name}' of robot '{robot.name}' {how} {where}, at {at}"
+
+
+def fault(robot: Robot, followers: Followers, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
+    """Number of the closure that is at fault at q (dof,), and the joints of its loop that cannot follow.
+
+    On the way to q from the posture of the loops, where they close for the last time, the rates of the closures for
+    what follows lose a direction: the closure that holds it, and the joints that move along it. Where they lose none, a
+    closure that repeats others is open: that which least squares leave open most.
+    """
+    from dynid.dynamics.following import chain_of
+
+    loops, n = followers.loops, robot.dof
+    assert loops is not None
+    chain, arrays = chain_of(robot).closures, tree_of(followers.tree)
+    fixed = chain[:7]
+    z = _last_closed(robot, followers, q)
+    owner = owners(loops.closures)
+    if status == OPEN:
+        trial = z.copy()
+        trial[:n] = q
+        for _ in range(_STEPS):
+            phi, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, trial)
+            step = np.linalg.lstsq(jacobian[:, n:], phi, rcond=1e-9)[0]
+            trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
+        left = np.array([np.abs(phi[owner == k]).max() for k in range(len(loops.closures))])
+        worst, second = int(np.argmax(left)), float(np.sort(left)[-2]) if len(left) > 1 else 0.0
+        if left[worst] > _OPEN and left[worst] > _CLEAR * second:
+            return worst, _followers_in(followers, loops.closures[worst])
+    _, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
+    left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])
+    lost = values <= max(values[-1] * 1.001, _BLOCKED * 1e-3 * values[0])
+    held, moved = np.abs(left_side[:, lost]).max(axis=1), np.abs(right_side[lost]).max(axis=0)
+    weight = np.array([np.sum(held[owner[chain.chosen] == k] ** 2) for k in range(len(loops.closures))])
+    k = int(np.argmax(weight))
+    inside = _followers_in(followers, loops.closures[k])
+    names = tuple(name for name, share in zip(followers.following, moved, strict=True)
+                  if share > 0.3 * moved.max() and name in inside)
+    return k, names or inside
+
+
+def owners(held: tuple[Closure, ...]) -> Ints:
+    """Number of the closure of each equation."""
+    return np.repeat(np.arange(len(held)), [one.equations for one in held])
+
+
+def of_loop(followers: Followers, closure: Closure) -> Bools:
+    """Which joints of the tree the loop of a closure runs through (joints of the tree,)."""
+    tree = followers.tree
+    first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
+                     for end in (closure.first, closure.second))
+    return np.asarray(first != second)
+
+
+def _followers_in(followers: Followers, closure: Closure) -> tuple[str, ...]:
+    """Names of the joints of a closure's loop that follow, or of all of them where none does."""
+    there = of_loop(followers, closure)
+    inside = [name for name, yes in zip(followers.tree.joint_names, there, strict=True) if yes]
+    return tuple(name for name in inside if name in followers.following) or tuple(inside)
+
+
+def _last_closed(robot: Robot, followers: Followers, q: Array) -> Array:
+    """Coordinates of the posture in which the loops close for the last time on the way to q (dof,)."""
+    from dynid.dynamics.following import chain_of
+
+    chain, arrays, n = chain_of(robot).closures, tree_of(followers.tree), robot.dof
+    begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        trial, trying = (begin + middle * (q - begin))[None], reached.copy()
+        status = np.zeros(1, dtype=np.int64)
+        loop_kernels.close_kernel(arrays.parent, arrays.pose, arrays.axis, *chain[:8], reached[:-1].copy(), reached[-1],
+                                  trial, np.zeros_like(trial), np.zeros_like(trial), np.zeros(1, dtype=np.int64),
+                                  np.empty((3, 1, followers.tree.dof)), np.empty((1, followers.tree.dof, n)), status,
+                                  trying)
+        if status[0] == CLOSED:
+            low, reached = middle, trying
+        else:
+            high = middle
+    return reached[:-1]
+
+
+def loose_loop(followers: Followers, names: tuple[str, ...]) -> str:
+    """Name of the loop that runs through most of these joints of the tree."""
+    assert followers.loops is not None
+    places = [followers.tree.joint_index(name) for name in names]
+    through = [int(np.sum(of_loop(followers, one)[places])) for one in followers.loops.closures]
+    return followers.loops.closures[int(np.argmax(through))].name
+
+
+def holding_loop(followers: Followers, jacobian: Array, dof: int, rank: float) -> str:
+    """Name of the first loop whose equations hold the robot's own joints: with it the rates of all coordinates have a
+    higher rank than those of what follows; rank: least share of the largest singular value that counts."""
+    assert followers.loops is not None
+    owner = owners(followers.loops.closures)
+
+    def count(matrix: Array) -> int:
+        values = np.linalg.svd(matrix, compute_uv=False)
+        return int(np.sum(values > rank * np.linalg.norm(jacobian, 2)))
+
+    for k, closure in enumerate(followers.loops.closures):
+        rows = jacobian[owner <= k]
+        if count(rows) > count(rows[:, dof:]):
+            return closure.name
+    return followers.loops.closures[-1].name

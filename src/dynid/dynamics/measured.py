@@ -1,0 +1,175 @@
+"""Positions of a robot's own joints where encoders sit on others, which move with them by loops or as mimic joints.
+Where more joints are measured than move by themselves, least squares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dynid.arrays import Array, Ints
+from dynid.dynamics.compiled import ALLOCATING
+from dynid.dynamics.following import Closures, chain_of, tree_motion
+from dynid.dynamics.loop_faults import not_closed
+from dynid.dynamics.loop_kernels import CLOSED, close_kernel, factor, solve_factored
+from dynid.dynamics.tree import Tree, tree_of
+from dynid.errors import NotPossibleError
+from dynid.robot import Robot
+from dynid.robot.followers import Followers
+
+UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions of the measured joints
+_LONGEST = 0.1  # rad or m of an own joint in one step
+_MET = 1e-12  # rad or m of the last step
+_MISSED = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
+_TRIALS = 60  # Gauss and Newton's steps at a sample
+_BLIND = 1e-6  # least ratio of the rates' singular values in the posture of the loops
+_WEAKEST = 0.02  # of the largest rate along a log: behind it a measured joint turns back while an own one goes on
+
+
+class OwnPositions(NamedTuple):
+    """q (samples, dof): positions of the robot's own joints. rates (samples, measured, dof): of the measured joints
+    with them; driven (samples, driven, dof): of the driven ones. misfit (samples, measured): what the measured
+    positions are off those of the solution, rad or m. last: where the next samples go on from."""
+
+    q: Array
+    rates: Array
+    driven: Array
+    misfit: Array
+    last: Array
+
+
+@njit(**ALLOCATING)
+def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
+                         q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
+    """q (samples, n) with which the measured joints (k,) stand at `given` (samples, k), nearest in the mean square;
+    rates (samples, k, n), moving (samples, driven, n), misfit (samples, k), status (samples,).
+
+    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is sought; at
+    the end those of the last sample. Each sample is reached from the one before, by Gauss and Newton's method.
+    """
+    n, k, joints = q.shape[1], len(measured), len(tree.parent)
+    own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)
+    motion, slopes, how = np.zeros((3, 1, joints)), np.zeros((1, joints, n)), np.zeros(1, np.int64)
+    square, order = np.empty((n, n)), np.empty(n, np.int64)
+    right, step, at, before = np.empty(n), np.empty(n), state[:n].copy(), state[:n].copy()
+    for t in range(len(given)):
+        for a in range(n):  # motion goes on as it was
+            own[0, a] = at[a] + (min(max(at[a] - before[a], -_LONGEST), _LONGEST) if t > 1 else 0.0)
+        before[:] = at
+        status[t] = UNMET
+        for _ in range(_TRIALS):
+            close_kernel(tree.parent, tree.pose, tree.axis, closures.kinds, closures.bodies, closures.places,
+                         closures.lengths, closures.source, closures.ratio, closures.offset, closures.chosen,
+                         state[:-1].copy(), state[-1], own, still, still, one, motion, slopes, how, state)
+            if how[0] != CLOSED:
+                status[t] = how[0]
+                for a in range(n):
+                    own[0, a] = 0.5 * (own[0, a] + state[a])
+                continue
+            square[:], right[:] = 0.0, 0.0
+            for i in range(k):
+                j = measured[i]
+                off = given[t, i] - motion[0, 0, j]
+                misfit[t, i] = off
+                for a in range(n):
+                    right[a] += slopes[0, j, a] * off
+                    for b in range(n):
+                        square[a, b] += slopes[0, j, a] * slopes[0, j, b]
+            if factor(square, order) == 0.0:
+                status[t] = UNMET
+                break
+            solve_factored(square, order, right, step)
+            size = np.abs(step).max()
+            if size < _MET:
+                status[t] = CLOSED
+                break
+            status[t] = UNMET
+            share = min(1.0, _LONGEST / size)
+            for a in range(n):
+                own[0, a] += share * step[a]
+        if status[t] == CLOSED and k == n and np.abs(misfit[t]).max() > _MISSED:
+            status[t] = UNMET
+        if status[t] != CLOSED:
+            break
+        at[:] = own[0]
+        q[t] = own[0]
+        for a in range(n):
+            for i in range(k):
+                rates[t, i, a] = slopes[0, measured[i], a]
+            for i in range(len(driven)):
+                moving[t, i, a] = slopes[0, driven[i], a]
+
+
+def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> OwnPositions:
+    """The robot's own joints where those of `Robot.measured` stand at `measured` (samples, k), rad or m.
+
+    begin: `last` of the samples before, where these go on; else they are sought from the posture of the loops, which
+    says the branch. Refused where the loops do not close, where no posture has these positions, and where the measured
+    joints hardly move with the robot's own, since there they turn back and two postures have the same positions.
+    """
+    followers = robot.followers
+    assert followers is not None
+    tree = followers.tree
+    where, torques = (np.array([tree.joint_index(name) for name in names], dtype=np.int64)
+                      for names in (robot.measured or robot.joint_names, robot.driven or robot.joint_names))
+    given = np.ascontiguousarray(measured, dtype=float)
+    if followers.loops is None:
+        return _by_mimics(followers, given, where, torques)
+    closures, shape = chain_of(robot).closures, (len(given), robot.dof)
+    state = np.append(closures.begin, closures.branch) if begin is None else begin.copy()
+    if begin is None:
+        _refuse_blind(robot, where)
+    q = np.zeros(shape)
+    rates, moving = (np.zeros((len(given), len(names), robot.dof)) for names in (where, torques))
+    misfit, status = np.zeros(given.shape), np.zeros(len(given), dtype=np.int64)
+    own_positions_kernel(tree_of(tree), closures, where, torques, given, state, q, rates, moving, misfit, status)
+    _refuse(robot, followers, given, q, rates, status)
+    return OwnPositions(q, rates, moving, misfit, state)
+
+
+def _refuse_blind(robot: Robot, where: Ints) -> None:
+    """Raise where the measured joints do not tell the robot's own ones apart in the posture of the loops."""
+    here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
+    _, values, directions = np.linalg.svd(here)
+    if values[-1] < _BLIND * values[0]:
+        unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
+        raise NotPossibleError(f"the measured joints {', '.join(robot.measured)} of robot '{robot.name}' do not tell "
+                               f"where {', '.join(unseen)} {'are' if len(unseen) > 1 else 'is'}: in the posture of the "
+                               "loops they stand still while it moves", "measure one more joint, or another one")
+
+
+def _by_mimics(followers: Followers, given: Array, where: Ints, torques: Ints) -> OwnPositions:
+    """The linear case: q_measured = coupling q + offset."""
+    coupling = followers.coupling[where]
+    off = given - followers.offset[where]
+    q = off @ np.linalg.pinv(coupling).T
+    rates, moving = (np.broadcast_to(one, (len(given), *one.shape)) for one in (coupling, followers.coupling[torques]))
+    return OwnPositions(np.ascontiguousarray(q), rates, moving, off - q @ coupling.T, np.zeros(0))
+
+
+def _refuse(robot: Robot, followers: Followers, given: Array, q: Array, rates: Array, status: Ints) -> None:
+    """Raise at the first sample that no posture meets, or in which the measured joints do not tell it."""
+    assert followers.loops is not None
+    said = ", ".join(robot.measured or robot.joint_names)
+    wrong = np.flatnonzero(status != CLOSED)
+    if len(wrong):
+        t = int(wrong[0])
+        last = q[t - 1] if t else chain_of(robot).begin[:robot.dof]
+        at = ", ".join(f"{name} {value:.4g}" for name, value in
+                       zip(robot.measured or robot.joint_names, given[t], strict=True))
+        if status[t] != UNMET:
+            raise NotPossibleError(not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, behind",
+                                              last),
+                                   "check sign, offset and unit of the measured joints")
+        raise NotPossibleError(f"no posture of robot '{robot.name}' near that of the sample before has the measured "
+                               f"positions {at} of sample {t}: the loops {followers.loops.names} do not let {said} go "
+                               "there", "check sign, offset and unit of the measured joints")
+    least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
+    t = int(np.argmin(least)) if len(least) else 0
+    if len(least) and least[t] < _WEAKEST * least.max():
+        at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q[t], strict=True))
+        raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' hardly move with its own in sample "
+                               f"{t}, at {at}: there they turn back, and do not tell on which side it is",
+                               f"keep the motion away from there, or measure one more joint of the loops "
+                               f"{followers.loops.names}")

@@ -1,0 +1,17 @@
+"""Bodies whose inertia is known: what they add to torques is known too, and none of their numbers is identified."""
+
+from __future__ import annotations
+
+from dynid.model.model import Model
+from dynid.robot import Robot
+from dynid.robot.roles import held_bodies
+
+
+def held_values(model: Model | Robot) -> dict[str, float]:
+    """The ten numbers of every held body, by the names of parameters: known values, as `identify` takes them."""
+    robot = model.robot if isinstance(model, Model) else model
+    held = held_bodies(robot)
+    if not held:
+        return {}
+    parameters = (model if isinstance(model, Model) else Model(robot)).parameters
+    return {one.name: one.nominal for one in parameters if one.body in held and one.nominal is not None}

@@ -1,0 +1,139 @@
+"""Logs whose positions or torques are those of other joints than a robot's own: brought onto these as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics.measured import OwnPositions, own_positions
+from dynid.errors import RecordingError
+from dynid.recording.recording import Recording
+from dynid.robot import Robot
+
+TORQUES = ("torque", "sensed_torque", "target_torque", "target_current")
+_RATES = {"velocity": "position", "reference_velocity": "reference"}
+_REFUSED = ("motor_position", "sensed_torque", "target_current")
+
+
+@dataclass
+class Measuring:
+    """Brings the signals of a log, part by part, onto a robot's own joints.
+
+    last: where positions and references ended, for the next part. squares, rows: of what the encoders are off the
+    loops' solution (measured,), and of how many samples.
+    """
+
+    robot: Robot
+    last: dict[str, Array] = field(default_factory=dict)
+    squares: Array = field(default_factory=lambda: np.zeros(0))
+    rows: int = 0
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return self.robot.measured or self.robot.joint_names
+
+    def own(self, signals: Dictionary[str, Array], joints: tuple[str, ...],
+            lacking: Dictionary[str, tuple[str, ...]]) -> dict[str, Array]:
+        """Signals (rows, dof) of the robot's own joints, and the measured positions (rows, measured) beside them.
+
+        signals (rows, joints): as they were read; lacking: joints, by signal, whose columns hold nothing.
+        """
+        robot, found = self.robot, {name: array for name, array in signals.items() if name == "wrench"}
+        refused = [name for name in _REFUSED if name in signals]
+        if refused:
+            raise RecordingError(f"{refused[0]} is not brought onto the joints of robot '{robot.name}', whose logs "
+                                 f"hold positions of {', '.join(self.measured)}; leave it out of the mapping")
+        own = [joints.index(name) for name in robot.joint_names]
+        encoders = [joints.index(name) for name in self.measured]
+        solved = self._solved("position", signals["position"][:, encoders])
+        found["position"], found["measured_position"] = solved.q, signals["position"][:, encoders]
+        self.squares = np.sum(solved.misfit ** 2, axis=0) + (self.squares if self.rows else 0.0)
+        self.rows += len(solved.q)
+        solutions = {"position": solved}
+        for name in ("reference", "velocity", "reference_velocity", "temperature"):
+            if name not in signals:
+                continue
+            if name == "temperature" or not set(robot.joint_names) & set(lacking.get(name, ())):
+                found[name] = signals[name][:, own]
+            elif name == "reference":
+                solutions[name] = self._solved(name, signals[name][:, encoders])
+                found[name] = solutions[name].q
+            elif _RATES[name] in solutions:
+                back = np.linalg.pinv(solutions[_RATES[name]].rates)
+                found[name] = np.einsum("sak,sk->sa", back, signals[name][:, encoders])
+        drives = [joints.index(name) for name in robot.driven or robot.joint_names]
+        for name in ("torque", "target_torque"):
+            if name in signals:
+                found[name] = (np.einsum("ska,sk->sa", solved.driven, signals[name][:, drives]) if robot.driven
+                               else signals[name][:, own])
+        return found
+
+    def _solved(self, signal: str, positions: Array) -> OwnPositions:
+        solved = own_positions(self.robot, positions, self.last.get(signal))
+        if len(positions):
+            self.last[signal] = solved.last
+        return solved
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done, and how well the encoders agree with the loops."""
+        robot, found = self.robot, list[str]()
+        followers = robot.followers
+        how = "mimic joints" if followers is None or followers.loops is None else f"the loops {followers.loops.names}"
+        if robot.measured:
+            found.append(f"positions were measured at {', '.join(robot.measured)} and brought onto "
+                         f"{', '.join(robot.joint_names)} by {how}")
+        if len(robot.measured) > robot.dof and self.rows:
+            off = np.sqrt(self.squares / self.rows)
+            found.append(f"more joints are measured than move by themselves: encoders are off the solution by "
+                         f"{', '.join(f'{name} {x:.3g}' for name, x in zip(robot.measured, off, strict=True))} "
+                         "(rms, rad or m)")
+        if robot.driven:
+            still = [name for name in robot.joint_names if name not in robot.driven]
+            found.append(f"torques are those of {', '.join(robot.driven)}, brought onto {', '.join(robot.joint_names)} "
+                         f"by {how}" + (f"; {', '.join(still)} {'have' if len(still) > 1 else 'has'} no motor"
+                                        if still else ""))
+        return found
+
+
+def recording_of_measured(robot: Robot, t: ArrayLike, positions: Dictionary[str, ArrayLike] | ArrayLike,
+                          torques: Dictionary[str, ArrayLike] | ArrayLike, **other: Any) -> Recording:
+    """A recording of a robot's own joints from positions of its measured joints and torques of its driven ones.
+
+    t (samples,), s; positions, torques: by joint name (samples,) each, or as arrays (samples, k) in the order of
+    `Robot.measured` and `Robot.driven`. other: fields of the recording beside them, of the robot's own joints.
+    """
+    if robot.followers is None:
+        raise RecordingError(f"robot '{robot.name}' has no joints that follow, so its own are measured and driven")
+    measuring = Measuring(robot)
+    names, drives = measuring.measured, robot.driven or robot.joint_names
+    joints = (*names, *(name for name in dict.fromkeys((*drives, *robot.joint_names)) if name not in names))
+    signals = {"position": _spread(positions, names, joints, "position"),
+               "torque": _spread(torques, drives, joints, "torque")}
+    found = measuring.own(signals, joints, {})
+    return Recording(np.asarray(t, dtype=float), found["position"], np.ascontiguousarray(found["torque"]),
+                     joints=robot.joint_names, measured=robot.measured,
+                     measured_position=found["measured_position"] if robot.measured else None,
+                     **{"notes": tuple(measuring.notes), **other})
+
+
+def _spread(given: Dictionary[str, ArrayLike] | ArrayLike, names: tuple[str, ...], joints: tuple[str, ...],
+            what: str) -> Array:
+    """Signals (samples, joints) of joints of which some are given, zero for the others."""
+    if isinstance(given, Dictionary):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise RecordingError(f"there is no {what} of joint '{missing[0]}' among {', '.join(given)}")
+        given = np.column_stack([np.asarray(given[name], dtype=float) for name in names])
+    array = np.asarray(given, dtype=float)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise RecordingError(f"{what}s must be (samples, {len(names)}) of joints {', '.join(names)}, got shape "
+                             f"{array.shape}")
+    whole = np.zeros((len(array), len(joints)))
+    whole[:, [joints.index(name) for name in names]] = array
+    return whole

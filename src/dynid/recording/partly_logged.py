@@ -1,0 +1,86 @@
+"""Signals that are not logged of all joints: torques that nobody measured, positions of the joints that carry encoders
+alone, torques of those that carry motors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from typing import TypeVar
+
+from dynid.errors import RecordingError
+from dynid.recording.columns import Match
+from dynid.recording.guess import Guess, guess
+from dynid.recording.mapping import Mapping
+from dynid.recording.measured import TORQUES
+from dynid.recording.source import Source
+from dynid.robot import Robot
+
+Column = TypeVar("Column")
+
+
+def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | None:
+    """The joints whose torques are known, if names are."""
+    return None if joints is None else [name for name in joints if name not in mapping.unmeasured]
+
+
+def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, signal: str) -> list[str] | None:
+    """The joints that a signal is logged of where that is not all of them; None where it must be."""
+    whose = joints
+    if robot is not None and robot.measured and joints is not None and signal not in ("time", "wrench"):
+        whose = robot.driven if signal in (*TORQUES, "current") else robot.measured
+    if signal in ("torque", "current") and mapping.unmeasured:
+        whose = with_torque(whose, mapping)
+    return None if whose is None or whose is joints else list(whose)
+
+
+def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
+            names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Which columns of each signal stand for joints it is not logged of: one that is there is put in their place, and
+    is not used. References may be of the measured joints or of the driven ones; without names they are of these."""
+    lacking: dict[str, tuple[int, ...]] = {}
+    for signal, found in columns.items():
+        if signal in ("time", "wrench") or len(found) == len(names):
+            continue
+        named = matches[signal][1].joints
+        choices = [robot.driven] if signal in TORQUES else [robot.measured, robot.driven]
+        if signal in ("reference", "reference_velocity"):
+            choices.reverse()
+        whose = next(([*one] for one in ([named] if named else choices)
+                      if one is not None and len(one) == len(found)), None)
+        if whose is None:
+            continue
+        ordered = dict(zip(whose, found, strict=True))
+        columns[signal] = tuple(ordered.get(name, found[0]) for name in names)
+        lacking[signal] = tuple(i for i, name in enumerate(names) if name not in ordered)
+    return lacking
+
+
+def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
+             count: int | None, notes: list[str], robot: Robot | None) -> Guess:
+    """Wanted and optional signals by their names; where not all joints are logged, one by one of those that are."""
+    wanted, optional = signals
+    others, said = robot.source_joints if robot is not None else (), len(notes)
+    try:
+        return guess(main, wanted, optional, joints, count, notes, others)
+    except RecordingError:
+        apart = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
+        if not set(apart) & set(wanted):
+            raise
+        del notes[said:]
+    found = guess(main, [signal for signal in wanted if signal not in apart],
+                  [signal for signal in optional if signal not in apart], joints, count, notes, others)
+    for signal in apart:
+        few = fewer(joints, mapping, robot, signal)
+        assert few is not None
+        own = [] if robot is None else list(robot.driven)
+        for choice in [few, own] if signal in ("reference", "reference_velocity") else [few]:
+            try:
+                one = guess(main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
+                            None if robot is not None and robot.measured else len(choice), notes, others)
+            except RecordingError:
+                if signal in wanted:
+                    raise
+                continue
+            found = Guess({**found.signals, **one.signals}, {**one.units, **found.units})
+            break
+    return found
