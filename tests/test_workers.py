@@ -39,7 +39,7 @@ def test_a_cluster_does_the_same() -> None:
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid.workers._PATIENCE", 1)
+    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 1)
     with pytest.raises(NotPossibleError, match="no Dask scheduler answers"):
         list(Workers(scheduler="tcp://127.0.0.1:1").each(pow, 2, ITEMS))
 
@@ -83,7 +83,7 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(NotPossibleError, match="went away"):
             for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(slow, 0.2, list(range(200))):
                 if k == 3:
-                    monkeypatch.setattr("dynid.workers._PATIENCE", 5)
+                    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 5)
                     scheduler.kill()
     finally:
         for process in (scheduler, worker):

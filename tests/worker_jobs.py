@@ -9,7 +9,8 @@ from typing import Any
 
 from dynid.errors import NotPossibleError
 from dynid.recording.log_files import LogFile
-from dynid.regression.fold_logs import FoldJob, fold_task
+from dynid.regression.fold_logs import SumJob, add_parts, part_task
+from dynid.regression.regression import Regression
 
 
 def killed_once(folder: str, item: int) -> int:
@@ -40,10 +41,19 @@ def slow(shared: float, item: int) -> int:
     return item
 
 
-def slow_fold(job: FoldJob, log: LogFile) -> Any:
-    """The fold of a log, which writes its process's number down and waits the first time it has the second log."""
+def slow_part(job: SumJob, log: LogFile) -> Any:
+    """The part of a log, which writes its process's number down and waits the first time it has the second log."""
     mark = Path(os.environ["DYNID_TEST_MARK"])
     if log.source.endswith("2026-01-03.npz") and not mark.exists():
         mark.write_text(str(os.getpid()))
         time.sleep(60.0)
-    return fold_task(job, log)
+    return part_task(job, log)
+
+
+def slow_sum(job: SumJob, one: Regression, other: Regression) -> Regression:
+    """The sum of two parts, which writes its process's number down and waits the first time."""
+    mark = Path(os.environ["DYNID_TEST_MARK"])
+    if not mark.exists():
+        mark.write_text(str(os.getpid()))
+        time.sleep(60.0)
+    return add_parts(job, one, other)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from motions import arm, fourier
-from worker_jobs import slow_fold
+from worker_jobs import slow_part, slow_sum
 
 import dynid
 from dynid.errors import DynidError, NotPossibleError, RecordingError
@@ -26,7 +26,7 @@ from dynid.recording.write import write_npz
 from dynid.regression import fold
 from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
 from dynid.regression.regression import Regression
-from dynid.regression.tree_sum import TreeSum, tree_sum
+from dynid.workers import TreeSum, tree_sum
 
 PREPARE = {"cutoff": 20.0}
 
@@ -85,12 +85,8 @@ def test_logs_are_found_with_robot_and_date(tmp_path: Path) -> None:
 def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
     model, folder = written(tmp_path)
     found = dynid.fold(model, folder, prepare=PREPARE)
-    samples = []
-    settings = dynid.Preparation.of(PREPARE)
-    for log in find_logs(folder):
-        one = dynid.prepare(dynid.read(log.source, robot=model.robot), settings)
-        settings = dynid.Preparation.of(dict(one.settings)).elsewhere()
-        samples.append(one)
+    settings = fold_logs(model, folder, options(model))[1].preparation
+    samples = [dynid.prepare(dynid.read(log.source, robot=model.robot), settings) for log in find_logs(folder)]
     whole = fold(dynid.equations_of(model, samples, found.base))
     assert found.rows == whole.rows
     for one, other in zip(found.factors, whole.factors, strict=True):
@@ -203,12 +199,15 @@ def test_addresses_of_stores(tmp_path: Path) -> None:
     assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "stand_in"), [("part_task", slow_part), ("add_parts", slow_sum)])
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str,
+                                                       stand_in: Any) -> None:
+    """While it folds a log, and while it adds two."""
     model, folder = written(tmp_path / "logs")
     alone, _ = fold_logs(model, folder, options(model))
     mark = tmp_path / "pid"
     monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
-    monkeypatch.setattr("dynid.regression.fold_logs.fold_task", slow_fold)
+    monkeypatch.setattr(f"dynid.regression.fold_logs.{name}", stand_in)
 
     def kill() -> None:
         while not (mark.exists() and mark.read_text()):

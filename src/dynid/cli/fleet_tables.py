@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dynid.fleet.result import FleetResult
+    from dynid.fleet.scatter import Differs
 
 _JOINTS = 10  # of the table of cross-prediction
 _ROBOTS = 4
+_DIFFERS: tuple[Differs, Differs] = ("robots", "motions")
 
 
 def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
@@ -28,9 +30,11 @@ def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
         rows = [[one, other, *(f"{x:.1f}" for x in errors[i, j][:_JOINTS])]
                 for i, one in enumerate(result.cross.robots) for j, other in enumerate(result.cross.robots)]
         screen.print(table(head, rows, numbers=head[2:], title="relative error, %"))
-    differing = [name for name, differs in zip(result.out.pooling.base.names, result.scatter.differs, strict=True)
-                 if differs == "robots"]
+    names = result.out.pooling.base.names
+    differing, moving = (result.scatter.named(what, names) for what in _DIFFERS)
     screen.print("differ from robot to robot: " + (", ".join(differing) if differing else "no parameters"))
+    if moving or result.scatter.crossed is not None:
+        screen.print("differ between motions only: " + (", ".join(moving) if moving else "no parameters"))
     sentences = [*result.sentences, *(f"left out: {one.reason}" for one in failures), *result.notes]
     shown = screen.print_what_fits(sentences, spare=len(written) + 2)
     if shown < len(sentences):

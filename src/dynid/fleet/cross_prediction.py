@@ -46,23 +46,26 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
     dof = robots[0].regression.dof
     errors = np.full((len(robots), len(logs), dof), np.nan)
     for i, robot in enumerate(robots):
+        without = _without_each(RobotFold.of(robot.name, folds[i], robot.weights))
         for k, (j, fold) in enumerate(zip(owner, logs, strict=True)):
-            beta = robot.solution.beta if j != i else _without(robot, k - owner.index(j))
+            beta = robot.solution.beta if j != i else without[k - owner.index(j)]
             if beta is not None:
                 errors[i, k] = fold.regression.relative_errors(beta)
     return CrossPrediction(tuple(robot.name for robot in robots), robots[0].regression.joints, errors, owner,
                            tuple(fold.entry.motion for fold in logs), tuple(fold.entry.source for fold in logs))
 
 
-def _without(robot: RobotFold, log: int) -> Array | None:
-    """Values of a robot (base,) without one of its logs; with it where there is no other."""
+def _without_each(robot: RobotFold) -> list[Array | None]:
+    """Values of a robot (base,) without each of its logs; with it where there is no other."""
     if len(robot.regression.blocks) < 2:
-        return robot.solution.beta
-    rest = robot.regression.without(log)
-    try:
-        return solve(rest, rest.stack(robot.weights)).beta
-    except NotPossibleError:
-        return None
+        return [robot.solution.beta]
+    found: list[Array | None] = []
+    for rest in robot.regression.without_each():
+        try:
+            found.append(solve(rest, rest.stack(robot.weights)).beta)
+        except NotPossibleError:
+            found.append(None)
+    return found
 
 
 def only(table: CrossPrediction, places: Sequence[int]) -> CrossPrediction:

@@ -47,8 +47,8 @@ def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetDa
                                words))
     parameters = tuple(
         ParameterRow(name, base.units[k], float(result.out.pooling.mean[k]), float(result.out.pooling.spread[k]),
-                     float(result.scatter.within[k]), float(result.scatter.p_between[k]),
-                     float(result.scatter.p_within[k]), result.scatter.differs[k])
+                     float(result.scatter.within[k]), float(result.scatter.p_robots[k]),
+                     float(result.scatter.p_motions[k]), result.scatter.differs[k])
         for k, name in enumerate(base.names))
     logs_table = tuple((entry.source, entry.robot, entry.date, entry.rows, entry.span, entry.sha256)
                        for entry in result.folded.entries)
@@ -67,7 +67,7 @@ def _signals(result: FleetResult) -> Signals | None:
 def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:
     """Values of each log of each robot, of the parameters whose difference is most certain."""
     base = result.out.pooling.base
-    chance = np.where(np.isfinite(result.scatter.p_between), result.scatter.p_between, 2.0)
+    chance = np.where(np.isfinite(result.scatter.p_robots), result.scatter.p_robots, 2.0)
     names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]
     shown = set(names[:_BOXED])
     found = []

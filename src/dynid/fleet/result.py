@@ -78,8 +78,11 @@ class FleetResult:
                 "mean": _finite(self.out.pooling.mean[k]), "spread_between": _finite(self.out.pooling.spread[k]),
                 "within": _finite(self.scatter.within[k]), "between": _finite(self.scatter.between[k]),
                 "p_within": _finite(self.scatter.p_within[k]), "p_between": _finite(self.scatter.p_between[k]),
+                "p_robots": _finite(self.scatter.p_robots[k]), "p_motions": _finite(self.scatter.p_motions[k]),
                 "differs": self.scatter.differs[k], "unit": base.units[k], "expression": base.expressions[k]}
                 for k, name in enumerate(base.names)},
+            "robots_by_motions": None if self.scatter.crossed is None else self.scatter.crossed.to_dict(base.names),
+            "preparation": self.folded.common.to_dict(),
             "stand_out": [{"robot": one.robot, "part": one.part, "probability": one.probability,
                            "sentence": one.sentence, "parameters": [
                                {"name": name, "value": value, "fleet": mean, "deviations": sigmas}

@@ -14,7 +14,7 @@ from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.log_fold import LogFold
 from dynid.regression.regression import Block
-from dynid.regression.tree_sum import tree_sum
+from dynid.workers import tree_sum
 
 _SHOWN = 1e-8  # share of the largest singular value below which the data do not show a direction
 _LEAST = 1e-10  # smallest variance of a direction, relative
@@ -45,6 +45,11 @@ class RobotFold:
         if all(fold.noise is not None for fold in folds):
             noise = tree_sum([fold.noise for fold in folds if fold.noise is not None], _noise_added)
         return RobotFold(name, regression, noise, joint_weights(regression) if weights is None else weights)
+
+    @property
+    def summed(self) -> RobotFold:
+        """The same without its logs apart: as small as one of them."""
+        return replace(self, regression=self.regression.joined(1))
 
     @cached_property
     def stacked(self) -> Stacked:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dynid.fleet.changes import Change, Series, changes
 from dynid.fleet.commanded import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
 from dynid.fleet.cross_prediction import CrossPrediction, cross_prediction
+from dynid.fleet.kept_folds import KeptFolds
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
@@ -55,97 +57,110 @@ class FleetOptions:
 
 def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
               tell: Tell = lambda sentence: None) -> FleetResult:
-    """Fold every log that is new, and compare the robots."""
-    started, options = time.perf_counter(), options or FleetOptions()
+    """Fold every log that is new, and compare the robots. Folds are kept in a temporary folder where none is given, and
+    read robot by robot."""
+    options = options or FleetOptions()
+    if options.store is not None:
+        return _run(settings, options, options.store, tell)
+    with TemporaryDirectory(prefix="dynid-folds-") as folder:
+        return _run(settings, options, Path(folder), tell)
+
+
+def _run(settings: FleetSettings, options: FleetOptions, store: Path, tell: Tell) -> FleetResult:
+    started = time.perf_counter()
     tell("looking for logs")
     logs = settings.find()
     chosen = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
     robot = make_robot(chosen)
     model = make_model(chosen, robot)
     folding = FoldOptions(LogMapping.of(settings.log, "[log]"), Preparation.of(settings.prepare, "[prepare]"), robot,
-                          noise=log_noise, store=options.store, workers=options.workers)
-    folds: dict[str, list[LogFold]] = {}
-
-    def take(place: int, found: LogFold) -> None:
-        folds.setdefault(found.entry.robot, []).append(found)
-
-    folded = fold_each(model, logs, folding, take,
-                       progress=lambda done, total: tell(f"{done} of {total} logs folded"))
-    if options.keep_gone and options.store is not None:
-        folded = _with_gone(model, folding, logs, folded, take)
-    if not folds:
+                          noise=log_noise, store=store, workers=options.workers)
+    folded = fold_each(model, logs, folding, progress=lambda done, total: tell(f"{done} of {total} logs folded"))
+    kept = FoldStore(store, fold_key(model, base_parameters(model), folding))
+    if options.keep_gone:
+        folded = _with_gone(kept, logs, folded)
+    if not folded.entries:
         raise NotPossibleError(f"none of {len(logs)} logs of the fleet could be folded; the first said: "
                                f"{folded.failures[0].reason}")
-    result = compare(settings, robot, model, folds, folded, tell)
+    result = compare(settings, robot, model, KeptFolds(kept, model, folded.entries), folded, tell)
     signals = commanded(folded.entries, folding.mapping, robot)
     return replace(result, commanded=signals, seconds=time.perf_counter() - started)
 
 
-def _with_gone(model: LinearModel, folding: FoldOptions, logs: Sequence[LogFile], folded: FoldedLogs,
-               take: Callable[[int, LogFold], None]) -> FoldedLogs:
+def _with_gone(store: FoldStore, logs: Sequence[LogFile], folded: FoldedLogs) -> FoldedLogs:
     """The same with logs whose folds are kept though their files are gone."""
-    assert folding.store is not None
-    store = FoldStore(folding.store, fold_key(model, base_parameters(model), folding))
     here = {log.source for log in logs}
     have, entries = {entry.sha256 for entry in folded.entries}, list(folded.entries)
     for source, entry in sorted(store.entries.items()):
-        if source in here or entry.sha256 in have:
-            continue
-        found = store.load(entry, model)
-        if found is not None:
+        if source not in here and entry.sha256 not in have and store.path(entry.sha256).is_file():
             have.add(entry.sha256)
             entries.append(entry)
-            take(-1, found)
     return replace(folded, entries=tuple(entries))
 
 
-def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: dict[str, list[LogFold]],
+def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Mapping[str, Sequence[LogFold]],
             folded: FoldedLogs, tell: Tell = lambda sentence: None) -> FleetResult:
-    """Compare robots, from the folds of their logs by the robots' names."""
-    ordered = {name: sorted(own, key=lambda fold: (fold.entry.date, fold.entry.source)) for name, own in folds.items()}
-    notes: list[str] = []
-    ordered, odd = _without_odd_logs(ordered)
-    names = list(ordered)
+    """Compare robots, from the folds of their logs by the robots' names, in the order of time. The folds are asked for
+    robot by robot, a few times; what stays is the sum of each robot and an estimate a log."""
+    notes = [folded.common.sentence] if folded.common.sentence else []
     tell("comparing robots")
-    robots = level_noise([RobotFold.of(name, ordered[name]) for name in names])
-    logs = tuple(LogEstimates.of(one, ordered[one.name]) for one in robots)
+    alike, odd = _alike(folds)
+    robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
+    logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
     known = [Known.of(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
     tell("looking for changes over time")
-    changed = _changes(robots, ordered, out, spread.inflation, settings.rate)
+    changed = _changes(robots, alike, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
     try:
         shared = (consistent_shared_estimate if settings.consistent else shared_estimate)(
             robots, settings.own, settings.gains)
     except NotPossibleError as problem:
         notes.append(f"there is no shared estimate: {problem}")
-    cross = _cross(robots, ordered, out)
+    notes += [spread.crossed.sentence] if spread.crossed is not None else []
+    cross = _cross(robots, alike, out)
     if len(cross.robots) < len(robots):
         notes.append(f"the table of cross-prediction shows {len(cross.robots)} of {len(robots)} robots")
     return FleetResult(settings, robot, model, folded, robots, logs, spread, out, pooled, shared, cross, changed, odd,
                        tuple(notes))
 
 
-def _without_odd_logs(folds: dict[str, list[LogFold]]) -> tuple[dict[str, list[LogFold]], tuple[OddLog, ...]]:
+class _Without(Mapping[str, list[LogFold]]):
+    """The folds of robots without some of their logs, by source."""
+
+    def __init__(self, folds: Mapping[str, Sequence[LogFold]], left_out: set[str]) -> None:
+        self._folds, self._left_out = folds, left_out
+
+    def __getitem__(self, robot: str) -> list[LogFold]:
+        return [fold for fold in self._folds[robot] if fold.entry.source not in self._left_out]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folds)
+
+    def __len__(self) -> int:
+        return len(self._folds)
+
+
+def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
     """The logs that are like the others of their robot, and those that are not.
 
     A log is odd when the model of the others leaves residuals that are large beside its own, and larger by far than the
     other logs of the robot have when left out in turn.
     """
-    kept, odd = {}, []
-    for name, own in folds.items():
-        kept[name] = list(own)
-        while len(kept[name]) >= _FEWEST:
-            ratios = _ratios(name, kept[name])
+    odd = []
+    for name in folds:
+        own = list(folds[name])
+        while len(own) >= _FEWEST:
+            ratios = _ratios(name, own)
             worst = int(np.argmax(ratios))
             usual = float(np.median(np.delete(ratios, worst)))
             if not ratios[worst] > max(_ODD * usual, _ODD):
                 break
-            odd.append(OddLog(name, kept[name][worst].entry.source, float(ratios[worst])))
-            del kept[name][worst]
-    return kept, tuple(odd)
+            odd.append(OddLog(name, own[worst].entry.source, float(ratios[worst])))
+            del own[worst]
+    return _Without(folds, {one.source for one in odd}), tuple(odd)
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
@@ -174,7 +189,7 @@ def _pooled(robots: Sequence[RobotFold], known: Sequence[Known], out: StandingOu
                  for robot, one, free in zip(robots, known, out.free, strict=True))
 
 
-def _changes(robots: Sequence[RobotFold], folds: dict[str, list[LogFold]], out: StandingOut, inflation: float,
+def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,
              rate: float) -> tuple[Change, ...]:
     """Changes of every robot over its logs, those without a date by their order."""
     base = out.pooling.base
@@ -208,7 +223,7 @@ def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
     return levels
 
 
-def _cross(robots: Sequence[RobotFold], folds: dict[str, list[LogFold]], out: StandingOut) -> CrossPrediction:
+def _cross(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut) -> CrossPrediction:
     first = [k for name in out.robots for k, robot in enumerate(robots) if robot.name == name]
     places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_TABLE])
     shown = [robots[k] for k in places]

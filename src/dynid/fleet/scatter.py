@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.multiple_tests import discoveries
 from dynid.fleet.robot_fold import RobotFold
+from dynid.fleet.two_way import TwoWay, two_way
 
 RATE = 0.05  # share of false ones among the parameters that are said to differ
 Differs = Literal["robots", "motions", "nothing", "unknown"]
@@ -23,8 +24,9 @@ class Scatter:
 
     within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one where a robot's logs
     differ by noise alone. within, between: deviations beyond noise, between motions of one robot and between robots.
-    p_within, p_between: probability of so much scatter where there is none beyond noise. differs: "robots", "motions"
-    where only those differ, "nothing", or "unknown" where too few logs show the parameter.
+    p_within, p_between: probability of so much scatter where there is none beyond noise. crossed: the test of robots by
+    motions, None where robots did not make the same motions. differs: "robots", "motions" where only those differ,
+    "nothing", or "unknown" where too few logs show the parameter; by the crossed test where there is one.
     """
 
     within_ratio: Array
@@ -32,7 +34,22 @@ class Scatter:
     between: Array
     p_within: Array
     p_between: Array
+    crossed: TwoWay | None
     differs: tuple[Differs, ...]
+
+    @property
+    def p_robots(self) -> Array:
+        """Probability (base,) by which a parameter is said to differ between robots."""
+        return self.p_between if self.crossed is None else self.crossed.p_robots
+
+    @property
+    def p_motions(self) -> Array:
+        """The same between motions; without motions that robots share, between the logs of one robot."""
+        return self.p_within if self.crossed is None else self.crossed.p_motions
+
+    def named(self, differs: Differs, names: Sequence[str]) -> tuple[str, ...]:
+        """The names of the parameters that differ so."""
+        return tuple(name for name, one in zip(names, self.differs, strict=True) if one == differs)
 
     @property
     def inflation(self) -> float:
@@ -63,10 +80,12 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
         if free > 0:
             p_between[k] = float(fisher.sf(square / free, free, freedom[k]) if freedom[k] > 0 else
                                  chi2.sf(square, free))
-    robots_differ, motions_differ = discoveries(p_between, rate), discoveries(p_within, rate)
+    crossed = two_way(logs)
+    p_robots, p_motions = (p_between, p_within) if crossed is None else (crossed.p_robots, crossed.p_motions)
+    robots_differ, motions_differ = discoveries(p_robots, rate), discoveries(p_motions, rate)
     differs: list[Differs] = ["robots" if a else "motions" if b else "unknown" if not np.isfinite(p) else "nothing"
-                              for a, b, p in zip(robots_differ, motions_differ, p_between, strict=True)]
-    return Scatter(ratio, within, between, p_within, p_between, tuple(differs))
+                              for a, b, p in zip(robots_differ, motions_differ, p_robots, strict=True)]
+    return Scatter(ratio, within, between, p_within, p_between, crossed, tuple(differs))
 
 
 def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:

@@ -22,7 +22,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.fleet.robot_fold import RobotFold
 from dynid.regression import BaseParameters, Stacked
 from dynid.regression.factor import triangular
-from dynid.regression.tree_sum import tree_sum
+from dynid.workers import tree_sum
 
 OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # of a robot of its own; links and rotors are the type's
 _NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which its value is not looked for

@@ -1,15 +1,14 @@
-"""Many logs, folded wherever workers are: one task a log, and a sum over a fixed tree.
+"""Many logs, folded wherever workers are: one task a log, and a sum over a fixed tree that workers make too.
 
-All logs are prepared alike: what the first log's data choose (a cut-off, for one) holds for the others. A log that
-cannot be read or used is listed with the reason and costs nothing else. The result does not depend on how many workers
-there are, nor on the order in which they finish.
+All logs are prepared alike, see `CommonPreparation`. A log that cannot be read or used is listed with the reason and
+costs nothing else. The result does not depend on how many workers there are, nor on the order in which they finish.
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,19 +24,20 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import mapping_of, read
 from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.common_preparation import CommonPreparation, common_preparation
 from dynid.regression.equations import Equations
 from dynid.regression.filtered import equations_of
 from dynid.regression.fold import fold
 from dynid.regression.fold_store import FoldStore
 from dynid.regression.log_fold import LogFold, ManifestEntry, signature
 from dynid.regression.regression import Regression
-from dynid.regression.tree_sum import TreeSum
 from dynid.robot import Robot
-from dynid.workers import Workers
+from dynid.workers import Job, Workers
 
 LogProgress = Callable[[int, int], None]  # logs done, of how many
 NoiseOf = Callable[[Equations, Regression], tuple[Array, ...] | None]
 _EVERY = 2.0  # s between two manifests written on the way
+_FORM = 2  # of manifests; folds beside one of another form are made again
 _PROBE = 40  # samples by whose regressor a model is known again
 
 
@@ -49,6 +49,15 @@ class Failure:
     robot: str
     reason: str
     code: str = "bad-recording"
+
+
+@dataclass(frozen=True, eq=False)
+class LogReport:
+    """What a worker says of a log. read: whether it was read now. packed: its fold, where it is to be kept."""
+
+    entry: ManifestEntry
+    read: bool = False
+    packed: bytes = b""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,113 +109,143 @@ class FoldJob:
 @dataclass(frozen=True, eq=False)
 class FoldedLogs:
     """What folding gave. entries: of the logs that went in, in the order of the logs. copies: logs whose content
-    another one has as well, by source: they count for nothing. failures: logs left out. preparation: that of all of
-    them. read: how many logs were read; the others were known."""
+    another one has as well, by source: they count for nothing. failures: logs left out. common: the preparation of all
+    of them. read: how many logs were read; the others were known."""
 
     entries: tuple[ManifestEntry, ...]
     copies: Mapping[str, str]
     failures: tuple[Failure, ...]
-    preparation: Preparation
+    common: CommonPreparation
     read: int
 
-
-Take = Callable[[int, LogFold], None]  # place of a log and its fold
-
-
-def fold_each(model: LinearModel, logs: Sequence[LogFile], options: FoldOptions, take: Take, *,
-              base: BaseParameters | None = None, progress: LogProgress | None = None) -> FoldedLogs:
-    """Fold every log and hand each fold over as it is done, copies left out."""
-    if not logs:
-        raise RecordingError("there is no log to fold")
-    base = base_parameters(model) if base is None else base
-    store = None if options.store is None else FoldStore(options.store, fold_key(model, base, options))
-    failures: dict[int, Failure] = {}
-    known = _known(store, logs, failures)
-    preparation = _preparation(logs, options, store, failures)
-    job = FoldJob(model, base, options, preparation)
-    order = _InOrder(logs, take, failures)
-    todo = []
-    for k in range(len(logs)):
-        found = store.load(known[k], model) if store is not None and k in known else None
-        if found is not None:
-            order.put(k, found)
-        elif k not in failures:
-            todo.append(k)
-    done = len(logs) - len(todo)
-    for k, result in _fold_tasks(job, logs, todo, store):
-        order.put(k, result)
-        done += 1
-        if progress is not None:
-            progress(done, len(logs))
-    return FoldedLogs(tuple(order.entries), order.copies, tuple(failures[k] for k in sorted(failures)), preparation,
-                      len(todo))
+    @property
+    def preparation(self) -> Preparation:
+        return self.common.preparation
 
 
-class _InOrder:
-    """Folds that come in any order, handed over in the order of the logs, so that of logs with the same content it is
-    always the first that counts."""
+@dataclass(frozen=True, eq=False)
+class Folding:
+    """What a call begins with. known: logs that were folded before, by place. failures: logs that are not there, by
+    place."""
 
-    def __init__(self, logs: Sequence[LogFile], take: Take, failures: dict[int, Failure]) -> None:
-        self.entries: list[ManifestEntry] = []
-        self.copies: dict[str, str] = {}
-        self._logs, self._take, self._failures = logs, take, failures
-        self._waiting: dict[int, LogFold] = {}
+    logs: Sequence[LogFile]
+    job: FoldJob
+    common: CommonPreparation
+    store: FoldStore | None
+    known: Mapping[int, ManifestEntry]
+    failures: dict[int, Failure]
+
+    @staticmethod
+    def of(model: LinearModel, logs: Sequence[LogFile], options: FoldOptions,
+           base: BaseParameters | None = None) -> Folding:
+        if not logs:
+            raise RecordingError("there is no log to fold")
+        base = base_parameters(model) if base is None else base
+        store = None if options.store is None else FoldStore(options.store, fold_key(model, base, options))
+        failures: dict[int, Failure] = {}
+        known = _known(store, logs, failures)
+        common = None if store is None else store.common  # an earlier run's choice holds on
+        if common is None:
+            there = [log for k, log in enumerate(logs) if k not in failures]
+            common = common_preparation(there, options.preparation, options.mapping, options.robot)
+        if store is not None:
+            store.common = common
+        job = FoldJob(model, base, options, common.preparation)
+        if options.workers.processes != 1 or options.workers.scheduler is not None:
+            _check_travels(job)
+        return Folding(logs, job, common, store, known, failures)
+
+
+class Intake:
+    """What is said of logs, taken in the order of the logs, so that of those with the same content it is always the
+    first that counts. Their folds are kept in the store, where there is one."""
+
+    def __init__(self, folding: Folding, progress: LogProgress | None) -> None:
+        self._folding, self._progress, self._written = folding, progress, time.monotonic()
+        self._entries: list[ManifestEntry] = []
+        self._copies: dict[str, str] = {}
         self._owners: dict[str, str] = {}
-        self._next = 0
+        self._done = self._read = 0
 
-    def put(self, k: int, found: LogFold | Failure) -> None:
-        """Take the fold of a log in, or that it has none."""
-        if isinstance(found, Failure):
-            self._failures[k] = found
-        else:
-            self._waiting[k] = found
-        while self._next in self._waiting or self._next in self._failures:
-            one = self._waiting.pop(self._next, None)
-            if one is not None:
-                owner = self._owners.setdefault(one.entry.sha256, one.entry.source)
-                if owner == one.entry.source:
-                    self.entries.append(one.entry)
-                    self._take(self._next, one)
-                else:
-                    self.copies[one.entry.source] = owner
-            self._next += 1
+    def keep(self, report: LogReport | Failure) -> None:
+        """Keep a new fold, and now and then the manifest."""
+        store = self._folding.store
+        self._read += isinstance(report, Failure) or report.read
+        if store is None or isinstance(report, Failure) or not report.packed:
+            return
+        store.keep(report.entry, report.packed)
+        if time.monotonic() - self._written > _EVERY:
+            store.write()
+            self._written = time.monotonic()
 
+    def take(self, place: int, report: LogReport | Failure) -> bool:
+        """Whether a log's fold counts; called in the order of the logs."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, len(self._folding.logs))
+        if isinstance(report, Failure):
+            self._folding.failures[place] = report
+            return False
+        entry = report.entry
+        owner = self._owners.setdefault(entry.sha256, entry.source)
+        if owner != entry.source:
+            self._copies[entry.source] = owner
+            return False
+        self._entries.append(entry)
+        return True
 
-def _fold_tasks(job: FoldJob, logs: Sequence[LogFile], todo: Sequence[int],
-                store: FoldStore | None) -> Iterator[tuple[int, LogFold | Failure]]:
-    """Every log that is not known yet, folded by the workers and kept in the store."""
-    workers, written = job.options.workers, time.monotonic()
-    if todo and (workers.processes != 1 or workers.scheduler is not None):
-        _check_travels(job)
-    tasks = workers.each(fold_task, job, [logs[k] for k in todo],
-                         lambda log, why: Failure(log.source, log.robot, why, "lost-worker"))
-    try:
-        for place, result in tasks:
-            k = todo[place]
-            if isinstance(result, Failure):
-                yield k, result
-                continue
-            packed, entry = result
-            if store is not None:
-                store.keep(entry, packed)
-                if time.monotonic() - written > _EVERY:
-                    store.write()
-                    written = time.monotonic()
-            yield k, LogFold.load(packed, job.model)
-    finally:
+    def close(self) -> None:
+        """Write the manifest."""
+        store = self._folding.store
         if store is not None and store.entries:
             store.write()
 
+    def result(self) -> FoldedLogs:
+        failures = self._folding.failures
+        return FoldedLogs(tuple(self._entries), self._copies, tuple(failures[k] for k in sorted(failures)),
+                          self._folding.common, self._read)
 
-def fold_task(job: FoldJob, log: LogFile) -> tuple[bytes, ManifestEntry] | Failure:
-    """The work of one worker on one log: its fold as bytes and its entry, or why there is none."""
+
+def fold_each(model: LinearModel, logs: Sequence[LogFile], options: FoldOptions, *, base: BaseParameters | None = None,
+              progress: LogProgress | None = None) -> FoldedLogs:
+    """Fold every log that the store of the options does not have yet, and keep its fold there; none stays in memory."""
+    folding = Folding.of(model, logs, options, base)
+    intake = Intake(folding, progress)
+    waiting: dict[int, LogReport | Failure] = {
+        **{k: LogReport(entry) for k, entry in folding.known.items()}, **folding.failures}
+    todo, taken = [k for k in range(len(logs)) if k not in waiting], 0
     try:
-        found = job.fold(log)
+        for place, report in options.workers.each(fold_task, folding.job, [logs[k] for k in todo], _lost):
+            intake.keep(report)
+            waiting[todo[place]] = report if isinstance(report, Failure) else replace(report, packed=b"")
+            while taken in waiting:
+                intake.take(taken, waiting.pop(taken))
+                taken += 1
+        while taken in waiting:
+            intake.take(taken, waiting.pop(taken))
+            taken += 1
+    finally:
+        intake.close()
+    return intake.result()
+
+
+def fold_task(job: FoldJob, log: LogFile) -> LogReport | Failure:
+    """The work of one worker on one log: its fold as bytes and its entry, or why there is none."""
+    found = _folded(job, log)
+    return found if isinstance(found, Failure) else LogReport(found.entry, True, found.packed())
+
+
+def _folded(job: FoldJob, log: LogFile) -> LogFold | Failure:
+    try:
+        return job.fold(log)
     except DynidError as problem:
         return Failure(log.source, log.robot, str(problem), problem.code)
     except Exception as problem:  # whatever a damaged file makes a reader raise
         return Failure(log.source, log.robot, f"{log.source} cannot be folded: {type(problem).__name__}: {problem}")
-    return found.packed(), found.entry
+
+
+def _lost(log: LogFile | Stored | Failure, why: str) -> Failure:
+    return Failure(log.source, log.robot, why, "lost-worker")
 
 
 def _check_travels(job: FoldJob) -> None:
@@ -231,57 +270,106 @@ def _known(store: FoldStore | None, logs: Sequence[LogFile], failures: dict[int,
     return found
 
 
-def _preparation(logs: Sequence[LogFile], options: FoldOptions, store: FoldStore | None,
-                 failures: Mapping[int, Failure]) -> Preparation:
-    """What the first log that can be used chooses for all; an earlier run's choice holds on."""
-    if store is not None and store.preparation is not None:
-        return Preparation.of(store.preparation, "the store of folds")
-    reason = "none of the logs is there"
-    for k, log in enumerate(logs):
-        if k in failures:
-            continue
-        try:
-            with log.local() as path:
-                samples = prepare(read(path, options.mapping, options.robot), options.preparation)
-        except DynidError as problem:
-            reason = str(problem)
-            continue
-        except Exception as problem:  # as in a task
-            reason = f"{log.source} cannot be read: {type(problem).__name__}: {problem}"
-            continue
-        chosen = Preparation.of(dict(samples.settings)).elsewhere()
-        if store is not None:
-            store.preparation = chosen.as_table()
-        return chosen
-    raise NotPossibleError(f"none of {len(logs)} logs can be used; the last said: {reason}")
-
-
 def fold_key(model: LinearModel, base: BaseParameters, options: FoldOptions) -> str:
     """A text that differs where folds do: by the model, how logs are read and prepared, and what is kept of them."""
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, _PROBE, model.dof))
     probe = np.round(model.regressor(q, dq, ddq), 9).tobytes().hex()
-    return signature(base.expressions, list(base.known.items()), probe, options.mapping.model_dump(mode="json"),
+    return signature(_FORM, base.expressions, list(base.known.items()), probe, options.mapping.model_dump(mode="json"),
                      options.preparation.as_table(), options.blocks, options.noise is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A log that was folded before: its entry and its fold as bytes."""
+
+    log: LogFile
+    entry: ManifestEntry
+    packed: bytes
+
+    @property
+    def source(self) -> str:
+        return self.log.source
+
+    @property
+    def robot(self) -> str:
+        return self.log.robot
+
+
+@dataclass(frozen=True, eq=False)
+class SumJob:
+    """What every task of a sum needs: sent to each worker once. blocks: of the sum, at most."""
+
+    fold: FoldJob
+    blocks: int
+
+
+class _Parts(Sequence[LogFile | Stored | Failure]):
+    """What a sum is made of, log by log; kept folds are read as they are asked for."""
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+
+    def __len__(self) -> int:
+        return len(self._folding.logs)
+
+    def __getitem__(self, k: Any) -> Any:
+        folding = self._folding
+        if k in folding.failures:
+            return folding.failures[k]
+        if k in folding.known and folding.store is not None:
+            return Stored(folding.logs[k], folding.known[k], folding.store.bytes_of(folding.known[k]))
+        return folding.logs[k]
+
+
+def part_task(job: SumJob, item: LogFile | Stored | Failure) -> tuple[LogReport | Failure, Regression | None]:
+    """The work of one worker on one log of a sum: what is said of the log, and its part. A kept fold that is damaged
+    is made again."""
+    if isinstance(item, Failure):
+        return item, None
+    if isinstance(item, Stored):
+        try:
+            return LogReport(item.entry), LogFold.load(item.packed, job.fold.model).of_entry(item.entry).regression
+        except RecordingError:
+            item = item.log
+    found = _folded(job.fold, item)
+    if isinstance(found, Failure):
+        return found, None
+    return LogReport(found.entry, True, found.packed() if job.fold.options.store is not None else b""), found.regression
+
+
+def add_parts(job: SumJob, one: Regression, other: Regression) -> Regression:
+    """Two parts of a sum in one."""
+    return (one + other).joined(job.blocks)
 
 
 def fold_logs(model: LinearModel, sources: Any, options: FoldOptions, *, blocks: int = 10,
               base: BaseParameters | None = None, progress: LogProgress | None = None
               ) -> tuple[Regression, FoldedLogs]:
-    """The sum of all logs' folds in at most so many blocks, and what went in. sources: as `find_logs` takes them."""
-    logs = find_logs(sources)
-    tree = TreeSum[Regression](len(logs), lambda one, other: (one + other).joined(max(blocks, 1)))
-    taken: set[int] = set()
+    """The sum of all logs' folds in at most so many blocks, and what went in. Workers fold the logs and add their
+    folds; what comes here is the sum, an entry for each log, and the folds that a store keeps, one after the other.
 
-    def take(place: int, found: LogFold) -> None:
-        taken.add(place)
-        tree.put(place, found.regression)
+    sources: as `find_logs` takes them.
+    """
+    folding = Folding.of(model, find_logs(sources), options, base)
+    intake = Intake(folding, progress)
 
-    result = fold_each(model, logs, options, take, base=base, progress=progress)
-    for place in set(range(len(logs))) - taken:
-        tree.put(place, None)
-    total = tree.total
+    def take(place: int, report: LogReport | Failure) -> bool:
+        if place not in folding.failures:
+            intake.keep(report)
+        return intake.take(place, report)
+
+    job = Job(part_task, SumJob(folding.job, max(blocks, 1)), _lost, add_parts)
+    try:
+        total = options.workers.total(job, _Parts(folding), take)
+    finally:
+        intake.close()
+    result = intake.result()
     if total is None:
         first = result.failures[0].reason if result.failures else ""
-        raise NotPossibleError(f"none of {len(logs)} logs could be folded; the first said: {first}")
+        raise NotPossibleError(f"none of {len(folding.logs)} logs could be folded; the first said: {first}")
+    missing = {entry.source for entry in result.entries} ^ set(total.sources)
+    if missing:  # a worker was lost with it, and it could not be read a second time
+        raise NotPossibleError(f"{sorted(missing)[0]} was folded by a worker that was lost, and could not be folded "
+                               "again", "repeat the call")
     return total, result

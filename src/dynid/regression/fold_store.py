@@ -20,17 +20,19 @@ from dynid.errors import DynidError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
 from dynid.recording.log_files import LogFile
+from dynid.regression.common_preparation import CommonPreparation
 from dynid.regression.log_fold import LogFold, ManifestEntry
 
 MANIFEST = "manifest.json"
 
 
 class FoldStore:
-    """The folds in a folder that were made with one key. preparation: what the first log chose, None before it."""
+    """The folds in a folder that were made with one key. common: the preparation of all logs, None before it is
+    chosen."""
 
     def __init__(self, folder: str | Path, key: str) -> None:
         self.folder = Path(folder) / key
-        self.preparation: dict[str, Any] | None = None
+        self.common: CommonPreparation | None = None
         self.entries: dict[str, ManifestEntry] = {}
         self._read()
 
@@ -40,14 +42,14 @@ class FoldStore:
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
             found = {name: ManifestEntry.of(one) for name, one in said["logs"].items()}
-            preparation = said["preparation"]
+            common = None if said["common"] is None else CommonPreparation.of(said["common"])
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DynidError):
             raise DynidError(f"{path} cannot be read as the manifest of folds; remove {self.folder}, and all logs are "
                              "folded again") from None
         self.entries = {**found, **self.entries}
-        self.preparation = preparation if self.preparation is None else self.preparation
+        self.common = common if self.common is None else self.common
 
     def known(self, log: LogFile) -> ManifestEntry | None:
         """The entry of a log that was folded before and has not changed since; its file is not read for that."""
@@ -67,6 +69,13 @@ class FoldStore:
         except RecordingError:
             return None
 
+    def bytes_of(self, entry: ManifestEntry) -> bytes:
+        """A fold as it is kept; nothing where its file is gone."""
+        try:
+            return self.path(entry.sha256).read_bytes()
+        except OSError:
+            return b""
+
     def keep(self, entry: ManifestEntry, packed: bytes) -> None:
         """Write a fold, whole or not at all."""
         with write_whole(self.path(entry.sha256), "wb") as file:
@@ -76,7 +85,8 @@ class FoldStore:
     def write(self) -> None:
         """Write the manifest, with what others wrote meanwhile."""
         self._read()
-        said: Mapping[str, Any] = {"preparation": self.preparation, "logs": {
+        common = None if self.common is None else self.common.to_dict()
+        said: Mapping[str, Any] = {"common": common, "logs": {
             name: asdict(entry) for name, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:
             json.dump(said, file, indent=1)

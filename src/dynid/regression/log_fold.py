@@ -64,8 +64,12 @@ class LogFold:
     @staticmethod
     def load(path: Path | bytes, model: LinearModel) -> LogFold:
         """From `packed` bytes, or a file of them, for the model they were folded with."""
-        regression = Regression.load(path, model)
-        arrays = load_arrays(path)
+        named = "what a worker sent" if isinstance(path, bytes) else path
+        try:
+            arrays = load_arrays(path)
+        except (OSError, KeyError, ValueError, EOFError, IndexError):
+            raise RecordingError(f"{named} is not the fold of a log") from None
+        regression = Regression.of_arrays(arrays, model, named)
         try:
             entry = ManifestEntry.of(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):

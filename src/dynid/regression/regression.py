@@ -251,9 +251,16 @@ class Regression:
     @staticmethod
     def load(path: str | Path | bytes, model: LinearModel) -> Regression:
         """From an .npz file, or the bytes of one, for the model it was folded with."""
-        named = "what a worker sent" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
+        except (OSError, KeyError, ValueError, EOFError, IndexError):
+            arrays = {}  # as of a file with nothing in it
+        return Regression.of_arrays(arrays, model, "what a worker sent" if isinstance(path, bytes) else path)
+
+    @staticmethod
+    def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
+        """From the arrays of such a file. named: it is called."""
+        try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
             base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], known)

@@ -64,7 +64,8 @@ class FoldedRun:
             "logs": [entry.to_dict() for entry in self.folded.entries],
             "failures": [{"source": one.source, "reason": one.reason, "code": one.code}
                          for one in self.folded.failures],
-            "copies": dict(self.folded.copies), "read": self.folded.read, "elapsed_s": self.seconds}
+            "copies": dict(self.folded.copies), "preparation": self.folded.common.to_dict(), "read": self.folded.read,
+            "elapsed_s": self.seconds}
 
 
 def run_folded(settings: RunSettings, workers: Workers, store: Path | None = None,

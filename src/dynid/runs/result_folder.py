@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dynid.errors import DynidError
@@ -36,7 +36,8 @@ def new_result(folder: Path) -> Iterator[Path]:
     """An empty folder to write a result's files into; they become the result of `folder` when all went well."""
     folder = folder.resolve()
     with writing(folder):
-        finish(folder)
+        with _alone(folder.parent):
+            finish(folder)
         whole = _exchangeable(folder)
         place = folder.parent if whole else folder
         place.mkdir(parents=True, exist_ok=True)
@@ -47,7 +48,8 @@ def new_result(folder: Path) -> Iterator[Path]:
             write_manifest(new)
             os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
             _sync(new)
-            _take_place(new, folder, whole)
+            with _alone(folder.parent):
+                _take_place(new, folder, whole)
             _sync_folder(place)
         finally:
             shutil.rmtree(new, ignore_errors=True)
@@ -79,7 +81,7 @@ def owned(folder: Path) -> set[str]:
 
 def check(folder: Path) -> None:
     """Raise where a folder does not hold one whole result: each file of its manifest as it was written."""
-    with writing(folder):
+    with writing(folder), _alone(folder.resolve().parent):
         finish(folder)
     files = manifest(folder)
     if not files:
@@ -110,6 +112,19 @@ def finish(folder: Path) -> None:
                 os.replace(commit / name, folder / name)
     _sync_folder(folder)
     shutil.rmtree(commit, ignore_errors=True)
+
+
+@contextmanager
+def _alone(parent: Path) -> Iterator[None]:
+    """While it lasts no other save moves its files to their places below a folder; where the system has such locks."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            handle = os.open(parent, os.O_RDONLY)
+            stack.callback(os.close, handle)  # which lets go of the lock
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def _exchangeable(folder: Path) -> bool:

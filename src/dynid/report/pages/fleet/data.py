@@ -31,8 +31,8 @@ class ParameterRow:
     mean: float
     spread: float
     within: float
-    p_between: float
-    p_within: float
+    p_robots: float
+    p_motions: float
     differs: str
 
 

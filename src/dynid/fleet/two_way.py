@@ -1,0 +1,104 @@
+"""Robots by motions: whether a parameter differs between robots, between motions, or between neither.
+
+Where several robots made the same motions, the estimate of each log is taken as mu + (robot) + (motion) + noise of its
+stated deviation. What robots explain beyond motions, and motions beyond robots, is compared with what both leave over
+by Fisher's F, and that with the stated noise by chi-squared; what is left over counts as no less than the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.fleet.log_estimates import LogEstimates
+
+_SHOWN = 6  # motions that a sentence names
+_FEWEST = 2  # robots that made a motion, and motions that several robots made, from which both can be told apart
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWay:
+    """Probabilities (base,) of so much difference by chance: p_robots between robots that made the same motion,
+    p_motions between motions of the same robot, p_left of what both leave over; nan where the logs do not say.
+    motions: those that several robots made. robots: how many made them."""
+
+    p_robots: Array
+    p_motions: Array
+    p_left: Array
+    motions: tuple[str, ...]
+    robots: int
+
+    @property
+    def sentence(self) -> str:
+        """In words, what was compared."""
+        shown = ", ".join(self.motions[:_SHOWN]) + (", ..." if len(self.motions) > _SHOWN else "")
+        return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
+                f"({shown}), so what differs between robots is told from what differs between motions")
+
+    def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
+        """As plain data; numbers that are not finite are None."""
+        def plain(values: Array) -> dict[str, float | None]:
+            return {name: float(x) if np.isfinite(x) else None for name, x in zip(names, values, strict=True)}
+
+        return {"robots": self.robots, "motions": list(self.motions), "p_robots": plain(self.p_robots),
+                "p_motions": plain(self.p_motions), "p_left": plain(self.p_left)}
+
+
+def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
+    """The test of every base parameter, from the logs of motions that several robots made; None where there are not two
+    of them. logs: of each robot."""
+    made: dict[str, set[int]] = {}
+    for r, own in enumerate(logs):
+        for entry in own.entries:
+            if entry.motion:
+                made.setdefault(entry.motion, set()).add(r)
+    motions = tuple(sorted(name for name, robots in made.items() if len(robots) >= _FEWEST))
+    if len(motions) < _FEWEST:
+        return None
+    places = [(r, k, motions.index(entry.motion)) for r, own in enumerate(logs) for k, entry in enumerate(own.entries)
+              if entry.motion in motions]
+    robot, motion = np.array([place[0] for place in places]), np.array([place[2] for place in places])
+    values = np.array([logs[r].values[k] for r, k, _ in places])
+    stds = np.array([logs[r].std[k] for r, k, _ in places])
+    found = np.array([_tests(values[:, c], stds[:, c], robot, motion) for c in range(values.shape[1])])
+    return TwoWay(found[:, 0], found[:, 1], found[:, 2], motions, len(set(robot.tolist())))
+
+
+def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float, float, float]:
+    """Probabilities of one parameter: of robots, of motions, of what both leave over."""
+    from scipy.stats import chi2
+    from scipy.stats import f as fisher
+
+    known = np.isfinite(values) & np.isfinite(std) & (std > 0)
+    nothing = (float("nan"),) * 3
+    if known.sum() < 2 * _FEWEST:
+        return nothing
+    x, weight = values[known], 1.0 / std[known]
+    robots, motions = (_levels(one[known]) for one in (robot, motion))
+    (by_robots, rank_robots), (by_motions, rank_motions), (by_both, rank) = (
+        _left(columns, x, weight) for columns in (robots, motions, np.hstack([robots, motions])))
+    free = int(known.sum()) - rank
+    if free < 1:
+        return nothing
+    left = max(by_both / free, 1.0)
+
+    def chance(gained: float, degrees: int) -> float:
+        return float(fisher.sf(max(gained, 0.0) / degrees / left, degrees, free)) if degrees > 0 else float("nan")
+
+    return (chance(by_motions - by_both, rank - rank_motions), chance(by_robots - by_both, rank - rank_robots),
+            float(chi2.sf(by_both, free)))
+
+
+def _levels(which: Ints) -> Array:
+    """A column of ones and zeros (logs, levels) for each level that there is."""
+    return (which[:, None] == np.unique(which)).astype(float)
+
+
+def _left(columns: Array, x: Array, weight: Array) -> tuple[float, int]:
+    """Weighted squares that some columns leave over, and how many of them are independent."""
+    solution, _, rank, _ = np.linalg.lstsq(columns * weight[:, None], x * weight, rcond=1e-10)
+    return float(np.sum((weight * (x - columns @ solution)) ** 2)), int(rank)

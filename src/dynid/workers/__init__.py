@@ -1,0 +1,7 @@
+"""Where work is done: this process, processes of their own on this machine's cores, or unchanged a Dask cluster."""
+
+from dynid.workers.job import Job
+from dynid.workers.tree_sum import TreeSum, tree_sum
+from dynid.workers.workers import Workers
+
+__all__ = ["Job", "TreeSum", "Workers", "tree_sum"]

@@ -1,0 +1,174 @@
+"""A Dask cluster: parts stay with its workers, which add them; reports and the sum come here.
+
+What a lost worker had is made again from the graph of tasks. Shared things are a task as well, so that they are not
+lost with the worker that has them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from dynid.errors import DynidError, NotPossibleError
+from dynid.version import __version__
+from dynid.workers.job import LOST, TRIES, WINDOW, Job
+
+Found = TypeVar("Found")
+
+_PATIENCE = 30  # s, for a cluster to answer
+_LOOK = 0.02  # s between two looks at a cluster
+_BATCH = 200  # reports that are fetched at once
+
+
+class Cluster:
+    """The workers of a Dask scheduler ("tcp://host:8786")."""
+
+    def __init__(self, job: Job[Any, Any, Any], address: str) -> None:
+        self._job, self._address, self._client = job, address, _client(address)
+        try:
+            _check_cluster(self._client, address)
+            self._there = self._client.submit(_same, job.for_workers, pure=False)
+        except BaseException:
+            self._client.close()
+            raise
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
+        """Place, report and future of the part of every item."""
+        out: dict[int, tuple[Any, Any]] = {}
+        sent = left = 0
+
+        def ready() -> list[int]:
+            return _done({k: report for k, (report, _) in out.items()}, ordered)
+
+        while left < len(items):
+            while sent < min(len(items), left + WINDOW):
+                out[sent] = self._submit(items[sent])
+                sent += 1
+            places = self._wait(ready)
+            reports = self._fetched({k: out[k][0] for k in places}, items)
+            for k in places:
+                yield k, reports[k], out.pop(k)[1]
+                left += 1
+
+    def add(self, one: Any, other: Any) -> Any:
+        """A future of the sum of two parts."""
+        return self._client.submit(_summed, self._there, one, other, pure=False)
+
+    def value(self, handle: Any) -> Any:
+        """The part of a future; waits for it."""
+        self._wait(handle.done)
+        return self._fetched({0: handle}, None)[0]
+
+    def _submit(self, item: Any) -> tuple[Any, Any]:
+        """Futures of an item's report and of its part."""
+        found = self._client.submit(_performed, self._there, item, pure=False)
+        report, part = (self._client.submit(_of_pair, found, which, pure=False) for which in (0, 1))
+        return report, part
+
+    def _wait(self, look: Callable[[], Found]) -> Found:
+        """What a look at the cluster gives, once it is something."""
+        silent = 0.0
+        while not (found := look()):
+            time.sleep(_LOOK)
+            silent = silent + _LOOK if self._client.status != "running" else 0.0
+            if self._client.status in ("closing", "closed") or silent > _PATIENCE:
+                raise self._gone()
+        return found
+
+    def _fetched(self, futures: dict[int, Any], items: Sequence[Any] | None) -> dict[int, Any]:
+        """What futures that are done stand for, by place; for one that cost several workers what stands for its item,
+        where there are items."""
+        from distributed import KilledWorker
+
+        found: dict[int, Any] = {}
+        good = [k for k, future in futures.items() if future.status == "finished"]
+        try:
+            found.update(zip(good, self._client.gather([futures[k] for k in good]), strict=True))
+        except Exception:  # one was lost meanwhile with the worker that had it: asked for alone, it is waited for
+            found.clear()
+        for k in futures.keys() - found.keys():
+            try:
+                found[k] = futures[k].result(timeout=_PATIENCE)
+            except KilledWorker:
+                if items is None:
+                    raise NotPossibleError(LOST.format(tries=TRIES)) from None
+                found[k] = self._job.given_up(items[k])
+            except (OSError, TimeoutError):
+                raise self._gone() from None
+            except Exception:
+                if futures[k].status in ("cancelled", "lost"):
+                    raise self._gone() from None
+                raise
+        return found
+
+    def _gone(self) -> NotPossibleError:
+        return NotPossibleError(f"the Dask scheduler at {self._address} went away before the work was done",
+                                "start it again and repeat the call; what was kept is not done twice")
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise NotPossibleError("work on a cluster needs Dask; pip install 'dynid[scale]' brings it") from None
+    try:
+        return Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}") from None
+
+
+def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
+    """Places of some futures that are done; `ordered`: of the first ones alone."""
+    found = []
+    for k in sorted(futures):
+        if futures[k].done():
+            found.append(k)
+        elif ordered:
+            break
+        if len(found) == _BATCH:
+            break
+    return found
+
+
+def _same(job: Job[Any, Any, Any]) -> Job[Any, Any, Any]:
+    return job
+
+
+def _performed(job: Job[Any, Any, Any], item: Any) -> tuple[Any, Any]:
+    return job.perform(item)
+
+
+def _of_pair(pair: tuple[Any, Any], which: int) -> Any:
+    return pair[which]
+
+
+def _summed(job: Job[Any, Any, Any], one: Any, other: Any) -> Any:
+    return job.summed(one, other)
+
+
+def _check_cluster(client: Any, address: str) -> None:
+    """Raise where a cluster has no workers, or these another dynid than this one."""
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+        versions = set(client.run(_version).values())
+    except TimeoutError:
+        raise NotPossibleError(f"the Dask scheduler at {address} has no workers; start some with 'dask worker "
+                               f"{address}'") from None
+    except ModuleNotFoundError as error:
+        raise NotPossibleError(f"the workers of the Dask scheduler at {address} have no module '{error.name}'; install "
+                               f"dynid {__version__} there") from None
+    if versions != {__version__}:
+        raise DynidError(f"the workers of the Dask scheduler at {address} have dynid {', '.join(sorted(versions))}, "
+                         f"here is {__version__}; install the same everywhere")
+
+
+def _version() -> str:
+    return __version__

@@ -1,0 +1,185 @@
+"""Worker processes of this machine: items and parts go through pipes, and a process that dies costs what it had."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from dynid.errors import NotPossibleError
+from dynid.threads import one_blas_thread
+from dynid.workers.job import LOST, TRIES, WINDOW, Job
+
+_PATIENCE = 30  # s, for a process to end
+
+
+@dataclass(eq=False)
+class Part:
+    """A part of the sum: its bytes once it is made, and what it is made of before."""
+
+    packed: bytes | None = None
+    made_of: tuple[Part, Part] | None = None
+    needed_by: Part | None = None
+
+
+@dataclass(eq=False)
+class _Task:
+    """An item by its place, or a sum; how often a worker was lost with it."""
+
+    place: int = -1
+    part: Part = field(default_factory=Part)
+    tries: int = 0
+
+
+class Processes:
+    """At most `count` processes that do a job. They are started when there is work for them and end with it."""
+
+    def __init__(self, job: Job[Any, Any, Any], count: int) -> None:
+        self._job, self._count = job, count
+        # Fresh processes: forking one that runs threads of its own is not safe.
+        self._context = get_context("spawn")
+        self._busy: dict[Connection, tuple[BaseProcess, _Task]] = {}
+        self._idle: list[tuple[Connection, BaseProcess]] = []
+        self._sums: deque[_Task] = deque()
+        self._again: deque[_Task] = deque()
+        self._items: Sequence[Any] = ()
+        self._next = self._end = 0
+        self._done: dict[int, tuple[Any, Part]] = {}
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for line, (process, _task) in self._busy.items():
+            process.terminate()
+            _end(line, process)
+        for line, process in self._idle:
+            _end(line, process)
+
+    def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Part]]:
+        """Place, report and part of every item."""
+        self._items = items
+        for taken in range(len(items)):
+            self._end = min(len(items), taken + WINDOW)
+            while not (taken in self._done if ordered else self._done):
+                self._step()
+            place = taken if ordered else next(iter(self._done))
+            yield place, *self._done.pop(place)
+
+    def add(self, one: Part, other: Part) -> Part:
+        """The sum of two parts, made by a worker once both are there."""
+        found = Part(made_of=(one, other))
+        one.needed_by = other.needed_by = found
+        self._queue(found)
+        return found
+
+    def value(self, handle: Part) -> Any:
+        """A part; waits for it."""
+        while handle.packed is None:
+            self._step()
+        return pickle.loads(handle.packed)
+
+    def _queue(self, part: Part) -> None:
+        if part.made_of is not None and all(one.packed is not None for one in part.made_of):
+            self._sums.append(_Task(part=part))
+
+    def _step(self) -> None:
+        """Hand out what there is, and take in what is done; waits for something."""
+        while (task := self._task()) is not None:
+            self._hand(task)
+        for ready in wait(list(self._busy)):
+            assert isinstance(ready, Connection)
+            process, task = self._busy.pop(ready)
+            try:
+                good, report, packed = ready.recv()
+            except (EOFError, OSError):
+                _end(ready, process)
+                self._retry(task)
+                continue
+            self._idle.append((ready, process))
+            if not good:
+                raise report
+            self._take(task, report, packed)
+
+    def _task(self) -> _Task | None:
+        """What a free worker is to do next: sums first, so that parts do not pile up."""
+        if not self._idle and len(self._busy) >= self._count:
+            return None
+        if self._sums:
+            return self._sums.popleft()
+        if self._again:
+            return self._again.popleft()
+        if self._next < self._end:
+            self._next += 1
+            return _Task(self._next - 1)
+        return None
+
+    def _hand(self, task: _Task) -> None:
+        if not self._idle:
+            line, far = self._context.Pipe()
+            process: BaseProcess = self._context.Process(target=_serve, args=(far, self._job.for_workers), daemon=True)
+            process.start()
+            far.close()
+            self._idle.append((line, process))
+        free, worker = self._idle.pop()
+        self._busy[free] = worker, task
+        made_of = task.part.made_of
+        message = (True, self._items[task.place]) if made_of is None else (False, tuple(one.packed for one in made_of))
+        try:
+            free.send(message)
+        except OSError:  # it is gone, which the line says next
+            pass
+
+    def _retry(self, task: _Task) -> None:
+        """A worker was lost: its task is for another one, or is given up."""
+        task.tries += 1
+        if task.tries < TRIES:
+            (self._again if task.part.made_of is None else self._sums).appendleft(task)
+        elif task.part.made_of is not None:
+            raise NotPossibleError(LOST.format(tries=TRIES))
+        else:
+            self._take(task, self._job.given_up(self._items[task.place]), pickle.dumps(None))
+
+    def _take(self, task: _Task, report: Any, packed: bytes) -> None:
+        part = task.part
+        part.packed, part.made_of = packed, None  # what it was made of may go
+        if part.needed_by is not None:
+            self._queue(part.needed_by)
+        if task.place >= 0:
+            self._done[task.place] = report, part
+
+
+def _end(line: Connection, process: BaseProcess) -> None:
+    line.close()  # a worker ends when nobody is at the other end
+    process.join(timeout=_PATIENCE)
+
+
+def _serve(line: Connection, job: Job[Any, Any, Any]) -> None:
+    """A worker process: items and pairs of parts in, results out, until the line is closed. Its own threads would
+    compete with the other workers for the same cores."""
+    os.environ["DYNID_THREADS"] = "1"
+    with one_blas_thread():
+        _work(line, job)
+
+
+def _work(line: Connection, job: Job[Any, Any, Any]) -> None:
+    while True:
+        try:
+            is_item, given = line.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            report, part = job.perform(given) if is_item else (None, job.summed(*map(pickle.loads, given)))
+            answer: tuple[bool, Any, bytes] = True, report, pickle.dumps(part)
+        except Exception as error:
+            answer = False, error, b""
+        try:
+            line.send(answer)
+        except OSError:
+            return

@@ -1,0 +1,63 @@
+"""Workers: how many processes, or which cluster, and the two ways to use them: each item, or the sum of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dynid.threads import thread_count
+from dynid.workers.cluster import Cluster
+from dynid.workers.job import Engine, Here, Job
+from dynid.workers.processes import Processes
+from dynid.workers.tree_sum import TreeSum
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Report = TypeVar("Report")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """processes: by default one for each core. scheduler: address of a Dask scheduler instead ("tcp://host:8786")."""
+
+    processes: int | None = None
+    scheduler: str | None = None
+
+    def each(self, work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
+             lost: Callable[[Item, str], Result] | None = None) -> Iterator[tuple[int, Result]]:
+        """work(shared, item) of every item with its place in items, in the order in which they are done.
+
+        work is a function of a module, so that other processes find it; shared is sent to each of them once. A worker
+        that is lost costs the item it had, which another one does again. lost: what stands for an item that cost
+        several workers, from the item and a sentence; without it that ends the work.
+        """
+        if not items:
+            return
+        with self._engine(Job(work, shared, lost), len(items)) as engine:
+            for k, report, _ in engine.reports(items, ordered=False):
+                yield k, report
+
+    def total(self, job: Job[Shared, Item, Report], items: Sequence[Item],
+              take: Callable[[int, Report], bool]) -> Any:
+        """The sum of the parts of all items, None where there is none. Workers add them in pairs over a fixed tree, so
+        it is the same to the last bit wherever it is made, and nothing but the sum comes here.
+
+        take: told of every report, in the order of the items; whether the item's part is to count. items: may make each
+        one as it is asked for; at most WINDOW of them are out at once, and some may be asked for again.
+        """
+        if not items:
+            return None
+        with self._engine(job, len(items)) as engine:
+            tree = TreeSum[Any](len(items), engine.add)
+            for k, report, handle in engine.reports(items, ordered=True):
+                tree.put(k, handle if take(k, report) else None)
+            return None if tree.total is None else engine.value(tree.total)
+
+    def _engine(self, job: Job[Any, Any, Any], count: int) -> AbstractContextManager[Engine]:
+        if self.scheduler is not None:
+            return Cluster(job, self.scheduler)
+        processes = min(thread_count(self.processes), count)
+        return nullcontext(Here(job)) if processes <= 1 else Processes(job, processes)
