@@ -11,8 +11,9 @@ from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.central import fill
 from dynid.consistency.fit import Fit
-from dynid.consistency.interior import interior_point
+from dynid.consistency.interior import interior_point, scales
 from dynid.consistency.newton import minimise
+from dynid.consistency.program import optimality_gap, solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.consistent import consistency_of
@@ -53,6 +54,20 @@ def solved(links: int, seed: int, **options) -> tuple[Fit, Consistency, Stacked,
     stacked = regression.stack()
     consistency = Consistency(model.parameters, **options)
     return fit(consistency, base, stacked), consistency, stacked, stacked.r @ base.matrix
+
+
+@pytest.mark.parametrize("iterations", [6, 9, 12, 200])
+def test_a_solver_that_stops_early_is_off_by_no_more_than_it_proves(iterations: int) -> None:
+    model, _, base, regression = arm_problem(4, 2)
+    stacked, consistency = regression.stack(), Consistency(model.parameters)
+    matrix, scale = stacked.r @ base.matrix, scales(consistency, stacked.r @ base.matrix)
+    found = solve_program(consistency.blocks, matrix, stacked.rho, scale, size=np.sqrt(stacked.rest),
+                          settings={"max_iter": iterations})
+    gap = optimality_gap(consistency.blocks, matrix, stacked.rho, found, scale)
+    least = oracle(consistency, matrix, stacked.rho)
+    assert gap >= 1.0 - least / found.objective - 1e-8
+    if iterations == 200:
+        assert found.solved and gap < 1e-6
 
 
 @pytest.mark.parametrize("links, seed", [(1, 0), (2, 1), (4, 2), (7, 3)])
