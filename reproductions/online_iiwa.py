@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, nearest
 from dynid.estimate import Estimate, Problem, identify
 from dynid.excitation import Limits
+from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.excitation.waypoints import quintics_within
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.online import Exponential, Online, VectorForgetting
@@ -46,6 +47,7 @@ class Machine:
     base: BaseParameters
     theta: Array
     believed: Array
+    encoder: float = ENCODER
 
     @property
     def beta(self) -> Array:
@@ -53,13 +55,18 @@ class Machine:
 
     def log(self, points: Array, seed: int, *, share: float = 0.6, theta: Array | None = None) -> Recording:
         """A log of the motion through points (rows, dof) that stops at each, at a share of the top speeds."""
+        return self.record(quintics_within(points, self.limits(share)), seed, theta=theta)
+
+    def limits(self, share: float) -> Limits:
+        """Limits of motions at a share of the top speeds."""
         robot = self.model.robot
-        limits = Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
-        path = quintics_within(points, limits)
-        t = np.arange(int(path.duration * RATE)) / RATE
-        motion = path.at(t)
+        return Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
+
+    def record(self, path: Trajectory, seed: int, *, theta: Array | None = None) -> Recording:
+        """A log of the machine that follows a path."""
+        motion = path.at(np.arange(int(path.duration * RATE)) / RATE)
         law = ComputedTorque(self.model, self.believed, kp=np.full(7, 1e4), kd=np.full(7, 200.0))
-        machine = VirtualRobot(self.model, self.theta if theta is None else theta, law, encoder=ENCODER,
+        machine = VirtualRobot(self.model, self.theta if theta is None else theta, law, encoder=self.encoder,
                                torque_noise=NOISE, smooth="stick")
         return machine.record(Reference.of(motion.q, motion.dq, motion.ddq, rate=RATE), seed=seed)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 
+from dynid.consistency import Consistency
 from dynid.model import Model, Parameter, Parameters, make_terms
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, base_parameters, fold
@@ -41,3 +43,30 @@ def arm_problem(links: int, seed: int = 0, samples: int = 120, noise: float = 0.
     tau += noise * tau.std(axis=0) * rng.normal(size=tau.shape)
     base = base_parameters(model)
     return model, theta, base, fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau), base))
+
+
+def oracle(consistency: Consistency, matrix: np.ndarray, rho: np.ndarray) -> float:
+    """The least |matrix theta - rho|^2 over the set, by cvxpy."""
+    scale = np.ones(matrix.shape[1])  # kilograms and decimetres: cvxpy passes numbers on as they are
+    for columns in consistency.bodies.values():
+        scale[columns] = [1e-2] * 6 + [1e-1] * 3 + [1.0]
+    theta = cp.multiply(scale, cp.Variable(matrix.shape[1]))
+    size = max(float(np.linalg.norm(rho)) * 1e-2, 1e-12)
+    conditions = []
+    for columns in consistency.bodies.values():
+        p = sum(theta[int(c)] * consistency.basis[k] for k, c in enumerate(columns))
+        conditions.append(p - consistency.margin * np.eye(len(consistency.basis[0])) >> 0)
+    conditions += [theta[int(k)] >= 0 for k in np.flatnonzero(consistency.parameters.positive)]
+    conditions.append(sum(theta[int(c[9])] for c in consistency.bodies.values()) <= consistency.heaviest)
+    for body, limit in consistency.centres.items():
+        c = consistency.bodies[body]
+        for axis in range(3):
+            conditions += [theta[int(c[6 + axis])] >= limit.low[axis] * theta[int(c[9])],
+                           theta[int(c[6 + axis])] <= limit.high[axis] * theta[int(c[9])]]
+    for limit in consistency.masses:
+        mass = sum(theta[int(consistency.bodies[body][9])] for body in limit.bodies or consistency.bodies)
+        conditions += [mass == limit.low] if limit.equal else [mass <= limit.high]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares((matrix @ theta - rho) / size)), conditions)
+    problem.solve(solver=cp.CLARABEL, static_regularization_constant=1e-12, tol_gap_abs=1e-9, tol_gap_rel=1e-9,
+                  tol_feas=1e-9)
+    return float(problem.value) * size ** 2

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from consistency.problems import arm_problem
+from consistency.problems import arm_problem, oracle
 
 from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.central import fill
 from dynid.consistency.fit import Fit
-from dynid.consistency.interior import interior_point
+from dynid.consistency.interior import interior_point, scales
 from dynid.consistency.newton import minimise
+from dynid.consistency.program import optimality_gap, solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.consistent import consistency_of
@@ -21,38 +21,25 @@ from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
 
-def oracle(consistency: Consistency, matrix: np.ndarray, rho: np.ndarray) -> float:
-    """The least |matrix theta - rho|^2 over the set, by cvxpy."""
-    scale = np.ones(matrix.shape[1])  # kilograms and decimetres: cvxpy passes numbers on as they are
-    for columns in consistency.bodies.values():
-        scale[columns] = [1e-2] * 6 + [1e-1] * 3 + [1.0]
-    theta = cp.multiply(scale, cp.Variable(matrix.shape[1]))
-    size = max(float(np.linalg.norm(rho)) * 1e-2, 1e-12)
-    conditions = []
-    for columns in consistency.bodies.values():
-        p = sum(theta[int(c)] * consistency.basis[k] for k, c in enumerate(columns))
-        conditions.append(p - consistency.margin * np.eye(len(consistency.basis[0])) >> 0)
-    conditions += [theta[int(k)] >= 0 for k in np.flatnonzero(consistency.parameters.positive)]
-    conditions.append(sum(theta[int(c[9])] for c in consistency.bodies.values()) <= consistency.heaviest)
-    for body, limit in consistency.centres.items():
-        c = consistency.bodies[body]
-        for axis in range(3):
-            conditions += [theta[int(c[6 + axis])] >= limit.low[axis] * theta[int(c[9])],
-                           theta[int(c[6 + axis])] <= limit.high[axis] * theta[int(c[9])]]
-    for limit in consistency.masses:
-        mass = sum(theta[int(consistency.bodies[body][9])] for body in limit.bodies or consistency.bodies)
-        conditions += [mass == limit.low] if limit.equal else [mass <= limit.high]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares((matrix @ theta - rho) / size)), conditions)
-    problem.solve(solver=cp.CLARABEL, static_regularization_constant=1e-12, tol_gap_abs=1e-9, tol_gap_rel=1e-9,
-                  tol_feas=1e-9)
-    return float(problem.value) * size ** 2
-
-
 def solved(links: int, seed: int, **options) -> tuple[Fit, Consistency, Stacked, np.ndarray]:
     model, _, base, regression = arm_problem(links, seed)
     stacked = regression.stack()
     consistency = Consistency(model.parameters, **options)
     return fit(consistency, base, stacked), consistency, stacked, stacked.r @ base.matrix
+
+
+@pytest.mark.parametrize("iterations", [6, 9, 12, 200])
+def test_a_solver_that_stops_early_is_off_by_no_more_than_it_proves(iterations: int) -> None:
+    model, _, base, regression = arm_problem(4, 2)
+    stacked, consistency = regression.stack(), Consistency(model.parameters)
+    matrix, scale = stacked.r @ base.matrix, scales(consistency, stacked.r @ base.matrix)
+    found = solve_program(consistency.blocks, matrix, stacked.rho, scale, size=np.sqrt(stacked.rest),
+                          settings={"max_iter": iterations})
+    gap = optimality_gap(consistency.blocks, matrix, stacked.rho, found, scale)
+    least = oracle(consistency, matrix, stacked.rho)
+    assert gap >= 1.0 - least / found.objective - 1e-8
+    if iterations == 200:
+        assert found.solved and gap < 1e-6
 
 
 @pytest.mark.parametrize("links, seed", [(1, 0), (2, 1), (4, 2), (7, 3)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency.blocks import Block
+from dynid.consistency.blocks import Block, slack
 from dynid.errors import NotPossibleError
 
 # Clarabel's own regularisation (1e-8) costs five digits of the objective at forty links; "almost solved" must still
@@ -19,6 +19,7 @@ _SETTINGS: dict[str, Any] = {
     "iterative_refinement_stop_ratio": 2.0, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9,
     "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7,
 }
+_OUTSIDE = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
 _CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
 
 
@@ -91,3 +92,26 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
         raise NotPossibleError("the cone solver gave numbers that are not finite; conditions or data are badly scaled")
     return ProgramSolution(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)),
                            int(found.iterations))
+
+
+def optimality_gap(blocks: Sequence[Block], matrix: Array, rho: Array, solution: ProgramSolution,
+                   scale: Array) -> float:
+    """By how much f = |M theta - rho|^2 / 2 of a solution misses the optimum at most, as a share of it; infinite where
+    the solution proves nothing.
+
+    For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i)
+    + r (theta' - theta) with r = M'(M theta - rho) - sum_i F_i' z_i. r is rounding, and is counted with the parameters'
+    own sizes, at least their scale (parameters,).
+    """
+    theta, gap = solution.theta, 0.0
+    error = matrix @ theta - rho
+    left = matrix.T @ error
+    for block, z in zip(blocks, solution.duals, strict=True):
+        own = z / block.balance
+        if block.cone != "zero" and (slack(block.cone, own) < -1e-12 * float(np.abs(own).max(initial=0.0))
+                                     or block.slack(theta) < -_OUTSIDE):
+            return float(np.inf)
+        left[block.columns] -= block.rows.T @ z
+        gap += float(z @ block.value(theta))
+    rounding = float(np.abs(left) @ np.maximum(np.abs(theta), scale))
+    return (abs(gap) + rounding) / max(0.5 * float(error @ error), 1e-300)

@@ -5,6 +5,7 @@ from dynid.estimate import (
     consistent,
     consistent_literature,
     consistent_ridge,
+    consistent_robust,
     direct,
     extracted,
     instrumental,
@@ -25,6 +26,6 @@ from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "FrictionChoice", "Method", "Problem", "Removal", "choice", "choose_terms",
-           "consistent", "consistent_literature", "consistent_ridge", "direct", "essential", "extracted", "identify",
-           "instrumental", "kalman", "least_squares", "likelihood", "method", "methods", "output_error", "recursive",
-           "ridge", "robust", "separable", "total"]
+           "consistent", "consistent_literature", "consistent_ridge", "consistent_robust", "direct", "essential",
+           "extracted", "identify", "instrumental", "kalman", "least_squares", "likelihood", "method", "methods",
+           "output_error", "recursive", "ridge", "robust", "separable", "total"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import diagnostics, naive_covariance, noise
+from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
@@ -32,25 +33,30 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     time.
     """
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
-    ones, deviations = np.ones(problem.regression.dof), np.sqrt(np.diag(spread))
-    found = noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)), regression=regression)
-    covariance, rows = found.covariance(solution), regression.rows[0]
-    facts = diagnostics(
-        problem, solution, 1.0 / deviations, covariance, found, naive_covariance(regression, solution, ones),
-        residual_correlation=(spread / np.outer(deviations, deviations)).tolist(), common_rows=rows,
-        log_likelihood=_log_likelihood(spread, rows, regression.misfits(solution.beta).sum()),
-        iterations=steps, converged=steps < iterations)
+    found, naive, weights, more = likelihood_noise(problem, solution, regression, spread)
+    covariance = found.covariance(solution)
+    facts = diagnostics(problem, solution, weights, covariance, found, naive, iterations=steps,
+                        converged=steps < iterations, **more)
     return Estimate("ml", problem.model, problem.base, solution.beta, covariance, solution.identified,
                     diagnostics=facts, uncertainty=found.uncertainty)
+
+
+def likelihood_noise(problem: Problem, solution: Solution, regression: Regression,
+                     spread: Array) -> tuple[Noise, Array, Array, dict[str, Any]]:
+    """Noise of a solution of whitened equations, its covariance as if rows were independent (base, base), weights of
+    the joints (dof,), and facts for the diagnostics."""
+    ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
+    found = noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)), regression=regression)
+    facts = {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
+             "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum())}
+    return found, naive_covariance(regression, solution, ones), 1.0 / deviations, facts
 
 
 def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:
     """The solution, the whitened fold it solves, the covariance S between joints, and how many turns it took."""
     solution = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     for step in range(1, iterations + 1):
-        spread = _residual_covariance(problem, solution.beta)
-        regression = fold(Mixed(problem.equations, _whitener(spread)), blocks=1, threads=problem.threads)
-        regression = replace(regression, prior=problem.regression.prior)
+        regression, spread = whitened(problem, solution.beta)
         before = solution.beta
         solution = solve(regression, stack_enough(regression, np.ones(regression.dof)))
         moved, unit = np.abs(solution.beta - before), np.sqrt(np.diag(solution.inverse))
@@ -58,6 +64,13 @@ def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Sol
         if still or step == iterations:
             return solution, regression, spread, step
     raise ModelError(f"method 'ml' needs at least one iteration, got {iterations}")
+
+
+def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array]:
+    """The equations folded anew, whitened by the covariance S (dof, dof) of the joints' residuals under beta; and S."""
+    spread = _residual_covariance(problem, beta)
+    regression = fold(Mixed(problem.equations, _whitener(spread)), blocks=1, threads=problem.threads)
+    return replace(regression, prior=problem.regression.prior), spread
 
 
 def _whitener(spread: Array) -> Array:

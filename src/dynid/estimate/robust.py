@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.estimate.covariance import diagnostics, naive_covariance, noise
+from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.regression import fold
+from dynid.regression import Regression, fold
 from dynid.regression.equations import Weighted
 from dynid.regression.residuals import residuals
 
@@ -64,31 +65,59 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
     Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with m the mean slope of the influence
     and C the autocovariance of the weighted residuals, the influence of each row on the estimate.
     """
-    if loss not in LOSSES:
-        raise ModelError(f"method 'irls' has no loss '{loss}'; it has {', '.join(LOSSES)}")
-    if tuning is not None and not tuning > 0:
-        raise ModelError(f"the tuning of method 'irls' must be above zero, got {tuning}")
-    chosen = LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
-    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
-    start, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _START_TOLERANCE)
-    solution, scale, steps = _descend(problem, chosen, start.beta, scale, iterations, tolerance)
+    chosen = chosen_loss("irls", loss, tuning)
+    start, scale = robust_start(problem, iterations)
+    solution, scale, steps = _descend(problem, chosen, start, scale, iterations, tolerance)
+    robust = robust_noise(problem, chosen, solution, scale)
+    covariance = robust.noise.covariance(robust.solution)
+    facts = diagnostics(problem, robust.solution, 1.0 / scale, covariance, robust.noise, robust.naive, loss=loss,
+                        iterations=steps, converged=steps < iterations, **robust.facts)
+    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, robust.solution.identified,
+                    diagnostics=facts, uncertainty=robust.noise.uncertainty)
 
+
+def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
+    """The loss that a method by this name was asked for."""
+    if loss not in LOSSES:
+        raise ModelError(f"method '{name}' has no loss '{loss}'; it has {', '.join(LOSSES)}")
+    if tuning is not None and not tuning > 0:
+        raise ModelError(f"the tuning of method '{name}' must be above zero, got {tuning}")
+    return LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
+
+
+def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
+    """Base parameters (base,) of nearly the least sum of absolute residuals, and the deviation of each joint's noise
+    (dof,)."""
+    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
+    found, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _START_TOLERANCE)
+    return found.beta, scale
+
+
+@dataclass(frozen=True, eq=False)
+class RobustNoise:
+    """The noise of a robust estimate. solution: with the inverse of its own curvature. naive (base, base): covariance
+    of independent rows. facts: for the diagnostics."""
+
+    solution: Solution
+    noise: Noise
+    naive: Array
+    facts: dict[str, Any]
+
+
+def robust_noise(problem: Problem, loss: Loss, solution: Solution, scale: Array) -> RobustNoise:
+    """The noise of an estimate by a loss (Huber), see `robust_least_squares`."""
     weights = 1.0 / scale
     in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
-    slopes = np.array([chosen.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
+    slopes = np.array([loss.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
     bread = solve(problem.regression, problem.regression.stack(weights * np.sqrt(np.maximum(slopes, _LEAST_SLOPE))))
     effective = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
-    found = noise(problem, effective, weights, influence=lambda r: r * chosen.weight(r / scale))
-    covariance = found.covariance(effective)
+    found = noise(problem, effective, weights, influence=lambda r: r * loss.weight(r / scale))
     assert found.correlation is not None  # there are data
     variances = [c[0] for c in found.correlation.autocovariance]
-    naive = naive_covariance(problem.regression, effective, weights, variances)
-    facts = diagnostics(
-        problem, effective, weights, covariance, found, naive, loss=loss, tuning=chosen.tuning,
-        noise_deviation_per_joint=scale.tolist(), iterations=steps, converged=steps < iterations,
-        outlier_share_per_joint=[float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations])
-    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, effective.identified,
-                    diagnostics=facts, uncertainty=found.uncertainty)
+    shares = [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations]
+    return RobustNoise(effective, found, naive_covariance(problem.regression, effective, weights, variances),
+                       {"tuning": loss.tuning, "noise_deviation_per_joint": scale.tolist(),
+                        "outlier_share_per_joint": shares})
 
 
 def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
@@ -96,7 +125,8 @@ def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, ite
     """Reweighted least squares until nothing moves; with scale None the noise is measured anew before every step."""
     for step in range(1, iterations + 1):
         size = _noise_scale(problem, beta) if scale is None else scale
-        solution = _reweighted(problem, loss, beta, size)
+        regression = reweighted(problem, loss, beta, size)
+        solution = solve(regression, regression.stack(1.0 / size))
         moved, unit = np.abs(solution.beta - beta), np.sqrt(np.diag(solution.inverse))
         beta = solution.beta
         still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
@@ -105,16 +135,15 @@ def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, ite
     raise ModelError(f"method 'irls' needs at least one iteration, got {iterations}")
 
 
-def _reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Solution:
-    """Weighted least squares, each row with the weight that the loss gives its residual under beta."""
+def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regression:
+    """The equations folded anew, each row with the root of the weight that the loss gives its residual under beta."""
     columns = [factor.columns for factor in problem.regression.factors]
 
     def weight(j: int, rows: Array) -> Array:
         return np.sqrt(loss.weight((rows[-1] - beta[columns[j]] @ rows[:-1]) / scale[j]))
 
     regression = fold(Weighted(problem.equations, weight), blocks=1, threads=problem.threads)
-    regression = replace(regression, prior=problem.regression.prior)
-    return solve(regression, regression.stack(1.0 / scale))
+    return replace(regression, prior=problem.regression.prior)
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:

@@ -1,0 +1,104 @@
+"""Robust least squares and maximum likelihood inside the set of consistent robots: pc-irls and pc-ml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import Consistency
+from dynid.consistency.consistency import MARGIN, InertiaForm
+from dynid.errors import ModelError
+from dynid.estimate.consistent import Fill, Unconstrained, consistency_of, constrained_fit, inside_the_set
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.likelihood import likelihood_noise, whitened
+from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.problem import Problem, method
+from dynid.estimate.robust import chosen_loss, reweighted, robust_noise, robust_start
+from dynid.regression import Regression
+from dynid.threads import one_blas_thread
+
+
+@method("pc-irls", "robust least squares among physically consistent robots", needs={"data"}, gives={"theta"})
+def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
+                      tolerance: float = 1e-2, form: InertiaForm = "pseudo", margin: float = MARGIN,
+                      shapes: bool = False, centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                      intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+    """Reweighted least squares inside the set, for torques with outliers: each step is a cone programme with the
+    weights that the residuals of the last one have (Sousa, s. 8.1: the conditions beside any regression).
+
+    The start and the scale of each joint's noise are those of `irls`. Options as there and in `pc-wls`.
+    """
+    chosen = chosen_loss("pc-irls", loss, tuning)
+    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                 intervals=intervals)
+    start, scale = robust_start(problem, iterations)
+    with one_blas_thread():
+        end = reweighted_inside(problem, consistency, start, 1.0 / scale,
+                                lambda beta: reweighted(problem, chosen, beta, scale), Steps(iterations, tolerance))
+        robust = robust_noise(problem, chosen, solve(end.regression, stack_enough(end.regression, 1.0 / scale)), scale)
+        facts = {**robust.facts, "loss": loss, "iterations": end.steps, "converged": end.steps < iterations}
+        free = Unconstrained(end.regression, 1.0 / scale, robust.solution, robust.noise, robust.naive, 1.0 / scale,
+                             facts)
+        return inside_the_set(problem, "pc-irls", free, consistency, fill_with)
+
+
+@method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"})
+def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2,
+                          form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
+                          centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                          intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+    """Generalised least squares inside the set and the covariance S of the joints' residuals in turn, until neither
+    changes (Sousa, s. 8.1, who names the maximum likelihood of Olsen and Petersen 2001).
+
+    Equations are whitened as in `ml`; each step is a cone programme. Options as there and in `pc-wls`.
+    """
+    consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
+                                 intervals=intervals)
+    ones = np.ones(problem.regression.dof)
+    start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
+    with one_blas_thread():
+        end = reweighted_inside(problem, consistency, start, ones, lambda beta: whitened(problem, beta)[0],
+                                Steps(iterations, tolerance))
+        regression, spread = whitened(problem, end.beta)
+        solution = solve(regression, stack_enough(regression, ones))
+        found, naive, weights, more = likelihood_noise(problem, solution, regression, spread)
+        facts = {**more, "iterations": end.steps, "converged": end.steps < iterations}
+        free = Unconstrained(regression, ones, solution, found, naive, weights, facts)
+        return inside_the_set(problem, "pc-ml", free, consistency, fill_with)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """At most so many steps; fewer once no parameter moves more than `tolerance` of its deviation."""
+
+    most: int
+    tolerance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """The last step of a reweighted fit inside the set: base parameters (base,), the equations they are the best fit
+    of, how many steps it took."""
+
+    beta: Array
+    regression: Regression
+    steps: int
+
+
+def reweighted_inside(problem: Problem, consistency: Consistency, beta: Array, weights: Array,
+                      equations: Callable[[Array], Regression], steps: Steps) -> Reweighted:
+    """Constrained fits of equations that depend on the last one, until nothing moves. beta (base,): the start.
+    weights (dof,): of the joints in these equations."""
+    for step in range(1, steps.most + 1):
+        regression = equations(beta)
+        before, beta = beta, constrained_fit(problem, regression, weights, consistency)[0].beta
+        solution = solve(regression, regression.stack(weights))
+        unit = np.sqrt(np.diag(solution.inverse))
+        still = np.all(np.abs(beta - before)[solution.identified] <= steps.tolerance * unit[solution.identified])
+        if still or step == steps.most:
+            return Reweighted(beta, regression, step)
+    raise ModelError(f"a reweighted fit needs at least one iteration, got {steps.most}")

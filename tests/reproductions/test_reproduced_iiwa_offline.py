@@ -1,0 +1,35 @@
+"""Chapter 2 of Ardiani on a virtual iiwa: its printed tables, and what comes out."""
+
+from __future__ import annotations
+
+import json
+
+import iiwa_offline
+import numpy as np
+import pytest
+from _iiwa_stack import iiwa_stack
+from _iiwa_tables import CONTROLLER, ESSENTIAL
+
+from dynid.dynamics import forward_kinematics
+from dynid.robot import Robot
+
+
+def test_printed_tables_have_as_many_parameters_as_the_text_says() -> None:
+    assert len(CONTROLLER) == 14
+    assert [sum(row[k] is not None for row in ESSENTIAL.values()) for k in range(3)] == [33, 29, 13]
+
+
+def test_joints_of_iiwa_stack_turn_as_those_of_the_built_in_robot() -> None:
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, 7)
+    other, own = forward_kinematics(iiwa_stack(), q), forward_kinematics(Robot.builtin("kuka-iiwa14"), q)
+    assert np.allclose(other[:, :3, 2], own[:, :3, 2], atol=1e-12)
+    assert np.allclose(other[[1, 3, 5], :3, 3], own[[1, 3, 5], :3, 3], atol=1e-12)  # shoulder, elbow, wrist
+
+
+@pytest.mark.slow
+def test_chapter_2_on_a_virtual_iiwa() -> None:
+    result = iiwa_offline.run(lambda words: None)
+    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    json.dumps(result, allow_nan=False)
+    head, *rows = iiwa_offline.table(result)
+    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
