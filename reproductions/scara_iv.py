@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
+from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.signals import at_times
 from dynid.simulation import Poles, Reference, VirtualRobot
 
 RATE, LENGTH = 200.0, 0.5  # Hz; m, of the first link
@@ -58,10 +61,12 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             slower[f"{factor:g}"] = f"settled after {one.diagnostics['iterations']} iterations"
         except NotPossibleError as error:
             slower[f"{factor:g}"] = str(error)
+    progress("other starts, and references as regressors")
+    more = other_starts(problem, log, found["IV, filtered"], truth[0])
     values = {name: (scale * one.values).tolist() for name, one in found.items()}
     deviations = {name: (scale * one.std).tolist() for name, one in found.items()}
     steps = {name: one.diagnostics.get("iterations") for name, one in found.items()}
-    history = [(scale * np.array(step["values"])).tolist() for step in found["IV, filtered"].diagnostics["history"]]
+    history = [(scale * step.values).tolist() for step in found["IV, filtered"].iterations]
     gap = np.abs(np.subtract(values["LS, filtered"], values["IV, filtered"]))
     both = np.hypot(deviations["LS, filtered"], deviations["IV, filtered"])
     off = {name: abs(column[0] / truth[0] - 1.0) for name, column in values.items()}  # of the first inertia
@@ -72,12 +77,47 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"{steps['IV, filtered']} steps from the regular start, at most 3": steps["IV, filtered"] <= 3,
         f"{steps['IV, half bandwidth']} steps at half the bandwidth, at most 7": steps["IV, half bandwidth"] <= 7,
         "half the bandwidth gives the first inertia within 2 %": off["IV, half bandwidth"] < 0.02,
+        **more,
         **{f"at {factor} of the bandwidth, not settling is said: {words}": "settled after" not in words
            for factor, words in slower.items() if float(factor) < 0.3},
     }
     return {"names": list(NAMES), "truth": truth.tolist(), "values": values, "deviations": deviations, "steps": steps,
             "history": history, "slower": slower, "published": {k: list(v) for k, v in PUBLISHED.items()},
             "checks": {words: bool(holds) for words, holds in checks.items()}}
+
+
+def other_starts(problem: Problem, log: Recording, iv: Estimate, inertia: float) -> dict[str, bool]:
+    """Whether other starts lead to the same, and why references alone do not (tables 1-2, eq. 51, fig. 8, s. 4.3).
+
+    inertia: the true one of the first joint.
+    """
+    squares, links = (identify(problem, method="iv", start=start) for start in ("wls", "regular-links"))
+    asked = Problem.of(problem.model, along_reference(log, problem.data[0]), base=problem.base)
+    off = abs(float(identify(asked, method="ols").values[0]) / inertia - 1.0)
+    motion = iv.iterations[-1].motion
+    assert motion is not None and motion.from_reference is not None
+    closer = float(np.min(motion.from_reference / motion.errors))
+    return {
+        f"{len(squares.iterations)} steps from least squares, at most 2": len(squares.iterations) <= 2,
+        "from least squares the same is found, within a tenth of a deviation": same(squares, iv),
+        f"{len(links.iterations)} steps from ZZ = 1, at most 3": len(links.iterations) <= 3,
+        "from ZZ = 1 the same is found, within a tenth of a deviation": same(links, iv),
+        f"the simulated motion is {closer:.2g} times closer to the measured one than to the reference in position, "
+        "velocity and acceleration, at least 3": closer >= 3.0,
+        f"references as regressors miss the first inertia by {100.0 * off:.0f} %, more than a third": off > 1.0 / 3.0,
+    }
+
+
+def along_reference(log: Recording, samples: Samples) -> Samples:
+    """The samples with the commanded motion in place of the measured one."""
+    path = Reference.from_recording(log)
+    q, dq, ddq = (at_times(samples.t, path.t, x) for x in (path.q, path.dq, path.ddq))
+    return replace(samples, q=q, dq=dq, ddq=ddq)
+
+
+def same(one: Estimate, other: Estimate) -> bool:
+    """Whether two estimates agree to a tenth of the deviations of the second."""
+    return bool(np.all(np.abs(one.values - other.values) <= 0.1 * other.std))
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ import pytest
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.iteration import Past, Solved, Values, has_settled, iterate, step_size
+from dynid.estimate.iterations import Iteration
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Affine:
             found = past.damped(found, change)
         self.steps.append(past.step)
         covariance = self.deviation ** 2 * np.eye(2) if change <= self.tolerance else None
-        return Solved(found, move, change, covariance, {"extra": 1.0}, None)
+        return Solved(found, move, change, covariance, Iteration(found.beta, np.ones(1)), None)
 
     def advance(self, state: np.ndarray, found: Solved[None]) -> np.ndarray:
         if len(self.steps) + 1 == self.fails_at:
@@ -50,19 +51,22 @@ def test_fixed_points_are_reached_also_where_plain_steps_swing(eigenvalues: tupl
     truth = np.linalg.solve(np.eye(2) - matrix, np.ones(2))
     # The last step was below a tenth of a deviation, and each is a fraction of the one before.
     assert np.abs(end.found.values.beta - truth).max() < 2.0 * 0.1 * 1e-3
-    assert end.history[0]["change"] is None and end.history[0]["step"] is None
-    assert end.history[-1]["change"] <= 0.005 and end.history[-1]["step"] <= 0.1 and end.history[-1]["extra"] == 1.0
+    first, last = end.iterations[0], end.iterations[-1]
+    assert first.change is None and first.step is None and first.std is None and first.number == 1.0
+    assert last.change is not None and last.change <= 0.005 and last.step is not None and last.step <= 0.1
+    assert last.std is not None and np.allclose(last.std, 1e-3) and last.number == len(end.iterations)
+    assert np.array_equal(last.values, end.found.values.beta)
 
 
 def test_small_changes_of_the_torques_alone_do_not_stop_it() -> None:
     loose, strict = (iterate(Affine(0.5 * np.eye(2), deviation), 0.005, 60) for deviation in (1.0, 1e-5))
-    assert len(loose.history) < len(strict.history)
+    assert len(loose.iterations) < len(strict.iterations)
     assert has_settled(1e-6, 0.005, 5.0) and not has_settled(1e-3, 0.005, 5.0) and not has_settled(0.1, 0.005, 0.0)
 
 
 def test_equations_that_do_not_depend_on_the_estimate_settle_at_once() -> None:
     end = iterate(Affine(0.5 * np.eye(2), tolerance=np.inf), np.inf, 60)
-    assert len(end.history) == 1 and end.history[0]["step"] == 0.0
+    assert len(end.iterations) == 1 and end.iterations[0].step == 0.0
     assert np.array_equal(end.found.values.beta, np.ones(2))
 
 

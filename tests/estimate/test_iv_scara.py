@@ -62,9 +62,10 @@ def test_unfiltered_least_squares_is_lost_and_instruments_are_not() -> None:
     assert abs(ols.values[0] / TRUTH[0] - 1.0) > 0.5
     assert abs(iv.values[0] / TRUTH[0] - 1.0) < 0.02
     assert np.all(score(iv) < 3.0)
-    history = iv.diagnostics["history"]
-    assert history[0]["change"] is None and history[-1]["change"] < 0.005 and history[-1]["step"] < 0.1
-    assert history[-1]["tracking_error"] < 0.1 * history[0]["tracking_error"]
+    first, last = iv.iterations[0], iv.iterations[-1]
+    assert first.change is None and last.change is not None and last.change < 0.005
+    assert last.step is not None and last.step < 0.1 and first.motion is not None and last.motion is not None
+    assert last.motion.tracking_error < 0.1 * first.motion.tracking_error
 
 
 @pytest.mark.parametrize("friction", ["hard", "smooth"])

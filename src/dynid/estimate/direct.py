@@ -22,7 +22,6 @@ from dynid.estimate.closed_loop import (
     first_run,
     make_loop,
     regular_parameters,
-    tracking,
 )
 from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
@@ -30,8 +29,10 @@ from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, nois
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
 from dynid.estimate.iteration import Past, Solved, Values, iterate
+from dynid.estimate.iterations import Iteration
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.step_motion import step_motion
 from dynid.recording import Samples
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.simulation import Controller
@@ -160,10 +161,12 @@ class DirectInverse:
         solution, covariance = replace(free, beta=found.beta), None
         if slopes is not None and change <= self.options.tolerance:
             covariance = _covariance(solution, _noise(self.problem, equations, solution), slopes)
-        facts = {"simulated_relative_error": regression.relative_error(found.beta),
-                 "tracking_error": tracking(self.loop.logs, state.run.motions)}
+        run = [at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, state.run.motions, strict=True)]
+        seen = Iteration(found.beta, self.problem.regression.relative_errors(found.beta),
+                         simulated_relative_error=regression.relative_error(found.beta),
+                         motion=step_motion(self.loop.logs, run, self.dropped, torques=True))
         move = found.beta if past.last is None else found.beta - past.last.beta
-        return Solved(found, move, change, covariance, facts, Detail(equations, slopes, solution))
+        return Solved(found, move, change, covariance, seen, Detail(equations, slopes, solution))
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
         equations = found.detail.equations
@@ -255,11 +258,11 @@ def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver)
     inner = replace(problem, regression=detail.equations.regression, data=detail.equations.samples)
     fitted = diagnostics(inner, detail.solution, detail.equations.weights, end.covariance,
                          _noise(problem, detail.equations, detail.solution),
-                         **closed_loop_facts(procedure.loop, end.history, procedure.dropped))
+                         **closed_loop_facts(procedure.loop, len(end.iterations), procedure.dropped))
     facts = {"simulated_relative_error": fitted.relative_error,
              "relative_error": problem.regression.relative_error(values.beta),
              "relative_error_per_joint": problem.regression.relative_errors(values.beta).tolist()}
     if values.theta is not None:
         facts["consistent"] = True
     return Estimate(name, problem.model, problem.base, values.beta, end.covariance, detail.solution.identified,
-                    values.theta, diagnostics=fitted.with_facts(facts))
+                    values.theta, diagnostics=fitted.with_facts(facts), iterations=end.iterations)

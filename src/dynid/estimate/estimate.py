@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.iterations import Iteration
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
@@ -38,6 +39,7 @@ class Estimate:
     diagnostics: numbers of the fit. uncertainty: how the covariance was found, see `dynid.estimate.covariance`;
     freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it. left_out:
     fits of the same method without each block of time, where the method was chosen by them; a file does not keep it.
+    iterations: the steps of a method that goes by steps, the last one last.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Estimate:
     freedom: float = np.inf
     provenance: Mapping[str, Any] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    iterations: tuple[Iteration, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -46,9 +46,11 @@ from dynid.estimate.instruments import (
     taper,
 )
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
+from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.step_motion import step_motion
 from dynid.findings import Note
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
@@ -72,12 +74,13 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
     identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration, and are
     what a robot with flexible joints takes, its links bent as least squares have them.
-    start: "regular" (inertia matrix = identity), "filtered" (a consistent fit to the logs, filtered), "nominal", "wls",
-    or "auto": from the first, and where that does not settle the others in turn, then with a loop assumed instead of
-    the law, then with references; the estimate says which. tolerance: change of the torques between two
-    iterations, a share of them, at which the document stops; here no parameter may have moved by more than a tenth of
-    its stated deviation besides, so that what is left of the iterations is far below it. step: of the simulation, s.
-    transient: s dropped at the start, by default what the loop needs to forget it.
+    start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
+    consistent fit to the logs, filtered), "nominal", "wls", or "auto": from the first, and where that does not settle
+    the others in turn, then with a loop assumed instead of the law, then with references; the estimate says which.
+    tolerance: change of the torques between two iterations, a share of them, at which the document stops; here no
+    parameter may have moved by more than a tenth of its stated deviation besides, so that what is left of the
+    iterations is far below it. step: of the simulation, s. transient: s dropped at the start, by default what the loop
+    needs to forget it.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
@@ -188,9 +191,11 @@ class Instrumental:
             found = past.damped(found, change)
         low = left(found.beta)
         covariance = spectral_covariance(projected, low, weights) if change <= self.tolerance else None
-        facts = {"simulated_relative_error": low.relative_error,
-                 "tracking_error": None if state.run is None else tracking(self.loop.logs, state.run.motions)}
-        return Solved(found, move, change, covariance, facts, Detail(projected, low, weights, moving))
+        seen = Iteration(found.beta, self.problem.regression.relative_errors(found.beta),
+                         simulated_relative_error=low.relative_error,
+                         motion=step_motion(self.loop.logs, state.motions, self.options.dropped(self.loop.settling),
+                                            torques=state.run is not None))
+        return Solved(found, move, change, covariance, seen, Detail(projected, low, weights, moving))
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
         run, theta, notes = self._simulated(found.values, found.detail.projected)
@@ -341,7 +346,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
                                "all", "the simulated loop is not the machine's: check its controller and reference",
                                "explains-nothing")
-    facts = closed_loop_facts(procedure.loop, end.history, options.dropped(procedure.loop.settling))
+    facts = closed_loop_facts(procedure.loop, len(end.iterations), options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes
     if values.theta is not None:
         facts["consistent"] = True
@@ -352,4 +357,4 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
     return Estimate(name, problem.model, problem.base, values.beta, end.covariance + procedure.shift(end), identified,
-                    values.theta, diagnostics=fitted, uncertainty="instruments")
+                    values.theta, diagnostics=fitted, uncertainty="instruments", iterations=end.iterations)

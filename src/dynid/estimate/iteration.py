@@ -1,19 +1,20 @@
 """The iteration of the closed-loop methods: simulate a robot, solve the equations of its motion, until both agree.
 
-A method gives the three steps of a `Procedure`; stop rule, damping, history and refusals are the same for all.
+A method gives the three steps of a `Procedure`; stop rule, damping, refusals and what is kept are the same for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.iterations import Iteration, numbered
 from dynid.regression import BaseParameters
 
 _SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
@@ -75,14 +76,15 @@ class Solved(Generic[Detail]):
 
     move (base,): by which the solution differs from the last values, before any damping. change: share of the torques
     that changed, infinite at first. covariance (base, base): stated for these values, None while the torques change by
-    more than the tolerance. facts: of the history. detail: what the method itself needs to go on and to end.
+    more than the tolerance. seen: the step as it is kept, without change, step and deviations. detail: what the method
+    itself needs to go on and to end.
     """
 
     values: Values
     move: Array
     change: float
     covariance: Array | None
-    facts: Mapping[str, Any]
+    seen: Iteration
     detail: Detail
 
     @property
@@ -90,11 +92,12 @@ class Solved(Generic[Detail]):
         """The largest move of a parameter in its stated deviations; infinite while there are none."""
         return np.inf if self.covariance is None else step_size(self.move, self.covariance)
 
-    def record(self) -> dict[str, Any]:
-        """Its entry in the history."""
+    def iteration(self) -> Iteration:
+        """The step as the estimate keeps it."""
         step = self.step
-        return {"values": self.values.beta.tolist(), "change": self.change if np.isfinite(self.change) else None,
-                "step": step if np.isfinite(step) else None, **self.facts}
+        std = None if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return replace(self.seen, change=self.change if np.isfinite(self.change) else None,
+                       step=step if np.isfinite(step) else None, std=std)
 
 
 class Procedure(Protocol[State, Detail]):
@@ -119,13 +122,12 @@ class Procedure(Protocol[State, Detail]):
 
 @dataclass(frozen=True, eq=False)
 class Settled(Generic[State, Detail]):
-    """Where the iterations ended: the last run, what was found from it, its covariance (base, base), and the history,
-    one entry an iteration."""
+    """Where the iterations ended: the last run, what was found from it, its covariance (base, base), and all steps."""
 
     state: State
     found: Solved[Detail]
     covariance: Array
-    history: list[dict[str, Any]]
+    iterations: tuple[Iteration, ...]
 
 
 def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iterations: int) -> Settled[State, Detail]:
@@ -138,13 +140,13 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
     with refusals_of(procedure.name, 1):
         state = procedure.start()
     past = Past()
-    history: list[dict[str, Any]] = []
+    steps: list[Iteration] = []
     for iteration in range(1, max_iterations + 1):
         with refusals_of(procedure.name, iteration):
             found = procedure.solve(state, past)
-        history.append(found.record())
+        steps.append(found.iteration())
         if found.covariance is not None and has_settled(found.change, tolerance, found.step):
-            return Settled(state, found, found.covariance, history)
+            return Settled(state, found, found.covariance, numbered(steps))
         with refusals_of(procedure.name, iteration + 1):
             state = procedure.advance(state, found)
         past = past.after(found)

@@ -11,9 +11,9 @@ frequencies, where parameters live, in units of the power expected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,8 +22,10 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.step_motion import motion_under_torques
 from dynid.model import split_regressor
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
@@ -34,6 +36,7 @@ _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
 _SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
 _ASTRAY = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
 _SMOOTH_SIGN = 1e-2  # share of the top speed over which the sign of dry friction is smoothed
+_KEPT = 20  # moments of a pass at which values and deviations are kept
 _START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too large for a light arm
 
 
@@ -221,31 +224,44 @@ class Filter:
         problem, beta = self.problem, first
         regression, alone = problem.regression, problem.lone_values()
         scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
-        history: list[dict[str, Any]] = []
-        for _ in range(self.options.passes):
-            state, power = self._once(Gaussian(beta, np.diag(scale)))
+        steps: list[Iteration] = []
+        for number in range(self.options.passes):
+            state, power, trail = self._once(Gaussian(beta, np.diag(scale)))
             beta = state.mean
-            history.append({"values": beta.tolist(), "relative_error": regression.relative_error(beta)})
-            self._refuse_astray(history[-1]["relative_error"])
+            self._refuse_astray(regression.relative_error(beta))
+            steps += self._kept(trail, state, power, number)
         facts = Diagnostics.of_fit(
-            regression, beta, rank=len(beta), iterations=len(history), converged=True, history=history,
+            regression, beta, rank=len(beta), iterations=self.options.passes, converged=True,
             start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
             "for innovations that are not the white noise it expects")
         return Estimate(self.name, problem.model, problem.base, beta, power * state.factor @ state.factor.T,
-                        alone > 0, diagnostics=facts, uncertainty="innovations")
+                        alone > 0, diagnostics=facts, uncertainty="innovations", iterations=tuple(steps))
 
-    def _once(self, state: Gaussian) -> tuple[Gaussian, float]:
-        """Base parameters after all logs, and the largest slow power of an innovation."""
-        power = 0.0
+    def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
+        """A pass as it is kept: values at moments of it, and at its end the motion under the measured torques. power:
+        of the innovations, by which deviations grow; before: passes before this one."""
+        found = []
+        for k, one in enumerate([*trail, end], start=1):
+            std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
+            found.append(Iteration(one.mean, self.problem.regression.relative_errors(one.mean),
+                                   before + k / (len(trail) + 1), std))
+        return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
+
+    def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
+        """Base parameters after all logs, the largest slow power of an innovation, and the parameters on the way."""
+        power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _KEPT, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
             for first, last in part.segments:
-                state, innovations = self._segment(part, range(int(first), int(last)), state, noise)
+                state, innovations, on_the_way = self._segment(part, range(int(first), int(last)), state, noise, every)
+                trail += on_the_way
                 power = max(power, *(_slow_power(column) for column in innovations.T))
-        return state, power
+        return state, power, trail
 
-    def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: Noise) -> tuple[Gaussian, Array]:
-        """Base parameters after one run of rows, and the whitened innovations (rows, dof)."""
+    def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: Noise, every: int
+                 ) -> tuple[Gaussian, Array, list[Gaussian]]:
+        """Base parameters after one run of rows, the whitened innovations (rows, dof), and the parameters after every
+        so many rows."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))
@@ -254,7 +270,7 @@ class Filter:
         factor[2 * n:, 2 * n:] = parameters.factor
         state = Gaussian(np.concatenate([part.q[first], part.dq[first], parameters.mean]), factor)
         torque = 0.5 * (part.tau[first:last - 1] + part.tau[first + 1:last])  # what acted between two rows
-        innovations = np.zeros((last - first - 1, n))
+        innovations, trail = np.zeros((last - first - 1, n)), list[Gaussian]()
         for k in range(len(innovations)):
             interval = Interval(torque[k], part.q[first + k + 1], 1.0 / part.rate)
             try:
@@ -265,7 +281,9 @@ class Filter:
                 raise NotPossibleError(f"method '{self.name}' lost the motion of {part.source} at "
                                        f"{part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
                                        "start_deviation, or more noise", "filter-astray")
-        return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations
+            if (k + 1) % every == 0 and k + 1 < len(innovations):
+                trail.append(Gaussian(state.mean[2 * n:], state.factor[2 * n:]))
+        return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations, trail
 
     def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.instrumental import instrumental_variables
 from dynid.estimate.instruments.residuals import low_decimation
 from dynid.estimate.iteration import refusals_of
+from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.step_motion import step_motion
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.correlation import autocovariance
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
@@ -104,25 +106,28 @@ class OutputCriterion:
         law = loop.machine_law(base.expand(beta))
         moved = np.vstack([beta, *(beta + sign * move for move in _STEP * np.diag(self.scale) for sign in (1.0, -1.0))])
         thetas = np.array([base.expand(row) for row in moved])
-        residual, jacobian = [], []
+        residual, jacobian, here = [], [], []
         for log in loop.logs:
             motions = simulate_many(loop.model, thetas, law, log.reference, step=loop.step,
                                     threads=self.problem.threads)
+            here.append(motions[0])
             series = [self.simulated(log, motion) for motion in motions]
             slopes = [(a - b) / (2.0 * _STEP * size)
                       for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
             stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])
             jacobian.append(stack[:, :, 1:])
-        return Linearisation(np.concatenate(residual), np.concatenate(jacobian))
+        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here))
 
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """Misfit and its sensitivities at the low rate: residual (rows, dof), jacobian (rows, dof, base)."""
+    """Misfit and its sensitivities at the low rate: residual (rows, dof), jacobian (rows, dof, base); motions: one a
+    log."""
 
     residual: Array
     jacobian: Array
+    motions: tuple[Simulation, ...]
 
     @property
     def deviation(self) -> Array:
@@ -139,15 +144,17 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
     beta = _first(problem, options)
     loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
     criterion = OutputCriterion(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
-    history: list[dict[str, Any]] = []
+    steps: list[Iteration] = []
     change, damping = np.inf, 0.0
     for iteration in range(1, options.max_iterations + 1):
         with refusals_of(name, iteration):
             here = criterion.at(beta)
-        history.append({"values": beta.tolist(), "change": None if not np.isfinite(change) else change,
-                        "deviation": here.deviation.tolist()})
+        run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
+        steps.append(Iteration(beta, problem.regression.relative_errors(beta),
+                               change=None if not np.isfinite(change) else change,
+                               motion=step_motion(loop.logs, run, criterion.dropped, torques=True)))
         if change <= options.tolerance:
-            return _estimate(criterion, name, beta, here, history)
+            return _estimate(criterion, name, beta, here, numbered(steps))
         shift, change, damping = _step(criterion, beta, here, damping)
         beta = beta + shift
     raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations",
@@ -194,7 +201,7 @@ def _scales(problem: Problem, beta: Array) -> Array:
 
 
 def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearisation,
-              history: list[dict[str, Any]]) -> Estimate:
+              steps: tuple[Iteration, ...]) -> Estimate:
     problem, (rows, dof, _) = criterion.problem, here.jacobian.shape
     normal, middle = _moments(here)
     size = np.sqrt(np.diag(normal))
@@ -206,8 +213,8 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
         problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
         tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
-        **closed_loop_facts(criterion.loop, history, criterion.dropped))
-    return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts)
+        **closed_loop_facts(criterion.loop, len(steps), criterion.dropped))
+    return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts, iterations=steps)
 
 
 def _moments(here: Linearisation) -> tuple[Array, Array]:

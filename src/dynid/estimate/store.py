@@ -12,6 +12,7 @@ from dynid.arrays import load_arrays
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.iteration_store import packed, unpacked
 from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
@@ -27,7 +28,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
         "names": np.array(estimate.base.parameters.names), "independent": estimate.base.independent,
         "matrix": estimate.base.matrix, "values": estimate.values, "covariance": estimate.covariance,
         "identified": estimate.identified, "freedom": np.array(estimate.freedom),
-        "facts": np.array(json.dumps(facts, default=_plain))}
+        "facts": np.array(json.dumps(facts, default=_plain)), **packed(estimate.iterations)}
     if estimate.theta is not None:
         arrays["theta"] = estimate.theta
     with write_whole(Path(path), "wb") as file:
@@ -54,7 +55,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
     return Estimate(facts["method"], shaped, base, arrays["values"], arrays["covariance"], arrays["identified"],
                     arrays.get("theta"), diagnostics=diagnostics, uncertainty=facts["uncertainty"],
-                    freedom=float(arrays["freedom"]), provenance=facts["provenance"])
+                    freedom=float(arrays["freedom"]), provenance=facts["provenance"], iterations=unpacked(arrays))
 
 
 def _shape(model: Any) -> dict[str, float]:

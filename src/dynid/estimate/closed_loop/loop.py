@@ -213,8 +213,8 @@ def _refuse_open_loop(gains: Law, method: str) -> None:
                              "no-feedback")
 
 
-def closed_loop_facts(loop: Loop, history: Sequence[dict[str, Any]], seconds_dropped: float) -> dict[str, Any]:
-    """Diagnostics of every closed-loop method: its iterations, and what the loop was simulated with."""
-    return {"iterations": len(history), "converged": True, "history": list(history), "notes": list(loop.notes),
+def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> dict[str, Any]:
+    """Diagnostics of every closed-loop method: how many iterations, and what the loop was simulated with."""
+    return {"iterations": iterations, "converged": True, "notes": list(loop.notes),
             "transient_dropped": seconds_dropped,
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}

@@ -7,8 +7,9 @@ from typing import Literal
 
 from dynid.simulation import Controller
 
-Start = Literal["regular", "filtered", "nominal", "wls"]
-AnyStart = Literal["auto", "regular", "filtered", "nominal", "wls"]  # "auto": one after the other until one leads on
+Start = Literal["regular", "regular-links", "filtered", "nominal", "wls"]
+# "auto": one after the other until one leads on
+AnyStart = Literal["auto", "regular", "regular-links", "filtered", "nominal", "wls"]
 
 
 @dataclass(frozen=True, eq=False)

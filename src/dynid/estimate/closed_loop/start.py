@@ -12,24 +12,27 @@ from dynid.estimate.closed_loop.loop import Loop, Run
 from dynid.estimate.consistent import consistent_weighted
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
-from dynid.model import LinearModel, Model, Parameter, Parameters, RotorInertia, complete
+from dynid.model import LinearModel, Model, Parameter, Parameters, RigidBodies, RotorInertia, complete
 from dynid.model.kinds import ROTOR
 from dynid.recording.prepare import prepare
-from dynid.robot import numbered_joints
-from dynid.simulation import ControlLaw, simulate
+from dynid.robot import Robot, numbered_joints
+from dynid.simulation import ControlLaw, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> Run:
     """The simulations that the first iteration takes its motion from."""
     if start == "regular":
         return run_unit_inertias(loop)
+    if start == "regular-links":
+        return run_unit_links(loop)
     if start == "nominal":
         return loop.run(problem.need_nominal("closed loop"))
     if start == "wls":
         return loop.run(weighted_least_squares(problem).full)
     if start == "filtered":
         return loop.run(_filtered(problem))
-    raise ModelError(f"a closed-loop method starts from 'regular', 'filtered', 'nominal' or 'wls', not '{start}'")
+    raise ModelError("a closed-loop method starts from 'regular', 'regular-links', 'filtered', 'nominal' or 'wls', "
+                     f"not '{start}'")
 
 
 def _filtered(problem: Problem) -> Array:
@@ -52,6 +55,33 @@ def run_unit_inertias(loop: Loop) -> Run:
         return law
 
     return Run(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+
+
+def run_unit_links(loop: Loop) -> Run:
+    """Links of unit inertia about their own joint's axis, or of unit mass where it slides, and of nothing else, in a
+    loop with the machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51).
+
+    The inertia matrix is regular in every posture, as each joint adds one to its own direction.
+    """
+    robot = complete(loop.model).robot
+    if robot is None:
+        raise ModelError("start 'regular-links' needs a model of a robot with links", "use 'regular'", "no-links")
+    links, theta = Model(robot, (RigidBodies(),)), unit_links(robot)
+    inertia = np.max([joint_inertia(links, theta, log.reference.q) for log in loop.logs], axis=0)
+    law = loop.controller.with_poles(inertia, loop.apparent_inertia)
+
+    def law_of(theta: Array) -> ControlLaw:
+        return law
+
+    return Run(tuple(simulate(links, theta, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+
+
+def unit_links(robot: Robot) -> Array:
+    """Ten numbers a body (10 bodies,): ZZ = 1 of a joint that turns, about its own axis, M = 1 of one that slides."""
+    numbers = np.zeros((robot.dof, 10))
+    for j, joint in enumerate(robot.joints):
+        numbers[j, 9 if joint.prismatic else 5] = 1.0
+    return numbers.ravel()
 
 
 def regular_parameters(model: LinearModel) -> Array | None:

@@ -31,8 +31,11 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
                                               for j, h in enumerate(fitted)])) for log in logs]
 
 
-def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float) -> Array:
-    """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive."""
+def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, free_start: bool = False) -> Array:
+    """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive.
+
+    free_start: a log may begin in the middle of a motion; else its reference stood still before.
+    """
     from scipy.optimize import least_squares
 
     length = sum(len(x) for x, _ in pairs) / rate
@@ -41,7 +44,8 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float) -> A
 
     def miss(logs: Array) -> Array:
         parameters = np.exp(np.clip(logs, -40.0, 20.0))
-        return np.concatenate([response(parameters, x, rate) - y for x, y in pairs])
+        return np.concatenate([(response_from(parameters, x, y, rate) if free_start else response(parameters, x, rate))
+                               - y for x, y in pairs])
 
     best = None
     for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5):
@@ -66,6 +70,19 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
     state = lfiltic(b, a, np.full(2, x[0]), np.full(2, x[0]))
     y, _ = lfilter(b, a, x, zi=state)
     return np.asarray(y)
+
+
+def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
+    """The fitted loop's answer (ticks,) to a reference, from the state in which it meets positions y (ticks,) best."""
+    from scipy.signal import bilinear, lfilter
+
+    a2, a1, b1 = parameters
+    b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
+    answer, nothing = response(parameters, x, rate), np.zeros(len(x))
+    basis = np.column_stack([lfilter(b, a, nothing, zi=unit)[0] for unit in np.eye(2)])
+    if not np.isfinite(basis).all() or not np.isfinite(answer).all():
+        return answer
+    return np.asarray(answer + basis @ np.linalg.lstsq(basis, y - answer, rcond=None)[0])
 
 
 def _at_samples(log: Log, q: Array) -> Samples:

@@ -1,0 +1,77 @@
+"""ControllerFit: gains of a controller from what it was asked to follow and how the joints answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.estimate.loop_fit import LoopFit, loop_fits
+from dynid.recording import Recording
+from dynid.simulation import Cascade, Controller, control_law
+from dynid.simulation.plant import per_joint
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerFit:
+    """Gains of tau = kp (qr - q) + kd (follow dqr - dq), (dof,), from loops (one a joint) and inertias (dof,).
+
+    H = C G / (1 + C G) with G = 1 / (J s^2) solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 / a2,
+    follow = b1 / a1. Friction, gravity and coupling are taken for disturbances that the loop rejects.
+    """
+
+    loops: tuple[LoopFit, ...]
+    inertia: Array
+    kp: Array
+    kd: Array
+    follow: Array
+
+    @property
+    def law(self) -> Cascade:
+        """As a control law to simulate, the speed of the reference fed forward where at least half of it is."""
+        return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
+
+    def pole_ratio(self, controller: Controller) -> Array | None:
+        """Natural frequency that the log shows over the one that a controller has with these inertias (dof,), usually
+        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); not a number where the log does not show it, None for a law
+        without poles of its own."""
+        dof = len(self.inertia)
+        gains = control_law(controller).tuned(self.inertia).gains(dof)
+        if gains is None or np.any(gains.kp <= 0):
+            return None
+        wanted = np.sqrt(gains.kp / self.inertia)
+        return np.array([loop.natural_frequency / omega if loop.seen else np.nan
+                         for loop, omega in zip(self.loops, wanted, strict=True)])
+
+    def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
+        """Plain data for JSON, one entry a joint; controller: the law that the run was given, for the ratio of
+        poles."""
+        ratio = None if controller is None else self.pole_ratio(controller)
+        ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
+        return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,
+                 "kd": float(kd) if loop.seen else None, "feedforward": float(follow) if loop.seen else None}
+                for loop, one, kp, kd, follow in zip(self.loops, ratios, self.kp, self.kd, self.follow, strict=True)]
+
+
+def identify_controller(recordings: Recording | Sequence[Recording], inertia: ArrayLike) -> ControllerFit:
+    """The gains of every joint's loop from logs with references, all joints of which move.
+
+    inertia: of each joint, kg m^2 or kg, one number or one a joint, such as the largest along the motion
+    (`dynid.simulation.joint_inertia`): reference and position alone show gains per inertia.
+    """
+    loops = loop_fits(recordings)
+    dof = recordings.dof if isinstance(recordings, Recording) else recordings[0].dof
+    if len(loops) < dof:
+        raise ModelError(f"only {len(loops)} of {dof} joints are asked to move, and the others show no controller",
+                         "give a log in which every joint moves", "joint-at-rest")
+    own = per_joint(inertia, dof, "inertia")
+    if not np.all(own > 0):
+        raise ModelError(f"the inertia of joint {int(np.argmin(own)) + 1} is {own.min():.3g}, which shows no gains",
+                         "give inertias above zero", "inertia-not-positive")
+    a2, a1, b1 = (np.array([getattr(loop, name) for loop in loops]) for name in ("a2", "a1", "b1"))
+    return ControllerFit(loops, own, own / a2, own * a1 / a2, b1 / a1)

@@ -1,0 +1,83 @@
+"""Iteration: what one step of an iterated method found, and how the robot of that step moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+
+POINTS = 400  # rows of the first log that a motion is kept at, for pictures
+QUANTITIES = ("position", "velocity", "acceleration")
+
+
+@dataclass(frozen=True, eq=False)
+class StepMotion:
+    """The motion of one step beside the measured one.
+
+    t (points,), measured, q (points, dof): few rows of the first log. errors (3, dof): of position, velocity and
+    acceleration over all logs, percent of the measured ones, positions about their mean; not a number for a joint at
+    rest. from_reference (3, dof): the same from the references, None where the logs hold none (Janot, Vandanjon,
+    Gautier, fig. 8-9). torque_error (dof,): of the simulated controller's torques, percent of the measured ones, None
+    where none was simulated. tracking_error: of all positions together, percent.
+    """
+
+    t: Array
+    measured: Array
+    q: Array
+    errors: Array
+    from_reference: Array | None
+    torque_error: Array | None
+    tracking_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its errors as plain data; the curves are in the file of the estimate."""
+        named = {f"{name}_error_per_joint": _plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
+        if self.from_reference is not None:
+            named |= {f"{name}_error_from_reference_per_joint": _plain(self.from_reference[k])
+                      for k, name in enumerate(QUANTITIES)}
+        return {"tracking_error": self.tracking_error, **named,
+                "simulated_torque_error_per_joint": None if self.torque_error is None else _plain(self.torque_error)}
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """One step of a method.
+
+    values (base,), std (base,): as they stood, std None while none was stated. relative_error_per_joint (dof,): torques
+    that these values leave unexplained in the data, percent. number: of the step, from 1; of a filter the passes
+    through the logs so far. change: share of the torques that changed in this step, step: largest move of a parameter
+    in its deviations; None where there is none yet. simulated_relative_error: percent of the torques that the equations
+    of this step left. motion: of the robot that the step was taken from, None where it has none.
+    """
+
+    values: Array
+    relative_error_per_joint: Array
+    number: float = 1.0
+    std: Array | None = None
+    change: float | None = None
+    step: float | None = None
+    simulated_relative_error: float | None = None
+    motion: StepMotion | None = None
+
+    def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
+        """Plain data for JSON; names: of the base parameters."""
+        std = [None] * len(names) if self.std is None else _plain(self.std)
+        return {"number": self.number, "change": self.change, "step": self.step,
+                "values": {name: {"value": float(value), "std": deviation}
+                           for name, value, deviation in zip(names, self.values, std, strict=True)},
+                "relative_error_per_joint": _plain(self.relative_error_per_joint),
+                "simulated_relative_error": self.simulated_relative_error,
+                "motion": None if self.motion is None else self.motion.to_dict()}
+
+
+def numbered(iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
+    """The same, counted from 1."""
+    return tuple(replace(one, number=float(k)) for k, one in enumerate(iterations, start=1))
+
+
+def _plain(values: Array) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in values]

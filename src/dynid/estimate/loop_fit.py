@@ -1,0 +1,106 @@
+"""LoopFit: the closed loop of one joint as reference and measured position show it, and what references are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RecordingError
+from dynid.estimate.instruments.transfer import closed_loop_transfer, response_from
+from dynid.recording import Recording
+from dynid.robot import numbered_joints
+from dynid.signals import at_times
+from dynid.simulation import Reference
+
+Serves = Literal["as-they-are", "as-instruments", "no"]
+_TICKS = 8000  # of all logs together that a loop is fitted to
+_CLOSE = 2.0  # percent of the acceleration by which references may differ to stand in for the motion itself
+_GROWTH = 10.0  # percent by which deviations may grow with references as instruments
+_FORGOTTEN = 5.0  # times a1 until accelerations no longer know how the log began
+_SEEN = 0.95  # share of the references' own misfit that a loop with poles has to stay below for these to be seen
+
+
+@dataclass(frozen=True)
+class LoopFit:
+    """H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of one joint (Ardiani, eq. 3.5-3.6), s^2 and s, fitted by output error.
+
+    fit: of the references through H to the measured positions, percent, 100 (1 - |q - H qr| / |q - mean q|), 100 where
+    they meet; reference_fit: the same of the references as they are. acceleration_gap: |H ddqr - ddqr| / |H ddqr|,
+    percent. growth: by how many percent deviations grow with ddqr as instrument of H ddqr, one over their correlation
+    minus one; infinite where they have none. seen: whether the log tells the loop from following at once.
+    """
+
+    joint: str
+    a2: float
+    a1: float
+    b1: float
+    fit: float
+    reference_fit: float
+    acceleration_gap: float
+    growth: float
+    seen: bool
+
+    @property
+    def natural_frequency(self) -> float:
+        """rad/s (Janot, Vandanjon, Gautier, eq. 42)."""
+        return self.a2 ** -0.5
+
+    @property
+    def damping(self) -> float:
+        """Share of the critical one."""
+        return 0.5 * self.a1 * self.natural_frequency
+
+    @property
+    def serves(self) -> Serves:
+        """Whether references may stand in for the motion: as they are, as instruments alone, or not without H
+        (Ardiani, s. 3.3.5, remark 2; Janot, Vandanjon, Gautier, s. 4.3)."""
+        if self.acceleration_gap <= _CLOSE:
+            return "as-they-are"
+        return "as-instruments" if self.growth <= _GROWTH else "no"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; poles are None where the log does not show them."""
+        return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,
+                "acceleration_gap": self.acceleration_gap, "growth": self.growth if np.isfinite(self.growth) else None,
+                "references_serve": self.serves,
+                "natural_frequency": self.natural_frequency if self.seen else None,
+                "damping": self.damping if self.seen else None,
+                "transfer": {"a2": self.a2, "a1": self.a1, "b1": self.b1}}
+
+
+def loop_fits(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...]:
+    """The loops of all joints that reference and position of some logs show together; of joints that are asked to
+    move."""
+    logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+    missing = [log.source for log in logs if log.reference is None]
+    if missing or not logs:
+        raise RecordingError(f"{missing[0] if missing else 'no log'}: a loop is seen from what it was asked to follow; "
+                             "name the commanded positions by reference = [...] in [log]")
+    paths = [Reference.from_recording(log) for log in logs]
+    rate = min(path.rate for path in paths)
+    stride = max(1, -(-sum(map(len, paths)) // _TICKS))
+    few = [(path.q[::stride], at_times(path.t[::stride], log.t, log.q)) for path, log in zip(paths, logs, strict=True)]
+    names = logs[0].joints or numbered_joints(logs[0].dof)
+    return tuple(_fitted(name, [(x[:, j], y[:, j]) for x, y in few], rate / stride) for j, name in enumerate(names)
+                 if any(np.ptp(x[:, j]) > 0 for x, _ in few))
+
+
+def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> LoopFit:
+    a2, a1, b1 = found = closed_loop_transfer(pairs, rate, free_start=True)
+    answers = [response_from(found, x, y, rate) for x, y in pairs]
+    spread = np.sqrt(sum(float(np.sum((y - y.mean()) ** 2)) for _, y in pairs))
+    with_loop = np.sqrt(sum(float(np.sum((y - a) ** 2)) for (_, y), a in zip(pairs, answers, strict=True)))
+    without = np.sqrt(sum(float(np.sum((y - x) ** 2)) for x, y in pairs))
+    start = min(round(_FORGOTTEN * float(a1) * rate), min(len(x) for x, _ in pairs) // 5)
+    asked, done = (np.concatenate([np.gradient(np.gradient(x))[start:] for x in these])
+                   for these in ([x for x, _ in pairs], answers))
+    size = max(float(np.linalg.norm(done)), 1e-300)
+    correlation = float(asked @ done) / max(size * float(np.linalg.norm(asked)), 1e-300)
+    fit, plain = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
+    return LoopFit(joint, float(a2), float(a1), float(b1), float(fit), float(plain),
+                   100.0 * float(np.linalg.norm(done - asked)) / size,
+                   100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _SEEN * without))
