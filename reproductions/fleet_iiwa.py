@@ -15,6 +15,7 @@ from dynid.fleet.result import FleetResult
 from dynid.fleet.run import run_fleet
 from dynid.fleet.settings import FleetSettings
 from dynid.recording.write import write_npz
+from dynid.report.drawing import thinned
 
 ROBOTS = ("robot 1", "robot 2", "robot 3", "robot 1, again")  # the last has the friction of the first
 MOTIONS, POINTS = 4, 10
@@ -42,9 +43,10 @@ def theta_of(made: Machine, name: str) -> Array:
     return theta
 
 
-def written(made: Machine, folder: Path, progress: Callable[[str], None]) -> FleetSettings:
-    """The logs of all robots in files, and the fleet they make."""
-    tables = []
+def written(made: Machine, folder: Path, progress: Callable[[str], None]) -> tuple[FleetSettings, dict[str, Any]]:
+    """The logs of all robots in files, and the fleet they make; of the first motion of each robot also the commanded
+    positions, rad, and torques, N m, as they are drawn."""
+    tables, curves = [], {}
     for k, name in enumerate(ROBOTS):
         progress(f"{name} moves")
         files = []
@@ -52,15 +54,19 @@ def written(made: Machine, folder: Path, progress: Callable[[str], None]) -> Fle
             log = made.log(random_points(made.model.robot, motion, POINTS), 10 * k + motion, theta=theta_of(made, name))
             files.append(str(folder / f"{k}-{motion}.npz"))
             write_npz(log, Path(files[-1]))
+            if motion == 0:
+                t, columns = thinned(log.t, np.hstack([log.reference, log.tau]), 1200)
+                curves[name] = {"t": t, "commanded": columns[:7], "torques": columns[7:]}
         tables.append({"name": name, "logs": files, "motions": [f"motion {m + 1}" for m in range(MOTIONS)]})
     terms = {"friction": ["viscous", "coulomb", "offset"]}
-    return FleetSettings.of({"robot": "kuka-iiwa14", "model": terms, "robots": tables, "prepare": {"cutoff": 8.0}})
+    fleet = {"robot": "kuka-iiwa14", "model": terms, "robots": tables, "prepare": {"cutoff": 8.0}}
+    return FleetSettings.of(fleet), curves
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     made = machine()
     with tempfile.TemporaryDirectory() as folder:
-        settings = written(made, Path(folder), progress)
+        settings, curves = written(made, Path(folder), progress)
         result = run_fleet(settings, tell=progress)
     errors = result.cross.between()
     base = result.out.pooling.base
@@ -71,7 +77,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     return {
         "errors": errors.tolist(), "joints": list(result.cross.joints), "sentences": list(result.sentences),
         "differ": {name: differs for name, differs in zip(base.names, result.scatter.differs, strict=True)},
-        "stand_out": list(result.out.robots), "elapsed_s": result.seconds,
+        "stand_out": list(result.out.robots), "elapsed_s": result.seconds, "curves": curves,
         "checks": checks(result, errors, own, differing, len(bodies), parts)}
 
 

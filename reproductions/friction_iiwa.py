@@ -130,7 +130,23 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                      for name, one in own.items()} for model, own in shapes.items()}
     return {"errors": errors, "published": PUBLISHED, "shapes": plain, "true_shapes": true,
             "inertial": _inertial(made, found["A"]), "friction": {name: _values(one) for name, one in found.items()},
+            "curves": _curves(made, found),
             "checks": _checks(errors, off)}
+
+
+def _curves(made: Machine, found: dict[str, Estimate]) -> dict[str, Any]:
+    """Friction of each joint over its speed, rad/s, without its offset, N m: half the difference of the torques of both
+    directions, in which gravity and offset cancel and a joint that moves alone at constant speed has nothing else."""
+    speeds = np.geomspace(SLOW, SPEED * made.model.robot.limit("velocity").min(), 60)
+    still = np.zeros((len(speeds), 7))
+
+    def odd(torques: Callable[[Array, Array, Array], Array]) -> list[list[float]]:
+        moving = [np.outer(speeds, np.eye(7)[j]) for j in range(7)]
+        return [(0.5 * (torques(still, dq, still) - torques(still, -dq, still))[:, j]).tolist()
+                for j, dq in enumerate(moving)]
+
+    return {"speeds": speeds.tolist(), "true": odd(lambda *motion: made.model.inverse_dynamics(made.theta, *motion)),
+            **{name: odd(one.predict) for name, one in found.items()}}
 
 
 def _cells(errors: dict[str, list[list[float]]], first: str, second: str) -> int:

@@ -30,6 +30,7 @@ AT_ONCE = 8192  # samples
 ENCODER, NOISE = 2e-5, (0.15, 0.2, 0.1, 0.12, 0.05, 0.05, 0.04)  # rad a count, N m
 LOAD, STATIONS = 2.0, 14  # kg added in the box (s. 4.8), and trips between the two work-stations
 EQUAL = ("rls", "cls", "s-rls")
+EVERY = 4  # of the estimates of a tenth of a second that is kept for figures
 SHOWN = ("XX4R", "ZZ4R", "MX4", "MY4R", "XY4", "Fc4")  # as in table 4.1
 FACTORS: dict[str, Any] = {
     "prior (default)": "prior", "evidence": "evidence", "0.999": Exponential(0.999), "0.9995": Exponential(0.9995),
@@ -156,7 +157,7 @@ def instruments(made: Machine, log: Recording) -> dict[str, Any]:
 
 
 # -- s. 4.6: cases A to D --------------------------------------------------------------------------
-def starts(made: Machine, log: Recording) -> dict[str, dict[str, dict[str, float | None]]]:
+def starts(made: Machine, log: Recording) -> dict[str, dict[str, dict[str, Any]]]:
     """Extremes and settling times of joint 4's parameters from four starts, by civ on unfiltered data."""
     q, tau, reference = thinned(log)
     raw, along = raw_motion(q, RAW), raw_motion(reference, RAW)
@@ -179,8 +180,9 @@ def starts(made: Machine, log: Recording) -> dict[str, dict[str, dict[str, float
     return found
 
 
-def _features(made: Machine, history: Array) -> dict[str, dict[str, float | None]]:
-    """Largest and smallest value of each shown parameter, and when it stays within half of its final value, s."""
+def _features(made: Machine, history: Array) -> dict[str, dict[str, Any]]:
+    """Largest and smallest value of each shown parameter, when it stays within half of its final value, s, and its
+    values over time."""
     found = {}
     for name in SHOWN:
         x = history[:, made.base.names.index(name)]
@@ -188,7 +190,8 @@ def _features(made: Machine, history: Array) -> dict[str, dict[str, float | None
         outside = np.flatnonzero(np.abs(x - final) > 0.5 * abs(final))
         settled = 0.0 if not len(outside) else (int(outside[-1]) + 1) * 10 / RAW
         found[name] = {"max": float(x.max()), "min": float(x.min()), "final": final,
-                       "settled": None if len(outside) and outside[-1] >= len(x) - 6 else settled}
+                       "settled": None if len(outside) and outside[-1] >= len(x) - 6 else settled,
+                       "t": ((np.arange(len(x)) + 1) * 10 / RAW)[::EVERY].tolist(), "values": x[::EVERY].tolist()}
     return found
 
 

@@ -26,6 +26,7 @@ STATIONS = np.array([[0.6, 0.5, 0.2, -1.2, 0.3, 0.9, 0.2], [0.0, 0.1, 0.0, -1.5,
                      [-0.7, 0.6, -0.2, -1.0, 0.2, 0.8, 0.5]])  # two work-stations and a point between them
 WAIT, SPEED = 3.0, 0.4  # s at a work-station, and share of the top speeds
 SEEDS = (11, 12, 13)
+EVERY = 5  # of the masses found that is kept for figures
 AT_ONCE = 20  # samples that are fed at a time
 CLOSE, SOON = 0.05, 5.0  # of the mass, and s
 WEIGHT, EDGE = 0.5, 0.05  # kg and m, of one weight that is put into the box
@@ -73,8 +74,8 @@ def task(made: Machine, loads: list[Array], seed: int) -> tuple[Array, Array, Ar
 
 
 def followed(estimate: Estimate, made: Machine, loads: list[Array], seed: int) -> list[dict[str, Any]]:
-    """For each load when its mass is found to 5 % for good, s after it was put on and s after the robot moves, and how
-    far it is off at the end. No load is found to 5 % of the cylinder."""
+    """For each load when its mass is found to 5 % for good, s after it was put on and s after the robot moves, how far
+    it is off at the end, and the mass over time. No load is found to 5 % of the cylinder."""
     t, q, tau, at = task(made, loads, seed)
     live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=CUTOFF, rate=RATE), gain_deviation=0.0)
     found = []
@@ -89,7 +90,8 @@ def followed(estimate: Estimate, made: Machine, loads: list[Array], seed: int) -
         after = 0.0 if not len(off) else float(late[off[-1]])
         found.append({"mass": float(load[9]), "found": float(mass[-1]), "std": live.estimate().mass_std,
                       "after_s": after, "after_motion_s": max(after - 0.5 * WAIT, 0.0),
-                      "close": not len(off) or bool(off[-1] < len(mass) - 1)})
+                      "close": not len(off) or bool(off[-1] < len(mass) - 1),
+                      "t": (begin + late[::EVERY]).tolist(), "history": mass[::EVERY].tolist()})
     return found
 
 

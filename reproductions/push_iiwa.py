@@ -16,6 +16,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.online import Exponential, Online
 from dynid.recording import Samples
 from dynid.recording.prepare import prepare
+from dynid.report.drawing import thinned
 from dynid.simulation import Reference
 
 LOOPS, FORCE = 6, 30.0  # as in the document; N
@@ -80,7 +81,21 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     pushing = np.isin(loop, (0, 2, 4))
     errors = {name: {"pushed": _errors(samples.tau, tau, pushing), "free": _errors(samples.tau, tau, ~pushing)}
               for name, tau in models.items()}
-    return {"errors": errors, "force": _forces(made, pushes, rows), "checks": _checks(errors)}
+    return {"errors": errors, "force": _forces(made, pushes, rows), "curves": _curves(samples, models, rows, pushes),
+            "checks": _checks(errors)}
+
+
+def _curves(samples: Samples, models: dict[str, Array], rows: Any, pushes: list[Push]) -> dict[str, Any]:
+    """Torques, N m, sensed and by the models that are drawn, and forces, N, found and true, over time."""
+    names = ("fixed model", "all parameters, 0.99", "fixed model and wrench")
+    t, columns = thinned(samples.t, np.hstack([samples.tau, *(models[name] for name in names)]), 1500)
+    dof = samples.tau.shape[1]
+    true = np.zeros((len(rows.t), 3))
+    for push in pushes:
+        true[(rows.t >= push.start) & (rows.t < push.stop)] = push.force
+    when, forces = thinned(rows.t, np.hstack([true, rows.wrench[:, :3]]), 1500)
+    return {"t": t, "torques": {name: columns[k * dof:(k + 1) * dof] for k, name in enumerate(("sensed", *names))},
+            "force_t": when, "force_true": forces[:3], "force_found": forces[3:]}
 
 
 def wrench_torques(outside: ExternalWrench, rows: Any) -> Array:

@@ -25,6 +25,7 @@ from dynid.extraction.new_motion import new_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
+from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.validate import SetComparison, compare_sets
 
@@ -54,7 +55,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         given, theta = _base_values(name, friction)
         sets = [_extracted(given, name, width, loss, progress) for width, loss in SETTINGS]
         compared = compare_sets(sets, new_motion(Robot.builtin(name), 3), {"true": theta})
-        found["robots"][case] = _facts(case, given, theta, compared)
+        found["robots"][case] = {**_facts(case, given, theta, compared), "curves": _curves(case, compared)}
     found["searches"] = _searches(progress)
     found["spheres"] = _spheres(progress)
     progress("the same masses and centres, other inertias")
@@ -120,6 +121,19 @@ def _facts(case: str, given: BaseValues, theta: np.ndarray, compared: SetCompari
             "true_reason": reason_of(judge.violations(theta)), "cones": cones.to_dict(),
             "true_outside_bounds": {width: _true_outside(case, given, theta, width)
                                     for width in ("loose", "normal", "tight")}}
+
+
+def _curves(case: str, compared: SetComparison) -> dict[str, Any]:
+    """Torques, N m, and norms of the forces inside, N, of the true set and the six, by joint, as they are drawn."""
+    names = ["true", *(f"p_{FIRST_SET[case] + number}" for number in NUMBERS)]
+    torques = np.hstack([compared.torques[name] for name in (compared.reference, *(one.name for one in compared.sets))])
+    forces = np.hstack([compared.wrenches.forces[compared.wrenches.names.index(name)]
+                        for name in (compared.reference, *(one.name for one in compared.sets))])
+    dof = forces.shape[1] // len(names)
+    t, columns = thinned(compared.motion.t, np.hstack([torques, forces]), 300)
+    half = len(names) * dof
+    return {"t": t, "torques": {name: columns[k * dof:(k + 1) * dof] for k, name in enumerate(names)},
+            "forces": {name: columns[half + k * dof:half + (k + 1) * dof] for k, name in enumerate(names)}}
 
 
 def _true_outside(case: str, given: BaseValues, theta: np.ndarray, width: Any) -> list[str]:

@@ -21,6 +21,7 @@ from dynid.errors import NotPossibleError
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters
+from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import ComputedTorque, Reference, simulate
 from dynid.validate import free_fall
@@ -30,6 +31,7 @@ COLUMNS = ("weighted LS", "nearest feasible", "constrained", "constrained, more 
 PERIOD, RATE, HELD = 12.5, 1000.0, 2.0  # s, Hz, s at the first point before the motion begins
 WEAKER = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)  # of the damping of the loop; stiffness falls with its square
 FALL, SOON = 5.0, 0.5  # s, of a fall, and within which one that cannot be is over
+BEFORE = 0.005  # s before it is said to have diverged, to which a motion is drawn
 SIGN = 0.01  # rad/s, width of the sigmoid for the sign of dry friction
 PUBLISHED = {"condition": 111.0, "fall": 0.041}
 
@@ -82,23 +84,36 @@ def _condition(model: Model, base: BaseParameters, motion: FourierSeries) -> flo
 
 def _follow(model: Model, machine: Array, law: ComputedTorque, motion: FourierSeries) -> dict[str, Any]:
     """The machine under a law: at rest at the first point, then along motion B. diverged: s after that begins, or None;
-    errors (dof,): largest, rad; moved: largest motion while at rest, rad."""
+    errors (dof,): largest, rad; moved: largest motion while at rest, rad; t, q, wanted: the motion as it is drawn."""
     t = np.arange(0.0, HELD + PERIOD, 1.0 / RATE)
     wanted = motion.at(np.clip(t - HELD, 0.0, None)).q
     try:
         found = simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q
     except NotPossibleError as problem:
-        when = float(str(problem).split("diverged at ")[1].split(" s")[0]) - HELD
-        return {"diverged": when, "errors": None, "moved": None}
+        when = float(str(problem).split("diverged at ")[1].split(" s")[0])
+        until = int((when - BEFORE) * RATE)
+        shown = simulate(model, machine, law, Reference.of(wanted[:until], rate=RATE)).q
+        return {"diverged": when - HELD, "errors": None, "moved": None, **_curves(t, shown, wanted)}
     error = np.abs(found - wanted[:len(found)])
     held = round(HELD * RATE)
-    return {"diverged": None, "errors": error[held:].max(axis=0).tolist(), "moved": float(error[:held].max())}
+    return {"diverged": None, "errors": error[held:].max(axis=0).tolist(), "moved": float(error[:held].max()),
+            **_curves(t, found, wanted)}
+
+
+def _curves(t: Array, found: Array, wanted: Array) -> dict[str, Any]:
+    """Positions found and wanted, rad, over s since motion B begins."""
+    times, columns = thinned(t[:len(found)] - HELD, np.hstack([found, wanted[:len(found)]]), 1000)
+    return {"t": times, "q": columns[:found.shape[1]], "wanted": columns[found.shape[1]:]}
 
 
 def _fall(model: Model, theta: Array) -> dict[str, Any]:
-    """Let go from q = 0: how long it lasts, s, and the most by which its energy rises, J. No joint limits stop it."""
+    """Let go from q = 0: how long it lasts, s, the most by which its energy rises, J, and the fall as it is drawn. No
+    joint limits stop it."""
     found = free_fall(model, theta, seconds=FALL, start=np.zeros(model.dof))
-    return {"until": float(found.t[-1]), "rise": found.growth, "spread": found.in_play, "stable": found.stable}
+    energies = np.column_stack([found.energy, found.kinetic, found.potential])
+    t, columns = thinned(found.t, np.hstack([found.q, energies]), 600)
+    return {"until": float(found.t[-1]), "rise": found.growth, "spread": found.in_play, "stable": found.stable,
+            "t": t, "q": columns[:model.dof], "energy": columns[model.dof:]}
 
 
 def _dormand_prince(model: Model, theta: Array) -> float:

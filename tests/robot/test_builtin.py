@@ -165,7 +165,15 @@ def test_emps_is_a_mass_on_a_level_rail(data: Callable[..., Path]) -> None:
 
 
 def test_limits_are_those_of_the_sources() -> None:
-    """Barrett's manual D1001, table 6 (rad); KUKA's axis table (degrees, degrees/s, N m); Wang, Chen 1991 (degrees)."""
+    """Barrett's manual D1001, table 6 (rad); KUKA's axis table (degrees, degrees/s, N m); Wang, Chen 1991 (degrees);
+    Simionato, tables 3.3 and 3.5 (rad, rad/s, rad/s^2)."""
+    three, lwr = Robot.builtin("arm3r"), Robot.builtin("kuka-lwr4")
+    np.testing.assert_allclose(three.limit("upper"), [2.8973, 1.7628, 2.8973])
+    np.testing.assert_allclose(three.limit("velocity"), 2.1750)
+    np.testing.assert_allclose(three.limit("acceleration"), [15, 7.5, 10])
+    np.testing.assert_allclose(lwr.limit("upper"), [2.9670, 2.0943, 2.9670, 2.0943, 2.9670, 2.0943, 2.9670])
+    np.testing.assert_allclose(lwr.limit("velocity"), [1.7453, 1.9199, 1.7453, 2.2689, 2.2689, 3.1416, 3.1416])
+    np.testing.assert_allclose(lwr.limit("acceleration"), 5.236)
     wam, iiwa, puma = (Robot.builtin(name) for name in ("barrett-wam", "kuka-iiwa14", "puma560"))
     np.testing.assert_allclose(wam.limit("upper"), [2.6, 2.0, 2.8, 3.1, 1.24, 1.6, 3.0])
     np.testing.assert_allclose(wam.limit("lower"), [-2.6, -2.0, -2.8, -0.9, -4.76, -1.6, -3.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,27 +35,33 @@ class Scripts:
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
-    def command(self, name: str | None, every: bool, json: bool) -> dict[str, Any]:
-        """List them, or run one or all, and print the results; gives them back by name."""
+    def command(self, name: str | None, every: bool, json: bool) -> None:
+        """List them, or run one or all, and print the results."""
+        results: dict[str, Any] = {}
+        for one in self.chosen(name, every, json):
+            module = self.load(one)
+            results[one] = self.run(module, one)
+            if not json:
+                self.show(module, one, results[one])
+        if json and results:
+            print_json(results[name] if name else results)
+
+    def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
+        """The names to run; where none is asked for, the list of all is printed and there are none."""
         if name and every:
             raise DynidError(f"give either the {self.noun} '{name}' or --all, not both")
         known = self.names()
         if not name and not every:
             self._list(known, json)
-            return {}
+            return []
         if name and name not in known:
             raise DynidError(f"there is no {self.noun} '{name}'; there are {', '.join(known)}")
-        results: dict[str, Any] = {}
-        for one in [name] if name else list(known):
-            module = self._load(one, known[one])
-            with progress(one) as tell:
-                results[one] = self._run(module, one, tell)
-            if not json:
-                head, *rows = module.table(results[one])
-                console().print(table(head, rows, numbers=head[1:], title=one))
-        if json:
-            print_json(results[name] if name else results)
-        return results
+        return [name] if name else list(known)
+
+    def show(self, module: ModuleType, name: str, result: dict[str, Any]) -> None:
+        """Print a result's table for people."""
+        head, *rows = module.table(result)
+        console().print(table(head, rows, numbers=head[1:], title=name))
 
     def _list(self, known: dict[str, Path], json: bool) -> None:
         about = {one: (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
@@ -66,10 +71,12 @@ class Scripts:
         else:
             console().print(table([self.noun, "is about"], list(about.items())))
 
-    def _load(self, name: str, path: Path) -> ModuleType:
+    def load(self, name: str) -> ModuleType:
+        """The module of a script, its helpers at hand."""
         import sys
         from importlib.util import module_from_spec, spec_from_file_location
 
+        path = self.names()[name]
         if str(path.parent) not in sys.path:
             sys.path.insert(0, str(path.parent))  # a script's own helpers stand beside it
         spec = spec_from_file_location(f"{self.folder.name}.{path.stem}", path)
@@ -83,12 +90,13 @@ class Scripts:
             raise self._not_there(name, error) from error
         return module
 
-    def _run(self, module: ModuleType, name: str, tell: Callable[[str], None]) -> dict[str, Any]:
+    def run(self, module: ModuleType, name: str, **options: Any) -> dict[str, Any]:
+        """What a script computes, with progress on stderr. options: what `run` takes beside it."""
         import sys
 
         try:
-            with redirect_stdout(sys.stderr):  # what a peer prints must not spoil the one JSON object
-                result: dict[str, Any] = module.run(tell)
+            with progress(name) as tell, redirect_stdout(sys.stderr):  # what a peer prints must not spoil the JSON
+                result: dict[str, Any] = module.run(tell, **options)
         except ModuleNotFoundError as error:
             raise self._not_there(name, error) from error
         return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -34,15 +34,31 @@ class JointLoop:
     def response(self, inertia: float, reference: Array, rate: float) -> Array:
         """Positions (ticks,) of a joint of this inertia under a reference (ticks,) at `rate` Hz that stood still
         before."""
-        from scipy.signal import bilinear, lfilter, lfiltic
+        from scipy.signal import lfilter
 
-        above, below = [self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
+        above, below = [0.0, self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
         if self.ki:
             above, below = [*above, self.ki], [*below, self.ki]
-        b, a = bilinear(above, below, rate)
-        state = lfiltic(b, a, np.full(len(a), reference[0]), np.full(len(b), reference[0]))
+        steps = _trapezoidal(len(below) - 1, rate)
+        b, a = np.array(above) @ steps, np.array(below) @ steps
+        b, a = b / a[0], a / a[0]
+        # Position and reference were equal and stood still: what the filter's delays then hold.
+        state = reference[0] * np.cumsum((b - a)[:0:-1])[::-1]
         y, _ = lfilter(b, a, reference, zi=state)
         return np.asarray(y)
+
+
+@cache
+def _trapezoidal(order: int, rate: float) -> Array:
+    """Coefficients (order + 1, order + 1) of z, highest power first, of s^order, ..., s, 1 by the trapezoidal rule, all
+    multiplied by (z + 1)^order: s is 2 rate (z - 1) / (z + 1)."""
+    rows = []
+    for power in range(order, -1, -1):
+        row = np.ones(1)
+        for factor in power * [[2.0 * rate, -2.0 * rate]] + (order - power) * [[1.0, 1.0]]:
+            row = np.convolve(row, factor)
+        rows.append(row)
+    return np.array(rows)
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:

@@ -1,0 +1,89 @@
+"""Drawing: our curves, in panels, beside the words for what a document's figure shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.report.figure import GREY, INK, MEASURED, SERIES, SYMBOLS, Figure, axis, line, log_axis, numbers, title
+from dynid.report.thin import thinned_rows
+
+Role = Literal["ours", "printed", "true"]
+Kind = Literal["line", "points", "bars"]
+_LEGEND_LINE = 26  # px, that a legend's row needs
+_LEGEND_LETTERS = 62  # of names in one row
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve. x: numbers, or names for bars and points; y: as many, None where there is none. role: whose it is;
+    what a document prints is grey, the truth of a simulation lies thick below the others."""
+
+    name: str
+    x: Sequence[float] | Sequence[str]
+    y: Sequence[float | None]
+    kind: Kind = "line"
+    role: Role = "ours"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves with common axes. x, y: what the axes show, with unit. logarithmic: the vertical axis."""
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    logarithmic: bool = False
+
+    def figure(self) -> Figure:
+        """The panel in the report's look."""
+        own = [curve.name for curve in self.curves if curve.role == "ours"]
+        traces = [_trace(curve, own.index(curve.name) if curve.role == "ours" else 0) for curve in self.curves]
+        shown = len(self.curves) > 1
+        rows = -(-sum(len(curve.name) + 6 for curve in self.curves) // _LEGEND_LETTERS) if shown else 0
+        layout: dict[str, Any] = {
+            "title": title(self.title), "xaxis": axis(self.x), "yaxis": self._vertical(), "barmode": "group",
+            "showlegend": shown, "margin": {"l": 66, "r": 16, "t": 34 + _LEGEND_LINE * rows, "b": 46}}
+        words = f"{self.title}: {self.y} over {self.x}; {', '.join(curve.name for curve in self.curves)}"
+        return Figure(traces, layout, words, 270 + _LEGEND_LINE * rows)
+
+    def _vertical(self) -> dict[str, Any]:
+        if not self.logarithmic:
+            return axis(self.y)
+        values = [abs(y) for curve in self.curves for y in curve.y if y]
+        return log_axis(self.y, min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of ours. document: which figure of the document it stands for, and what that shows, in words."""
+
+    title: str
+    document: str
+    panels: tuple[Panel, ...]
+
+
+def _trace(curve: Curve, place: int) -> dict[str, Any]:
+    color = {"ours": SERIES[place % len(SERIES)], "printed": GREY, "true": MEASURED}[curve.role]
+    x = list(curve.x) if curve.x and isinstance(curve.x[0], str) else numbers(np.asarray(curve.x, dtype=float), 6)
+    y = numbers(np.array([np.nan if value is None else value for value in curve.y], dtype=float))
+    if curve.kind == "bars":
+        return {"type": "bar", "x": x, "y": y, "name": curve.name, "marker": {"color": color}}
+    if curve.kind == "points":
+        symbol = "circle-open" if curve.role == "printed" else SYMBOLS[place % len(SYMBOLS)]
+        return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": curve.name,
+                "marker": {"color": color, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.5}}}
+    dash = {"dash": "dash"} if curve.role == "printed" else {}
+    return line(x, y, curve.name, color, 4.0 if curve.role == "true" else 1.6, line=dash)
+
+
+def thinned(t: Array, signals: Array, most: int = 400) -> tuple[list[float], list[list[float | None]]]:
+    """Times and each column of signals (samples, k) at no more than about `most` rows, as plain numbers: what a result
+    keeps of a curve that is drawn. Extremes stay."""
+    rows = thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most)
+    return [float(f"{x:.7g}") for x in t[rows]], [numbers(column, 6) for column in signals[rows].T]

@@ -1,0 +1,17 @@
+"""What the reproduction takes and chooses, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.reproduction.data import ReproductionData
+from dynid.report.section import Section
+
+
+def gather(data: ReproductionData) -> Mapping[str, Any]:
+    return {"paragraphs": [part for part in data.further.split("\n\n") if part.strip()], "cpu": data.cpu,
+            "command": data.command}
+
+
+SECTION = Section("about", "How it was made", gather)

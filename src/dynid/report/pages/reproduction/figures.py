@@ -1,0 +1,19 @@
+"""Our figures, each beside what the document's own shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.report.pages.reproduction.data import ReproductionData
+from dynid.report.section import Section
+
+
+def gather(data: ReproductionData) -> Mapping[str, Any] | None:
+    if not data.drawings:
+        return None
+    return {"drawings": [{"title": one.title, "document": one.document,
+                          "figures": [panel.figure() for panel in one.panels]} for one in data.drawings]}
+
+
+SECTION = Section("figures", "Figures", gather)
