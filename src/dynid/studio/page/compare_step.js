@@ -3,10 +3,12 @@
 import { job } from "./api.js";
 import { clock } from "./clock.js";
 import { button, checkbox, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { shortName } from "./files.js";
 import { forest, frictionCurves, torqueCurves } from "./result_plots.js";
 import { Plot } from "./plot.js";
 import { attempt } from "./problems.js";
 import { choices, results } from "./results.js";
+import { trackOf } from "./stage.js";
 import { on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
@@ -59,20 +61,25 @@ export class CompareStep {
     this.empty.hidden = all.length > 0;
     this.showChoice();
     if (store.catalogue) {
-      keep(this.picks, store.catalogue.methods.map((one) => one.name), () => el("fieldset", { class: "bar" }, el("legend", { text: "Compare" }),
-        [...USUAL, ...store.catalogue.methods.map((one) => one.name).filter((name) => !USUAL.includes(name) && name !== "auto")].map((name) => checkbox(name, this.wanted.has(name), (now) => {
-          if (now) this.wanted.add(name);
-          else this.wanted.delete(name);
-        }))));
+      const names = store.catalogue.methods.map((one) => one.name).filter((name) => name !== "auto");
+      keep(this.picks, names, () => [this.boxes("Methods", names.filter((name) => USUAL.includes(name))),
+        el("details", {}, el("summary", { text: "More methods" }), this.boxes("More methods", names.filter((name) => !USUAL.includes(name))))]);
     }
     if (!this.root.hidden) this.open();
+  }
+
+  boxes(legend, names) {
+    return el("fieldset", { class: "bar" }, el("legend", { class: "quiet", text: legend }), names.map((name) => checkbox(name, this.wanted.has(name), (now) => {
+      if (now) this.wanted.add(name);
+      else this.wanted.delete(name);
+    })));
   }
 
   showChoice() {
     const all = choices(), chosen = results.chosen;
     keep(this.choice, [all, chosen?.id, this.curves?.logs.map((log) => log.name), this.names, this.joint, this.log], () => (!chosen ? [] : [
       field("Result", select(all, chosen.id, (id) => results.choose(id)), {}),
-      this.curves?.logs.length ? field("Log", select(this.curves.logs.map((log, i) => [i, `${log.name}${log.role === "validation" ? " (validation)" : ""}`]), this.log, (i) => {
+      this.curves?.logs.length ? field("Log", select(this.curves.logs.map((log, i) => [i, `${shortName(log.name)}${log.role === "validation" ? " (validation)" : ""}`]), this.log, (i) => {
         this.log = Number(i);
         this.draw();
       }), {}) : null,
@@ -95,10 +102,8 @@ export class CompareStep {
     this.shownId = chosen.id;
     this.curves = curves;
     this.log = 0;
-    this.names = (store.robot?.joints || []).filter((joint) => joint.free !== null).map((joint) => joint.name);
-    const count = curves.logs[0]?.measured.length || 0;
-    if (this.names.length !== count) this.names = Array.from({ length: count }, (_, i) => `joint ${i + 1}`);
-    this.joint = Math.min(this.joint, Math.max(count - 1, 0));
+    this.names = curves.joints;
+    this.joint = Math.min(this.joint, this.names.length - 1);
     this.draw();
     this.replay();
   }
@@ -106,8 +111,9 @@ export class CompareStep {
   // The robot moves as in the log whose residuals are shown.
   replay() {
     const log = this.curves?.logs[this.log];
-    const label = log ? `As in ${log.name}` : "";
-    if (log?.q_tree && (this.stage.track?.rows !== log.q_tree)) this.stage.setTrack({ label, times: log.t_replay || log.t, rows: log.q_tree });
+    if (!log) return;
+    log.track ||= trackOf(`As in ${shortName(log.name)}`, log);
+    if (this.stage.track !== log.track) this.stage.setTrack(log.track);
   }
 
   draw() {
@@ -135,8 +141,8 @@ export class CompareStep {
   showCross(cross) {
     this.cross.parentElement.hidden = !cross;
     if (!cross) return;
-    const rows = Object.entries(cross).filter(([, value]) => ["number", "string"].includes(typeof value));
-    fill(this.cross, el("dl", { class: "numbers" }, rows.map(([name, value]) => el("div", {}, el("dt", { text: name.replaceAll("_", " ") }), el("dd", { text: typeof value === "number" ? number(value, 3) : value })))));
+    fill(this.cross, el("dl", { class: "numbers" }, [["error on blocks left out", percent(cross.mean)], ["spread between blocks", percent(cross.spread)]]
+      .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))));
   }
 
   showMethods(methods) {

@@ -33,6 +33,7 @@ export function dropPlace(panel, label, { accept = "", multiple = true, role, hi
           if (share !== null) told.textContent = `Sending ${name}: ${Math.round(100 * share)} %`;
         })).file);
       }
+      store.uploads += 1;
       await refresh();
       told.textContent = done.length === 1 ? `${done[0].name} is here.` : `${done.length} files are here.`;
       await sent(done);

@@ -7,6 +7,7 @@ import { dropPlace, fileList, labelOf, shortName } from "./files.js";
 import { columnTable, signalChoices } from "./columns.js";
 import { Plot, color, shaded } from "./plot.js";
 import { attempt, clearProblems, showProblem } from "./problems.js";
+import { trackOf } from "./stage.js";
 import { change, on, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
@@ -204,8 +205,9 @@ export class LogStep {
 
   replay(always = false) {
     const { log } = this;
-    if (!log?.q_tree || (!always && this.stage.track?.rows === log.q_tree)) return;
-    this.stage.setTrack({ label: `${log.name}, as the log says`, times: log.t_replay, rows: log.q_tree });
+    if (!log) return;
+    log.track ||= trackOf(`${shortName(log.name)}, as the log says`, log);
+    if (always || this.stage.track !== log.track) this.stage.setTrack(log.track);
   }
 
   opened() {

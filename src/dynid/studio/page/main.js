@@ -42,6 +42,10 @@ on("connected", (now) => {
   document.getElementById("connection").textContent = now ? "" : "The server does not answer; is dynid studio still running?";
 });
 
+on("worker", ({ ready, sentence }) => {
+  document.getElementById("worker").textContent = ready ? "" : `${sentence}…`;
+});
+
 progress(open);
 const named = location.hash.slice(1);
 tabs.open(STEPS.some(([name]) => name === named) ? named : "robot");
@@ -51,10 +55,10 @@ for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) =
 
 try {
   await refresh();
+  document.documentElement.dataset.ready = "yes";
   listen();
   store.catalogue = await task("catalogue");
   emit("catalogue", store.catalogue);
 } catch (problem) {
   document.getElementById("connection").textContent = problem.message;
 }
-document.documentElement.dataset.ready = "yes";

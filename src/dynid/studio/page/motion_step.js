@@ -5,10 +5,9 @@ import { button, el, field, fill, keep, number, percent, select, table } from ".
 import { dropPlace } from "./files.js";
 import { Plot, color } from "./plot.js";
 import { attempt } from "./problems.js";
+import { trackOf } from "./stage.js";
 import { on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
-
-const CRITERIA = [["", "as dynid chooses"], ["condition", "condition number"], ["d-optimal", "small deviations of all parameters"]];
 
 export class MotionStep {
   constructor(stage) {
@@ -23,9 +22,9 @@ export class MotionStep {
     };
     this.duration = input("Length of the motion, s", 10, "any", "one period; it is repeated");
     this.harmonics = input("Harmonics", 5, 1, "more of them, more freedom");
-    this.seconds = input("Time for the search, s", 20, "any", "Stop keeps the best so far only if it ended");
+    this.seconds = input("Time for the search, s", 20, "any", "longer finds better ones");
     this.seed = input("Seed", 0, 1, "another seed, another motion");
-    this.criterion = select(CRITERIA, "", () => {});
+    this.criterion = select([["", "as dynid chooses"]], "", () => {});
     this.form.append(field("What to make small", this.criterion, {}));
     this.friction = el("input", { type: "text", placeholder: "viscous, coulomb", value: "viscous, coulomb" });
     this.form.append(field("Friction to be seen", this.friction, { hint: "kinds, with commas" }));
@@ -42,6 +41,7 @@ export class MotionStep {
     this.found.parentElement.hidden = true;
     this.positions = new Plot("Positions of the motion over time", { height: 260 });
     on("state", () => this.update());
+    on("catalogue", ({ criteria = [] }) => this.criterion.append(...criteria.map((name) => el("option", { value: name, text: name }))));
     on("job", (now) => this.showJob(now));
     on("ended", (now) => now.kind === "motion" && now.result && this.openResult(now.result));
   }
@@ -95,7 +95,7 @@ export class MotionStep {
   }
 
   play(motion) {
-    this.stage.setTrack({ label: "The motion found", times: motion.t_replay, rows: motion.q_tree });
+    this.stage.setTrack(trackOf("The motion found", motion));
   }
 
   opened() {

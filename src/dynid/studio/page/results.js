@@ -1,6 +1,7 @@
 // Results: the one that steps 5 and 6 look at, with its curves read once.
 
 import { get, resultPath } from "./api.js";
+import { percent } from "./dom.js";
 import { emit, store } from "./store.js";
 
 const kept = new Map();
@@ -28,4 +29,8 @@ export const results = {
   },
 };
 
-export const choices = () => results.all.map((one) => [one.id, `${one.id}: ${one.method || "comparison"}${Number.isFinite(one.relative_error) ? `, error ${one.relative_error.toFixed(2)} %` : ""}`]);
+// A result in a select box: what it is, how good, and when it was made.
+export function choices() {
+  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison, best ${one.method}` : one.method, Number.isFinite(one.relative_error) ? `error ${percent(one.relative_error)}` : null,
+    new Date(one.created).toLocaleTimeString()].filter(Boolean).join(", ")]);
+}

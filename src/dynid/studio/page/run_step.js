@@ -49,19 +49,19 @@ export class RunStep {
   controls({ model, method, prepare, gravity, simulation }, catalogue) {
     const kinds = catalogue.friction.map((kind) => (typeof kind === "string" ? { name: kind, summary: "" } : kind));
     const mode = !model.friction.length || model.friction[0] === "auto" ? "auto" : model.friction[0] === "none" ? "none" : "chosen";
-    const methods = catalogue.methods.map((one) => [one.name, `${one.name}: ${one.summary}`]);
+    const methods = catalogue.methods.map((one) => one.name);
     const cutoff = el("input", { type: "number", min: 0, step: "any", value: prepare.cutoff ?? "", placeholder: "chosen from the data",
       change: () => this.edit((settings) => {
         if (cutoff.value === "") delete settings.prepare.cutoff;
         else settings.prepare.cutoff = Number(cutoff.value);
       }) });
     return [el("div", { class: "fields" },
-      field("Friction", select([["auto", "chosen for each joint from the log"], ["none", "none"], ["chosen", "of these kinds…"]], mode, (now) => this.edit((settings) => {
+      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "these kinds…"]], mode, (now) => this.edit((settings) => {
         settings.model.friction = now === "chosen" ? ["viscous", "coulomb"] : [now];
-      })), { where: "model.friction" }),
-      field("Method", select(methods, method, (now) => this.edit((settings) => { settings.method = now; })), { where: "method" }),
+      })), { where: "model.friction", hint: mode === "auto" ? "chosen for each joint from the logs" : null }),
+      field("Method", select(methods, method, (now) => this.edit((settings) => { settings.method = now; })), { where: "method", hint: catalogue.methods.find((one) => one.name === method)?.summary }),
       field("Low-pass cut-off, Hz", cutoff, { where: "prepare.cutoff" }),
-      field("Gravity", select([["own", "as the robot's file says"], ["estimate", "find its direction from the logs"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
+      field("Gravity", select([["own", "of the robot's file"], ["estimate", "find its direction"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
         settings.gravity = now === "estimate" ? "estimate" : null;
       })), { where: "gravity" })),
     mode === "chosen" ? el("fieldset", { class: "bar", "data-where": "model.friction" }, el("legend", { class: "quiet", text: "Kinds of friction" }), kinds.map((kind) => {

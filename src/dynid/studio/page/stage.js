@@ -136,6 +136,11 @@ export class Stage {
   }
 }
 
+// What a log or a motion gives to play: rows of all joints, sent as such for closed chains, else positions joint by joint.
+export function trackOf(label, { t, t_replay: times = null, q, q_tree: rows = null }) {
+  return rows ? { label, times: times || t, rows } : { label, times: t, rows: t.map((_, k) => q.map((one) => one[k])) };
+}
+
 // A row between two of a track, by time.
 export function between(times, rows, time) {
   let low = 0, high = times.length - 1;

@@ -4,7 +4,7 @@ import { Problem, get, put, task } from "./api.js";
 
 const listeners = new Map();
 
-export const store = { state: null, catalogue: null, robot: null, robotProblem: null, job: null, connected: true };
+export const store = { state: null, catalogue: null, robot: null, robotProblem: null, job: null, connected: true, uploads: 0 };
 
 export function on(name, listener) {
   if (!listeners.has(name)) listeners.set(name, []);
@@ -17,6 +17,7 @@ export function emit(name, value) {
 
 function take(state) {
   if (store.state && state.revision < store.state.revision) return;
+  state.results.sort((a, b) => (a.created === b.created ? (a.id < b.id ? 1 : -1) : a.created < b.created ? 1 : -1));
   store.state = state;
   if (state.job) takeJob(state.job);
   emit("state", state);
@@ -62,10 +63,10 @@ export function change(edit) {
 // The robot is asked for again only when its file, or a mesh, changed.
 let robotKey = null;
 
-async function loadRobot(again = false) {
+async function loadRobot() {
   const { settings, files } = store.state;
-  const key = JSON.stringify([settings.robot, files.filter((file) => ["robot", "mesh"].includes(file.role)), settings.gravity, settings.only, settings.lock]);
-  if (key === robotKey && !again) return;
+  const key = JSON.stringify([settings.robot, files.filter((file) => ["robot", "mesh"].includes(file.role)), settings.gravity, settings.only, settings.lock, store.uploads]);
+  if (key === robotKey) return;
   robotKey = key;
   if (!settings.robot) {
     Object.assign(store, { robot: null, robotProblem: null });
@@ -84,8 +85,6 @@ async function loadRobot(again = false) {
   emit("robot", store.robot);
 }
 
-export const reloadRobot = () => loadRobot(true);
-
 // Server-sent events; the browser connects again by itself, then the state is read anew.
 export function listen() {
   const events = new EventSource("/api/events");
@@ -99,9 +98,12 @@ export function listen() {
     refresh().catch(() => {});
   });
   events.addEventListener("error", () => connected(false));
-  events.addEventListener("state", (event) => {
-    if (JSON.parse(event.data).revision !== store.state?.revision) refresh().catch(() => {});
+  let asked = null;
+  events.addEventListener("state", () => {
+    clearTimeout(asked);
+    asked = setTimeout(() => refresh().catch(() => {}), 60);
   });
+  events.addEventListener("worker", (event) => emit("worker", JSON.parse(event.data)));
   events.addEventListener("job", (event) => takeJob(JSON.parse(event.data)));
   events.addEventListener("look", (event) => emit("look", JSON.parse(event.data)));
 }

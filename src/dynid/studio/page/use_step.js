@@ -12,6 +12,7 @@ const FILES = {
   "report.html": ["Report", "all plots and findings in one file"], "robot.urdf": ["URDF", "the robot with its identified numbers"], "robot.xml": ["MJCF", "the same for MuJoCo"],
   "parameters.toml": ["Parameters", "values and deviations"], "results.json": ["Results as JSON", "everything, for programs"], "run.toml": ["Run file", "how this result was made"],
 };
+const GRADES = { good: "good", fair: "", poor: "bad" };
 const LANGUAGES = ["c", "python", "julia"];
 
 export class UseStep {
@@ -57,9 +58,8 @@ export class UseStep {
     this.shownId = chosen.id;
     const curves = await attempt(this.root, () => results.curves(chosen.id));
     if (!curves || this.shownId !== chosen.id) return;
-    const { grade, sentences = [] } = curves.verdict || {};
-    fill(this.verdict, grade ? el("p", {}, el("strong", { text: grade })) : null, sentences.length
-      ? el("ul", { class: "plain" }, sentences.map((one) => el("li", {}, note([one.text, one.hint].filter(Boolean))))) : note("Nothing speaks against this model.", "good"));
+    const { grade, headline, sentences } = curves.verdict;
+    fill(this.verdict, note(headline, GRADES[grade]), sentences.length ? el("ul", { class: "plain" }, sentences.map((one) => el("li", {}, finding(one)))) : null);
     const source = resultPath(chosen.id, "report.html");
     fill(this.report, el("p", {}, el("a", { href: source, target: "_blank", rel: "noopener", text: "Open the report in a new tab" })),
       el("iframe", { src: source, title: `Report of ${chosen.id}`, sandbox: "allow-scripts", loading: "lazy" }));
@@ -74,7 +74,9 @@ export class UseStep {
     const link = (id, name) => el("li", {}, el("a", { href: resultPath(id, name), download: name.split("/").pop() }, FILES[name]?.[0] || name, el("small", { text: FILES[name]?.[1] || id })));
     const known = Object.keys(FILES).filter((name) => chosen.files.includes(name));
     const others = chosen.files.filter((name) => !known.includes(name));
-    return el("ul", { class: "downloads" }, [...known, ...others].map((name) => link(chosen.id, name)), this.extra(chosen).flatMap((one) => one.files.map((name) => link(one.id, name))));
+    const made = this.extra(chosen).flatMap((one) => one.files.map((name) => link(one.id, name)));
+    return [el("ul", { class: "downloads" }, known.map((name) => link(chosen.id, name)), made),
+      el("details", {}, el("summary", { text: "Other files" }), el("ul", { class: "downloads" }, others.map((name) => link(chosen.id, name))))];
   }
 
   codes(chosen) {
@@ -106,4 +108,8 @@ export class UseStep {
   opened() {
     this.update();
   }
+}
+
+function finding({ text, hint, severity }) {
+  return el("details", { open: severity === "fatal" }, el("summary", { text: hint || text }), hint ? el("p", { class: "hint", text }) : null);
 }
