@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m slow || test $$? -eq 5  # 5: there is no slow test
+	$(BIN)/python -m pytest -n 2 -q -m slow || test $$? -eq 5  # 5: there is no slow test
 
 bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all

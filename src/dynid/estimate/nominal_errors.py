@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.findings import Note
@@ -136,11 +137,18 @@ def _affine_moves(pseudo: Array) -> Array:
 def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, noise: Array) -> tuple[Array, Array]:
     """v_g (groups,) in the mean, first one for all groups of a kind, then each by itself about that; and the likely
     shares (groups,) of the kinds."""
+    # In units in which the noise is one: what is added to it then only makes it larger, and factors can be had.
+    size, direction = np.linalg.eigh(noise)
+    whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
+    halves, score = [whiten @ half for half in halves], whiten @ score
     squares = [half @ half.T for half in halves]
     variances, shares = np.full(len(halves), _FIRST ** 2), np.full(len(halves), _FIRST)
 
     def update(members: Bools, prior: Array) -> None:
-        rest = noise + sum(v * square for v, square, own in zip(variances, squares, members, strict=True) if not own)
+        rest = np.eye(len(score))
+        for v, square, inside in zip(variances, squares, members, strict=True):
+            if not inside:
+                rest += v * square
         own = np.hstack([half for half, inside in zip(halves, members, strict=True) if inside])
         weight = _weights(own, score, rest, prior)
         variances[members] = np.sum(weight * _WRONG ** 2)
@@ -161,12 +169,20 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
     """Probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half'); prior (grid,): theirs."""
-    size, direction = np.linalg.eigh(rest)  # of variances so far apart that a factor of Cholesky may not be had
-    whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
-    whitened = whiten @ np.column_stack([half, score])
+    whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular, _ = np.linalg.svd(whitened[:, :-1], full_matrices=False)
     seen = (left.T @ whitened[:, -1]) ** 2
     spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
     evidence = np.log(np.maximum(prior, 1e-300)) - 0.5 * np.sum(np.log(spread) + seen / spread, axis=1)
     weight = np.exp(evidence - evidence.max())
     return weight / weight.sum()
+
+
+def _whitened(covariance: Array, columns: Array) -> Array:
+    """Columns (b, k) in units in which a covariance (b, b) is one."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest
+        size, direction = np.linalg.eigh(covariance)
+        return np.asarray((direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T @ columns)
+    return np.asarray(solve_triangular(factor, columns, lower=True, check_finite=False))

@@ -1,0 +1,232 @@
+"""Visuals: what the file of a robot says its bodies look like, as primitives and names of meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import RobotError
+from dynid.robot.mjcf_text import MjcfText, Place
+from dynid.robot.pose import from_xyz_rpy
+from dynid.robot.robot import BASE, Robot
+from dynid.robot.urdf_text import parse_urdf, parse_xml
+
+VisualKind = Literal["box", "cylinder", "capsule", "sphere", "ellipsoid", "mesh"]
+Color = tuple[float, float, float, float]
+
+_GREY: Color = (0.62, 0.65, 0.70, 1.0)
+_DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
+_MJCF_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """Something to draw on a body.
+
+    body: its number in the tree of all joints, BASE for the base. pose (4, 4): in the body frame. size: of primitives
+    as in `Shape`, an ellipsoid has its three half axes; of a mesh what its points are multiplied with. color: red,
+    green, blue, opacity, each 0 to 1. mesh: the name the file gives it.
+    """
+
+    body: int
+    link: str
+    kind: VisualKind
+    size: tuple[float, ...]
+    pose: Array
+    color: Color = _GREY
+    mesh: str | None = None
+
+
+def visuals(robot: Robot, file: str | Path | None = None) -> tuple[Visual, ...]:
+    """What to draw of a robot. file: of an MJCF robot, whose text a robot does not keep.
+
+    A visual that cannot be read is left out: nothing that is identified hangs on it. A robot without any, such as one
+    from a table, is drawn by its collision shapes, if it has some.
+    """
+    if robot.text is not None:
+        found = _of_urdf(robot)
+    elif file is not None and Path(file).suffix.lower() in (".xml", ".mjcf"):
+        found = _of_mjcf(robot, Path(file))
+    else:
+        found = ()
+    return found or _of_shapes(robot)
+
+
+def _places(robot: Robot) -> Mapping[str, tuple[int, Array]]:
+    """Of every link: the number of its body in the whole tree, and its pose there."""
+    tree = robot if robot.followers is None else robot.followers.tree
+    known = {body.name: (i, np.eye(4)) for i, body in enumerate(tree.bodies)}
+    known |= {part.link: (i, part.pose) for i, body in enumerate(tree.bodies) for part in body.parts}
+    return {tree.base: (BASE, np.eye(4)), **known, **{one.name: (one.body, one.pose) for one in tree.frames}}
+
+
+def _of_shapes(robot: Robot) -> tuple[Visual, ...]:
+    tree = robot if robot.followers is None else robot.followers.tree
+    return tuple(Visual(i, shape.link or body.name, shape.kind, shape.size, shape.pose)
+                 for i, body in enumerate(tree.bodies) for shape in body.shapes)
+
+
+# -- URDF ------------------------------------------------------------------------------------------
+def _of_urdf(robot: Robot) -> tuple[Visual, ...]:
+    text = robot.text
+    assert text is not None
+    root = parse_urdf(text if isinstance(text, str) else text.decode("utf-8", "replace"))[0]
+    named = {name: color for one in root.findall("material")
+             if (name := one.get("name")) and (color := _urdf_color(one)) is not None}
+    places, found = _places(robot), []
+    for link in root.findall("link"):
+        name = link.get("name", "")
+        if name in places:
+            found += [_urdf_visual(visual, name, *places[name], named) for visual in link.findall("visual")]
+    return tuple(one for one in found if one is not None)
+
+
+def _urdf_visual(visual: Element, link: str, body: int, pose: Array, named: Mapping[str, Color]) -> Visual | None:
+    """One <visual> in the frame of a body; None where it is not whole."""
+    geometry, origin, material = visual.find("geometry"), visual.find("origin"), visual.find("material")
+    if geometry is None or not len(geometry):
+        return None
+    own = np.eye(4)
+    if origin is not None:
+        xyz, rpy = _floats(origin.get("xyz", "0 0 0"), 3), _floats(origin.get("rpy", "0 0 0"), 3)
+        if xyz is None or rpy is None:
+            return None
+        own = from_xyz_rpy(xyz, rpy)
+    color = _GREY
+    if material is not None:
+        color = _urdf_color(material) or named.get(material.get("name", ""), _GREY)
+    shape = geometry[0]
+    sizes = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length"),
+             "sphere": ("radius",)}
+    if shape.tag == "mesh":
+        scale, name = _floats(shape.get("scale", "1 1 1"), 3), shape.get("filename")
+        return None if not name or scale is None else Visual(body, link, "mesh", scale, pose @ own, color, name)
+    if shape.tag not in sizes:
+        return None
+    size = _floats(" ".join(shape.get(key, "") for key in sizes[shape.tag]), 3 if shape.tag == "box" else
+                   len(sizes[shape.tag]))
+    return None if size is None else Visual(body, link, cast(VisualKind, shape.tag), size, pose @ own, color)
+
+
+def _urdf_color(material: Element) -> Color | None:
+    color = material.find("color")
+    values = None if color is None else _floats(color.get("rgba", ""), 4)
+    return None if values is None else _clipped(values)
+
+
+def _floats(text: str, count: int) -> tuple[float, ...] | None:
+    """So many finite numbers, None where the text is anything else."""
+    try:
+        values = tuple(float(word) for word in text.split())
+    except ValueError:
+        return None
+    return values if len(values) == count and all(np.isfinite(values)) else None
+
+
+def _clipped(values: tuple[float, ...]) -> Color:
+    r, g, b, a = (min(max(value, 0.0), 1.0) for value in values)
+    return r, g, b, a
+
+
+# -- MJCF ------------------------------------------------------------------------------------------
+def _of_mjcf(robot: Robot, file: Path) -> tuple[Visual, ...]:
+    root, label, _, _ = parse_xml(file, "MJCF")
+    reader = _Geoms(MjcfText(label, root), _places(robot))
+    for world in root.findall("worldbody"):
+        reader.inside(world, "main", "world")
+    return tuple(reader.found)
+
+
+class _Geoms:
+    """Collects the geoms of an MJCF that are there to be seen. A body without a name has the one that the reader of
+    robots made up for it, by the same count."""
+
+    def __init__(self, text: MjcfText, places: Mapping[str, tuple[int, Array]]) -> None:
+        self.text, self.places, self.found = text, places, list[Visual]()
+        self.bodies = {"world"}
+        assets = [one for asset in text.root.findall("asset") for one in asset]
+        self.meshes = {one.get("name") or Path(one.get("file", "").replace("\\", "/")).stem: one
+                       for one in assets if one.tag == "mesh"}
+        self.materials = {one.get("name", ""): one for one in assets if one.tag == "material"}
+        self.folder = text.compiler.get("meshdir", text.compiler.get("assetdir", ""))
+
+    def inside(self, element: Element, childclass: str, body: str) -> None:
+        for place in self.text.contents(element, childclass):
+            if place.element.tag == "geom":
+                try:
+                    visual = self.geom(place, body)
+                except RobotError:  # what is not whole is not drawn
+                    continue
+                if visual is not None:
+                    self.found.append(visual)
+            elif place.element.tag == "body":
+                self.inside(place.element, place.element.get("childclass", place.childclass), self.name(place.element))
+
+    def name(self, element: Element) -> str:
+        given, number = element.get("name"), len(self.bodies)
+        name = given or f"body{number}"
+        while name in self.bodies:
+            number += 1
+            name = f"body{number}"
+        self.bodies.add(name)
+        return name
+
+    def geom(self, place: Place, link: str) -> Visual | None:
+        text, where = self.text, f"a <geom> of body '{link}'"
+        attributes = text.attributes(place.element, "geom", where, place.childclass)
+        kind = attributes.get("type", "mesh" if "mesh" in attributes else "sphere")
+        if link not in self.places or int(text.numbers(attributes, "group", 1, where, (0.0,))[0]) >= _DRAWN_GROUPS:
+            return None
+        body, pose = self.places[link]
+        pose, color = pose @ place.frame, self.color(attributes, where)
+        if kind == "mesh":
+            return self.mesh(attributes, link, body, pose, color, where)
+        if kind not in _MJCF_SIZES:
+            return None  # planes and height fields are no part of a robot
+        if "fromto" in attributes:
+            ends = text.numbers(attributes, "fromto", 6, where)
+            along = ends[3:] - ends[:3]
+            own = text.pose({"zaxis": " ".join(map(repr, map(float, -along)))}, where)
+            own[:3, 3] = 0.5 * (ends[:3] + ends[3:])
+            wide = text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[0]
+            half = [wide, 0.5 * float(np.linalg.norm(along))] if kind in ("capsule", "cylinder") else \
+                [wide, wide, 0.5 * float(np.linalg.norm(along))]
+        else:
+            own = text.pose(attributes, where)
+            half = list(text.numbers(attributes, "size", len(attributes.get("size", "").split()), where)[
+                :_MJCF_SIZES[kind]])
+        if len(half) < _MJCF_SIZES[kind]:
+            return None
+        size = {"box": lambda: [2 * one for one in half], "capsule": lambda: [half[0], 2 * half[1]],
+                "cylinder": lambda: [half[0], 2 * half[1]]}.get(kind, lambda: half)()
+        return Visual(body, link, cast(VisualKind, kind), tuple(map(float, size)), pose @ own, color)
+
+    def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,
+             where: str) -> Visual | None:
+        """A mesh; its own refpos and refquat say where its frame is among its points."""
+        asset = self.meshes.get(attributes.get("mesh", ""))
+        if asset is None:
+            return None
+        own = self.text.attributes(asset, "mesh", where)
+        if not own.get("file"):
+            return None
+        scale = self.text.numbers(own, "scale", 3, where, (1.0, 1.0, 1.0))
+        frame = {"pos": own["refpos"]} if "refpos" in own else {}
+        frame |= {"quat": own["refquat"]} if "refquat" in own else {}
+        reference = np.linalg.inv(self.text.pose(frame, where))
+        name = f"{self.folder}/{own['file']}" if self.folder else own["file"]
+        placed = pose @ self.text.pose(attributes, where) @ reference
+        return Visual(body, link, "mesh", tuple(map(float, scale)), placed, color, name)
+
+    def color(self, attributes: Mapping[str, str], where: str) -> Color:
+        if "rgba" in attributes:
+            return _clipped(tuple(self.text.numbers(attributes, "rgba", 4, where)))
+        material = self.materials.get(attributes.get("material", ""))
+        own = {} if material is None else self.text.attributes(material, "material", where)
+        return _clipped(tuple(self.text.numbers(own, "rgba", 4, where, _GREY)))

@@ -1,0 +1,68 @@
+"""Meshes, against trimesh."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import RobotError
+from dynid.robot.meshes import Mesh, MeshFiles, read_mesh
+
+trimesh = pytest.importorskip("trimesh")
+
+
+def area_and_volume(mesh: Mesh) -> tuple[float, float]:
+    a, b, c = (mesh.points[mesh.triangles[:, k]] for k in range(3))
+    cross = np.cross(b - a, c - a)
+    return 0.5 * float(np.linalg.norm(cross, axis=1).sum()), float((a * cross).sum()) / 6.0
+
+
+@pytest.mark.parametrize(("ending", "kind"), [("stl", "stl"), ("STL", "stl_ascii"), ("obj", "obj"), ("dae", "dae")])
+def test_a_mesh_has_the_surface_and_volume_of_what_was_written(tmp_path: Path, ending: str, kind: str) -> None:
+    if ending == "dae":
+        pytest.importorskip("collada")
+    written = trimesh.creation.torus(0.3, 0.1)
+    written.apply_translation([0.5, -0.2, 0.1])
+    text = written.export(file_type=kind)
+    file = tmp_path / f"torus.{ending}"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    mesh = read_mesh(file)
+    np.testing.assert_allclose(area_and_volume(mesh), (written.area, written.volume), rtol=1e-5)
+    np.testing.assert_allclose(mesh.points.min(axis=0), written.bounds[0], atol=1e-6)
+    assert len(mesh.points) == len(written.vertices) or ending == "dae"
+
+
+def test_faces_with_more_corners_and_numbers_from_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "square.obj"
+    file.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0 1.0\nv 0 1 0\nvt 0 0\nf -4/1 -3/1 -2/1 -1/1\n")
+    mesh = read_mesh(file)
+    assert mesh.triangles.tolist() == [[0, 1, 2], [0, 2, 3]]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), [
+    ("a.stl", b"", "damaged"), ("a.stl", b"\0" * 80 + struct.pack("<I", 9) + b"\0" * 50, "promises 9 triangles"),
+    ("a.stl", b"solid a\nfacet\nvertex 1 2 3\nendsolid", "three corners"), ("a.obj", b"f 1 2 3\n", "not there"),
+    ("a.obj", b"v 1 2 x\n", "damaged"), ("a.obj", b"v nan 0 0\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", "finite"),
+    ("a.dae", b"<COLLADA/>", "a.dae"), ("a.glb", b"glTF", "none of"), ("a.obj", b"", "no triangles")])
+def test_bad_meshes_are_a_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(RobotError, match=words):
+        read_mesh(tmp_path / name)
+
+
+def test_mesh_files_are_found_by_the_end_of_their_names_and_never_outside(tmp_path: Path) -> None:
+    root = tmp_path / "robot"
+    for name in ("a/visual/link.stl", "b/visual/link.stl", "link2.obj"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+    (tmp_path / "secret.stl").write_bytes(b"x")
+    (root / "inside.stl").symlink_to(tmp_path / "secret.stl")
+    files = MeshFiles(root)
+    assert files.find("package://arm/b/visual/link.stl") == root / "b/visual/link.stl"
+    assert files.find("file:///home/somebody/a/visual/LINK.STL") == root / "a/visual/link.stl"
+    assert files.find("link2.obj") == root / "link2.obj"
+    for name in ("../secret.stl", "/secret.stl", "inside.stl", "", "package://", "no.stl"):
+        assert files.find(name) is None
