@@ -57,7 +57,8 @@ export class Arm {
       const unit = (name, size) => [this.shape(name, shapes[name]), multiply(visual.pose, scaling(size))];
       const color = [...visual.color.slice(0, 3), 1];
       if (visual.kind === "mesh") {
-        const part = { kind: "visuals", body: visual.body, shape: null, local: visual.pose, pose: visual.pose, color };
+        const local = multiply(visual.pose, scaling([a ?? 1, b ?? 1, c ?? 1]));
+        const part = { kind: "visuals", body: visual.body, shape: null, local, pose: local, color };
         this.parts.push(part);
         meshOf(visual.mesh).then((buffer) => {
           part.shape = this.shape(visual.mesh, () => shapes.uploaded(buffer));
@@ -66,7 +67,7 @@ export class Arm {
         continue;
       }
       const [shape, pose] = visual.kind === "box" ? unit("box", [a, b, c]) : visual.kind === "sphere" ? unit("sphere", [a, a, a])
-        : visual.kind === "cylinder" ? unit("cylinder", [a, a, b])
+        : visual.kind === "ellipsoid" ? unit("sphere", [a, b, c]) : visual.kind === "cylinder" ? unit("cylinder", [a, a, b])
           : [this.shape(`capsule ${a} ${b}`, () => shapes.capsule(a, b)), visual.pose];
       this.add("visuals", visual.body, shape, pose, color);
     }

@@ -1,16 +1,16 @@
 // View: a small WebGL 2 view of solid shapes and lines with one light; it draws when asked, once a frame at most.
 
-import { identity, lookAt, minus, multiply, normalized, perspective } from "./matrix.js";
+import { cross, identity, lookAt, minus, multiply, normalized, perspective } from "./matrix.js";
 
 const VERTEX = `#version 300 es
 in vec3 point; in vec3 normal;
-uniform mat4 pose; uniform mat4 camera;
+uniform mat4 pose; uniform mat4 picture; uniform mat3 facing;
 out vec3 where; out vec3 away;
 void main() {
-  vec4 p = pose * vec4(point, 1.0);
-  where = p.xyz;
-  away = transpose(inverse(mat3(pose))) * normal;
-  gl_Position = camera * p;
+  vec4 p = vec4(point, 1.0);
+  where = (pose * p).xyz;
+  away = facing * normal;
+  gl_Position = picture * p;
 }`;
 
 // A mesh without normals takes those of its faces, from the slope of the position over the picture.
@@ -45,12 +45,19 @@ function program(gl) {
   return made;
 }
 
+// What turns normals as a pose turns and stretches points: the cofactors of its upper left corner.
+function normalsOf(m) {
+  const a = [m[0], m[1], m[2]], b = [m[4], m[5], m[6]], c = [m[8], m[9], m[10]];
+  return [...cross(b, c), ...cross(c, a), ...cross(a, b)];
+}
+
 export class View {
   // things(): the list of {shape, pose, color, on} to draw, asked for at every frame.
   constructor(canvas, things) {
     this.canvas = canvas;
     this.things = things;
-    this.gl = canvas.getContext("webgl2", { antialias: true, alpha: true });
+    // Smooth edges cost too much where the processor draws.
+    this.gl = canvas.getContext("webgl2", { antialias: true, failIfMajorPerformanceCaveat: true }) || canvas.getContext("webgl2", { antialias: false });
     this.turn = 0.9;
     this.tilt = 0.35;
     this.distance = 2.5;
@@ -58,9 +65,10 @@ export class View {
     this.size = 1;
     this.frames = 0;
     this.asked = false;
+    this.sharpness = 1;
     if (!this.gl) return;
     this.program = program(this.gl);
-    this.places = Object.fromEntries(["pose", "camera", "color", "eye", "kind"]
+    this.places = Object.fromEntries(["pose", "picture", "facing", "color", "eye", "kind"]
       .map((name) => [name, this.gl.getUniformLocation(this.program, name)]));
     new ResizeObserver(() => this.draw()).observe(canvas);
     this.follow();
@@ -106,15 +114,32 @@ export class View {
   draw() {
     if (this.asked || !this.gl) return;
     this.asked = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((now) => {
       this.asked = false;
       this.frames += 1;
+      this.pace(now);
       this.render();
     });
   }
 
+  // Frames that follow each other too slowly are drawn with fewer points; the last one is drawn with all of them.
+  pace(now) {
+    const step = now - (this.drawn ?? 0);
+    this.drawn = now;
+    if (step < 250 && step > 36) this.sharpness = Math.max(this.sharpness * 0.85, 0.4);
+    else if (step < 20) this.sharpness = Math.min(this.sharpness * 1.05, 1);
+    clearTimeout(this.rest);
+    if (this.sharpness < 1) {
+      this.rest = setTimeout(() => {
+        this.sharpness = 1;
+        this.drawn = 0;
+        this.draw();
+      }, 300);
+    }
+  }
+
   fit() {
-    const { canvas } = this, scale = Math.min(window.devicePixelRatio || 1, 2);
+    const { canvas } = this, scale = Math.min(window.devicePixelRatio || 1, 2) * this.sharpness;
     const width = Math.round(canvas.clientWidth * scale), height = Math.round(canvas.clientHeight * scale);
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   }
@@ -130,7 +155,7 @@ export class View {
     gl.useProgram(this.program);
     const near = Math.max(this.distance - 4 * this.size, 0.01 * this.size);
     const lens = perspective(0.7, canvas.width / canvas.height, near, this.distance + 12 * this.size);
-    gl.uniformMatrix4fv(places.camera, true, multiply(lens, lookAt(eye, this.target)));
+    this.camera = multiply(lens, lookAt(eye, this.target));
     gl.uniform3fv(places.eye, eye);
     const seen = this.things().filter((thing) => thing.shape && thing.on !== false);
     gl.disable(gl.BLEND);
@@ -143,9 +168,11 @@ export class View {
     gl.depthMask(true);
   }
 
-  drawOne({ shape, pose, color }) {
+  drawOne({ shape, pose = identity(), color }) {
     const { gl, places } = this;
-    gl.uniformMatrix4fv(places.pose, true, pose || identity());
+    gl.uniformMatrix4fv(places.pose, true, pose);
+    gl.uniformMatrix4fv(places.picture, true, multiply(this.camera, pose));
+    gl.uniformMatrix3fv(places.facing, true, normalsOf(pose));
     gl.uniform4fv(places.color, color);
     gl.uniform1i(places.kind, shape.kind);
     gl.bindVertexArray(shape.array);
