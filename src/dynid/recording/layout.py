@@ -143,10 +143,11 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         source = files.sources[index]
         try:
             matches[signal] = (index, _placed(source, place, signal, whose, count))
-        except RecordingError:
+        except RecordingError as problem:
             if mapping.may_lack(signal):
                 continue
             if signal not in ("torque", "current") or not mapping.unmeasured:
+                problem.where = f"log.{signal}"
                 raise
             few = _measured(joints, mapping)
             matches[signal] = (index, _placed(source, place, signal, few, None if few is None else len(few)))

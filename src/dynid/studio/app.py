@@ -30,7 +30,7 @@ from dynid.studio.workspace import RUN, Caps, Workspace, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
-TASKS = ("catalogue", "robot", "pose", "log")  # that the page may ask for
+TASKS = ("catalogue", "robot", "pose", "log", "columns")  # that the page may ask for
 _BODY = 1 << 20  # bytes of a request in JSON
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import dynid
 from dynid.errors import DynidError
 
 _DEVICES = ("/dev", "/proc", "/sys")
+_HDF5, _DEEPEST = (".h5", ".hdf5", ".mat"), 16
 _WHY = "the studio reads only files that were uploaded to it"
 
 
@@ -48,7 +49,7 @@ class Confinement:
             raise PermissionError(errno.EACCES, _WHY, path)
 
     def _inside(self, path: str) -> bool:
-        return any(path == root or path.startswith(root + os.sep) for root in self.roots) or Path(path) in self.trusted
+        return any(path == root or path.startswith(root + os.sep) for root in (*self.roots, *map(str, self.trusted)))
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
@@ -81,6 +82,48 @@ class Confinement:
             if not path.is_relative_to(self.files):
                 raise DynidError(f"{_WHY}, and '{name[:200]}' is none of them", "upload it and choose it here",
                                  where=where)
+            self.check_files([name])
+
+
+    def check_files(self, names: Iterable[str]) -> None:
+        """Raise where an HDF5 file would lead to another one, which libraries follow without asking."""
+        for name in names:
+            path = self.folder / name
+            if path.suffix.lower() in _HDF5 and Path(os.path.realpath(path)) not in self.trusted:
+                check_hdf5(path)
+
+
+def check_hdf5(path: Path) -> None:
+    """Raise where anything in an HDF5 or MATLAB 7.3 file lies in another file."""
+    try:
+        import h5py
+    except ImportError:  # then nothing reads it either
+        return
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return
+    elsewhere = DynidError(f"{path.name} takes numbers from other files, which the studio does not read",
+                           "write them into one file", where=f"file {path.name}")
+
+    def look(group: Any, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise DynidError(f"{path.name} is nested too deeply", where=f"file {path.name}")
+        for key in group:
+            link = group.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise elsewhere
+            if not isinstance(link, h5py.HardLink):
+                continue
+            found = group.get(key)
+            if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+                raise elsewhere
+            if isinstance(found, h5py.Group):
+                look(found, depth + 1)
+
+    try:
+        with h5py.File(path, "r") as file:
+            look(file, 0)
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return  # damaged: whoever reads it says so
 
 
 def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from dynid.studio.voice import Voice
 # Task -> module in `tasks` and its function; imported when it is asked for.
 TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
          "catalogue": ("catalogue", "catalogue"), "robot": ("robot", "robot"), "pose": ("robot", "pose"),
+         "log": ("log", "log"), "columns": ("log", "columns"),
          "job:run": ("run", "run_job")}
 
 

@@ -173,9 +173,9 @@ class Workspace:
         return folder / name
 
     def result_facts(self) -> list[dict[str, Any]]:
-        """All results that are whole, the oldest first."""
+        """All results that are whole, the newest first."""
         found = []
-        for folder in sorted(self.results.iterdir()):
+        for folder in sorted(self.results.iterdir(), reverse=True):
             try:
                 meta = json.loads((folder / META).read_text(encoding="utf-8"))
             except (OSError, ValueError):

@@ -11,12 +11,14 @@ from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.report.thin import thinned_rows
 from dynid.runs.run import Run
+from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
-from dynid.studio.tasks.robot import tree_positions
 from dynid.validate import Reconstruction, Verdict
+from dynid.validate.friction_shape import FrictionShape, friction_shapes
 
 _POINTS = 3000  # of a log's curves
 _DIGITS = 6
+_BAND = 2.0  # deviations on either side of friction
 
 
 def run_curves(found: Run) -> dict[str, Any]:
@@ -25,6 +27,7 @@ def run_curves(found: Run) -> dict[str, Any]:
     return {
         "logs": [facts for one, role in logs for facts in log_curves(found, one, role)],
         "parameters": parameter_facts(found),
+        "friction": [friction_facts(one) for one in friction_shapes(found.reconstruction)],
         "cross": None if found.cross is None else found.cross.to_dict(),
         "verdict": {"grade": _grade(found.verdict), "headline": found.verdict.headline, "sentences": [
             {"code": one.code, "text": one.text, "hint": one.title, "severity": one.severity, "kind": one.kind,
@@ -51,7 +54,7 @@ def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any
             "predicted": plain(series.predicted[rows].T, _DIGITS),
             "residual": plain(series.residual[rows].T, _DIGITS),
             "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
-            "q_tree": None if found.robot.followers is None else plain(tree_positions(found.robot, q), _DIGITS)})
+            **replay(found.robot, samples.t, samples.q)})
     return made
 
 
@@ -70,3 +73,12 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
             for name, expression, unit, value, std, share, known, hardly in zip(
                 estimate.names, estimate.base.expressions, estimate.base.units, estimate.values, estimate.std,
                 estimate.relative_std, estimate.identified, estimate.hardly_known, strict=True)]
+
+
+def friction_facts(one: FrictionShape) -> dict[str, Any]:
+    """Friction of a joint over its velocity with a band of two deviations, and the medians of the data."""
+    return {"joint": one.joint, "dq": plain(one.velocity, _DIGITS), "torque": plain(one.torque, _DIGITS),
+            "low": plain(one.torque - _BAND * one.deviation, _DIGITS),
+            "high": plain(one.torque + _BAND * one.deviation, _DIGITS),
+            "points_dq": plain(one.centres, _DIGITS), "points_torque": plain(one.medians, _DIGITS),
+            "points_low": plain(one.low, _DIGITS), "points_high": plain(one.high, _DIGITS)}

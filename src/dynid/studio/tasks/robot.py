@@ -18,6 +18,7 @@ from dynid.runs.models import make_robot
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.settings import run_settings
+from dynid.studio.tasks.visuals import visual_facts
 from dynid.studio.voice import Voice
 
 
@@ -107,11 +108,3 @@ def pose(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[s
 def tree_positions(found: Robot, q: Array) -> Array:
     """Positions of all joints of the tree (samples, tree joints) for those of the free ones (samples, dof)."""
     return q if found.followers is None else tree_motion(found, q).q
-
-
-def visual_facts(found: Robot, source: str, bounds: Confinement) -> list[dict[str, Any]]:
-    """What to draw on each body: primitives of its collision geometry."""
-    tree = found if found.followers is None else found.followers.tree
-    return [{"body": i, "kind": shape.kind, "size": list(shape.size), "pose": plain(shape.pose.ravel()),
-             "color": [0.62, 0.65, 0.7, 1.0], "mesh": None, "problem": None}
-            for i, body in enumerate(tree.bodies) for shape in body.shapes]
