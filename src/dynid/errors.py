@@ -7,16 +7,18 @@ class DynidError(Exception):
     """The call was wrong: a file, an argument, a name. Exit code 2 at the command line.
 
     reason: what stands in the way; advice: what to do, the end of the sentence. code: of the reason, in kebab-case,
-    for callers that go on without what was not possible; by default that of the class.
+    for callers that go on without what was not possible; by default that of the class. where: the setting it is about,
+    such as log.torque, where that is known.
     """
 
     exit_code = 2
     code = "bad-call"
 
-    def __init__(self, reason: str, advice: str = "", code: str | None = None) -> None:
+    def __init__(self, reason: str, advice: str = "", code: str | None = None, *,
+                 where: str | None = None) -> None:
         reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST // 2]} ... {reason[-_LONGEST // 2:]}"
         super().__init__(f"{reason}; {advice}" if advice else reason)
-        self.reason, self.advice = reason, advice
+        self.reason, self.advice, self.where = reason, advice, where
         if code is not None:
             self.code = code
 

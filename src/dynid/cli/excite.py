@@ -88,16 +88,13 @@ def command(
 
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
-    name = criterion.value if criterion else "largest deviation" if improve else "condition"
-    with progress("excite") as tell:
-        tell("building the model" if seconds is None else f"searching for {seconds:g} s, Ctrl-C takes the best so far")
-        search = Search(seconds, rounds, seed, progress=lambda after, value: tell(
-            f"best {name} {value:.5g} after {after:.0f} s, Ctrl-C takes it"))
+    with progress("excite, Ctrl-C takes the best so far") as tell:
+        search = Search(seconds, rounds, seed)
         data = design_motion(machine, MotionRequest(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, duration, harmonics), command=typed_command()))
+            family=family_named(kind.value, duration, harmonics), command=typed_command()), tell)
         written = write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})

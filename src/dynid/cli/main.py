@@ -28,6 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Command -> module with its function `command`, in the order of `dynid --help`.
 COMMANDS = {
     "demo": "dynid.cli.demo",
+    "studio": "dynid.cli.studio",
     "robots": "dynid.cli.robots",
     "inspect": "dynid.cli.inspect",
     "excite": "dynid.cli.excite",

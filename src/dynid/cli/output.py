@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.progress import Progress
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -47,18 +49,20 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Callable[[str], None]]:
-    """Gives a function that says on stderr what is going on now; where stderr is no terminal, only that it compiles."""
+def progress(task: str) -> Iterator[Progress]:
+    """Gives a progress that says on stderr what is going on now, and which share of it is done where that is known;
+    where stderr is no terminal, only that it compiles."""
     from dynid.cli.compilation import said_when_compiling
 
     if not sys.stderr.isatty():
         with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
-            yield lambda sentence: None
+            yield Progress(lambda sentence, share: None)
         return
     from rich.console import Console
 
     with Console(stderr=True).status(task) as line, said_when_compiling(line.console.print):
-        yield lambda sentence: line.update(f"{task}: {sentence}")
+        yield Progress(lambda sentence, share: line.update(
+            f"{task}: {sentence}" + (f" ({share:.0%})" if share > 0.0 else "")))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),

@@ -28,6 +28,7 @@ from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate, shared_estimate
 from dynid.fleet.standing_out import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.model import LinearModel
+from dynid.progress import Tell
 from dynid.recording.log_files import LogFile
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
@@ -39,7 +40,6 @@ from dynid.robot import Robot
 from dynid.runs.models import make_model, make_robot
 from dynid.workers import Workers
 
-Tell = Callable[[str], None]
 _TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
 _ODD = 2.0  # times its own residual that a log's is with the model of the robot's others
 _FEWEST = 3  # logs of a robot from which one of them can be odd

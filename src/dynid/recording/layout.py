@@ -144,11 +144,12 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         source = files.sources[index]
         try:
             matches[signal] = (index, _placed(source, place, signal, whose, count))
-        except RecordingError:
+        except RecordingError as problem:
             if mapping.may_lack(signal):
                 continue
             few = fewer(joints, mapping, robot, signal)
             if few is None:
+                problem.where = f"log.{signal}"
                 raise
             matches[signal] = (index, _placed(source, place, signal, few, len(few)))
     _check_torque(files.sources, matches)

@@ -201,7 +201,9 @@ class Mapping(BaseModel):
         try:
             return Mapping(**settings)
         except ValidationError as problem:
-            raise RecordingError(f"{source}: {sentence(problem)}") from None
+            place = problem.errors(include_url=False)[0]["loc"]
+            raise RecordingError(f"{source}: {sentence(problem)}", where=f"log.{place[0]}" if place else "log"
+                                 ) from None
 
     @staticmethod
     def load(path: str | Path) -> Mapping:

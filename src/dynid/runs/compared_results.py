@@ -9,11 +9,12 @@ from typing import Any
 
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
+from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
 from dynid.runs.arguments import WINDOW
-from dynid.runs.loading import Resting, Tell, prepared
+from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings

@@ -12,8 +12,9 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
 from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
+from dynid.progress import Progress, Tell
 from dynid.report import ReportData
-from dynid.runs.loading import Tell, load_problem
+from dynid.runs.loading import load_problem
 from dynid.runs.models import make_robot
 from dynid.runs.run import Run, judge, own_logs, simulated
 from dynid.runs.settings import RunSettings
@@ -44,12 +45,13 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     if not names:
         raise DynidError("name at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
-    robot = make_robot(settings)
-    loaded = load_problem(settings, robot, tell)
+    tell, robot = Progress.of(tell), make_robot(settings)
+    loaded = load_problem(settings, robot, tell.part(0.0, 0.35))
     settings, robot = loaded.settings, loaded.robot
     found, estimates, seconds, failures = [], [], [], {}
-    for name in names:
-        tell(f"identifying by {name}")
+    each = tell.part(0.35, 0.75)
+    for i, name in enumerate(names):
+        each(f"identifying by {name}", i / len(names))
         start = time.perf_counter()
         try:
             estimates.append(identify(loaded.problem, method=name, **options[name]))
@@ -63,12 +65,12 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
             f"{name}: {reason}" for name, reason in failures.items()))
     first, estimates = found[0], [in_torques(estimate, loaded.problem) for estimate in estimates]
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
-                tell)
+                tell.part(0.75, 0.95))
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
     # No controller: side by side, what tells methods apart is the motion without feedback.
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
-    simulations = tuple(simulated(estimate, alone, logs, tell) for estimate in estimates)
+    simulations = tuple(simulated(estimate, alone, logs, tell.part(0.95, 1.0)) for estimate in estimates)
     return ComparedMethods(run, tuple(found), tuple(estimates), validations, tuple(seconds), simulations, failures)
 
 

@@ -15,10 +15,11 @@ from dynid.contacts.filtered_rows import WAYS, Way
 from dynid.contacts.observer import parameter_covariance
 from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json, write_whole
+from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.report import write_page
 from dynid.report.pages.contact import CONTACT, ContactData
-from dynid.runs.loading import Tell, read_logs
+from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
 from dynid.runs.payload_result import settings_for_other_logs
 from dynid.runs.results import load

@@ -14,12 +14,12 @@ from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory,
 from dynid.excitation.trajectories import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
+from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
 from dynid.runs.comparison import ComparedMethods, compare, comparison_facts, comparison_report
-from dynid.runs.loading import Tell
 from dynid.runs.settings import ModelSettings, RunSettings
 
 ROBOT = "kuka-lwr4"

@@ -31,6 +31,7 @@ from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_no
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.progress import Progress, Tell
 from dynid.regression import Regression
 from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
@@ -46,6 +47,7 @@ _SLOW = 0.5  # of the limit of velocity
 _GRID = 2000
 _WORTH = 1.5  # a deviation that gets so many times smaller: a log of the old kind would give the square root of two
 _NAMED = 6  # parameters in a sentence
+_LONG = 30.0  # s after which a search without a limit of time counts as half done
 _INTERRUPTED = ("the search was interrupted; this is the best motion so far",)
 
 
@@ -90,9 +92,10 @@ class MotionRequest:
     command: str = ""
 
 
-def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
+def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
     """The motion that tells most about a robot, or the one that lowers the largest deviations of an earlier result
     most, with what its page shows."""
+    request = replace(request, search=_told(request, Progress.of(tell)))
     if request.improve is not None and (request.friction or request.rotor):
         raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
     past = None
@@ -114,6 +117,21 @@ def design_motion(robot: Robot, request: MotionRequest) -> MotionData:
     notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
              *speed_notes(found), *data.notes, *margin_note)
     return replace(data, excitation=found, notes=notes)
+
+
+def _told(request: MotionRequest, tell: Progress) -> Search:
+    """The search, which says its best value so far; its time is the share, or its starts without a time."""
+    search = request.search
+    name = request.criterion or ("condition" if request.improve is None else "largest deviation")
+
+    def say(after: float, best: float) -> None:
+        share = after / search.budget if search.budget else after / (after + _LONG)
+        tell(f"best {name} {best:.5g} after {after:.0f} s", share)
+        if search.progress is not None:
+            search.progress(after, best)
+
+    tell("building the model" if search.budget is None else f"searching for {search.budget:g} s", 0.0)
+    return replace(search, progress=say)
 
 
 def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from dynid.findings import Finding
 from dynid.model import Model
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.progress import Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import DriveGains, gains_from_log
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, per_joint
@@ -24,7 +25,6 @@ from dynid.runs.logs import LogEntry, LogSettings, log_settings
 from dynid.runs.models import first_model
 from dynid.runs.settings import PayloadSettings, RunSettings
 
-Tell = Callable[[str], None]
 _APART = 3.0  # deviations between two ways to a gain, above which they contradict each other
 
 

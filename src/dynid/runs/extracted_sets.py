@@ -17,11 +17,11 @@ from dynid.extraction.extract import LOSSES, Loss
 from dynid.extraction.new_motion import new_motion
 from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms
+from dynid.progress import Tell
 from dynid.regression import Regression, Stacked
 from dynid.report import write_page
 from dynid.report.pages.extraction import EXTRACTION, ExtractionData
 from dynid.robot import Robot
-from dynid.runs.loading import Tell
 from dynid.runs.results import PARAMETERS, REGRESSION, load
 from dynid.validate import SetComparison, compare_sets
 

@@ -13,13 +13,13 @@ from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
 from dynid.model.held import held_values
+from dynid.progress import Tell
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
 from dynid.robot import Robot
-from dynid.runs.loading import Tell
 from dynid.runs.logs import LogSettings
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.result_folder import new_result

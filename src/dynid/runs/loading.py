@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dynid.errors import NotPossibleError, RecordingError
@@ -11,6 +11,7 @@ from dynid.estimate import FrictionChoice, Problem
 from dynid.findings import Finding
 from dynid.model import chosen as chosen_joints
 from dynid.model import complete
+from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.both_sides import both_sides
 from dynid.recording.names import short_name
@@ -28,7 +29,6 @@ from dynid.validate import CutoffChoice, Gravity, choose_cutoff
 
 _SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
          "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
-Tell = Callable[[str], None]  # says in a few words what is going on now
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +76,31 @@ class Loaded:
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
     """The run's logs as a folded problem; each is read once."""
+    tell = Progress.of(tell)
     model = first_model(settings, robot)
     chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
     resting: list[Resting] = []
     settings = with_drive_gains(settings, robot, tell)
-    recordings = list(moving(read_logs(settings.unloaded, settings, robot, tell), resting))
+    recordings = list(moving(read_logs(settings.unloaded, settings, robot, tell.part(0.0, 0.3)), resting))
     if not recordings:
         raise resting[0].problem
     cutoff = None
     if chosen.chooses_cutoff:
-        tell("choosing the cut-off by blocks of time left out")
+        tell("choosing the cut-off by blocks of time left out", 0.3)
         cutoff = choose_cutoff(model, recordings, chosen, known=settings.known)
         chosen = cutoff.settings
-    samples = [one for _, one in prepare_alike(recordings, chosen, tell)]
+    samples = [one for _, one in prepare_alike(recordings, chosen, tell.part(0.6, 0.7))]
     if cutoff is not None:
         samples = [replace(one, steps=(cutoff.step, *one.steps)) for one in samples]
     if AUTO in settings.model.friction or not names_friction(settings, robot):
-        tell("choosing the friction of each joint")
+        tell("choosing the friction of each joint", 0.7)
     settings, friction, unnamed = friction_of_run(settings, robot, samples)
-    tell("folding")
+    tell("folding", 0.9)
     problem = Problem.of(make_model(settings, robot), samples, known=settings.known, blocks=settings.blocks,
                          recordings=recordings, controller=control_law(settings))
     mounting = None
     if settings.gravity == "estimate":
-        tell("estimating the direction of gravity")
+        tell("estimating the direction of gravity", 0.95)
         settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
     return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting, friction, unnamed)
 
@@ -149,8 +150,9 @@ def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
     tables = [log_settings(log) for log in logs]
     check_files(tables, settings.log)
     names = labels(tables, settings.log)
-    for log, name in zip(tables, names, strict=True):
-        tell(f"reading {short_name(name, names)}")
+    tell = Progress.of(tell)
+    for i, (log, name) in enumerate(zip(tables, names, strict=True)):
+        tell(f"reading {short_name(name, names)}", i / len(names))
         recording = replace(_read_log(log, settings, robot), source=name)
         bends = settings.model.flexible
         yield recording if bends is None else both_sides(recording, chosen_joints(robot, bends.joints))

@@ -18,6 +18,7 @@ from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.sensor import fused, sensor_payload
 from dynid.payloads.ways import WAYS, Way
+from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
@@ -25,7 +26,7 @@ from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
-from dynid.runs.loading import Resting, Tell, prepared
+from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings

@@ -15,10 +15,11 @@ from dynid.estimate.problem import find_method
 from dynid.model import LinearModel
 from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
+from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.loading import Loaded, Resting, Tell, control_law, load_problem, prepared
+from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
@@ -91,38 +92,36 @@ class Run:
 
 def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     """Read, prepare, fold, identify, validate and judge."""
-    started = time.perf_counter()
-    tell("reading the robot")
+    started, tell = time.perf_counter(), Progress.of(tell)
+    tell("reading the robot", 0.0)
     robot = make_robot(settings)
-    loaded = load_problem(settings, robot, tell)
+    loaded = load_problem(settings, robot, tell.part(0.02, 0.5))
     settings, robot = loaded.settings, loaded.robot
-    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time")
+    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time", 0.5)
     begun = time.perf_counter()
     if settings.essential is not None:
-        result = _essential_run(loaded, tell)
+        result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
-        tell("validating")
-        result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
-    payloads = run_payloads(settings, robot, result.problem, result.estimate, tell)
+        result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95), seconds=time.perf_counter() - begun)
+    payloads = run_payloads(settings, robot, result.problem, result.estimate, tell.part(0.95, 1.0))
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
 
 
-def _essential_run(loaded: Loaded, tell: Tell) -> Run:
+def _essential_run(loaded: Loaded, tell: Progress) -> Run:
     """The run with the parameters that matter alone."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
     begun = time.perf_counter()
     method = "wls" if settings.method == AUTO else settings.method
-    tell(f"leaving out parameters by rule '{asked.rule}'")
+    tell(f"leaving out parameters by rule '{asked.rule}'", 0.0)
     found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
                       method=method, options=settings.options, unseen=True)
-    tell("validating")
     # Where a method found shapes, these are held from there on, and what is left is least squares.
     held = "wls" if found.estimate.method == method and "shape" in find_method(method).gives else method
     changes = {"method": held, "options": settings.options if held == method else {}}
     result = judge(replace(loaded, problem=found.problem), found.estimate, settings.model_copy(update=changes),
-                   loaded.robot, tell, seconds=time.perf_counter() - begun)
+                   loaded.robot, tell.part(0.4, 1.0), seconds=time.perf_counter() - begun)
     others = tuple(reconstruct(found.full, one.samples).relative_error for one in result.validations)
     return replace(result, settings=settings, essential=found, essential_on_others=others)
 
@@ -147,26 +146,30 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
 
     seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
     """
+    tell = Progress.of(tell)
+    tell("validating", 0.0)
     problem, estimate = loaded.problem, in_torques(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
-    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell, resting):
+    for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell.part(0.05, 0.3),
+                                       resting):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
-                            or own_logs(problem), tell)
+                            or own_logs(problem), tell.part(0.3, 0.5))
     cross, notes = None, []
     quick = seconds * len(problem.regression.blocks) < _PATIENCE or estimate.left_out is not None
     if len(problem.regression.blocks) > 2 and quick:
-        tell("cross-validating over blocks of time")
+        tell("cross-validating over blocks of time", 0.5)
         try:
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
             notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
-    tell("trying half and twice the cut-off")
+    tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
+    tell("judging", 0.9)
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[one.finding for one in (*loaded.resting, *resting)])
     if loaded.friction is not None:
@@ -185,7 +188,7 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
     """Validation by simulation as a run's settings ask for it; empty where they leave it out."""
     if not settings.simulation.run:
         return ()
-    tell("simulating")
+    Progress.of(tell)("simulating", 0.0)
     return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=control_law(settings))
 
 

@@ -27,9 +27,10 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
         if first["type"] == "extra_forbidden":
             known = f"; the settings are {', '.join(kind.model_fields)}" if len(first["loc"]) == 1 else ""
-            raise DynidError(f"{source}: there is no setting '{name}'{known}") from None
+            raise DynidError(f"{source}: there is no setting '{name}'{known}", where=name) from None
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}") from None
+        raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}", where=name
+                         ) from None
 
 
 def read_table(path: Path, what: str = "") -> dict[str, Any]:

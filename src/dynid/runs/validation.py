@@ -9,11 +9,12 @@ from typing import Any
 
 from dynid.estimate import Estimate
 from dynid.findings import Finding
+from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
-from dynid.runs.loading import Resting, Tell, prepared
+from dynid.runs.loading import Resting, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.results import load

@@ -233,7 +233,7 @@ class Splines:
         return replace(self, knots=self.duration * np.cumsum(steps)[:-1] / steps.sum())
 
 
-_NAMED: dict[str, Callable[[float, int], Family]] = {
+FAMILIES: dict[str, Callable[[float, int], Family]] = {
     Fourier.kind: Fourier,
     FourierPlusQuintic.kind: FourierPlusQuintic,
     Splines.kind: lambda duration, harmonics: Splines(duration),
@@ -242,6 +242,6 @@ _NAMED: dict[str, Callable[[float, int], Family]] = {
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
     """A family by the name that commands use. harmonics: of a Fourier series; splines have none."""
-    if kind not in _NAMED:
-        raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(_NAMED)}")
-    return _NAMED[kind](duration, harmonics)
+    if kind not in FAMILIES:
+        raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}")
+    return FAMILIES[kind](duration, harmonics)

@@ -1,0 +1,40 @@
+"""`dynid studio`: a page in the browser, from a robot file and a log to a model and a report."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.errors import DynidError
+
+
+def command(
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN.toml]", show_default=False,
+                                               help="A run file to open; it is copied, and only its copy changes.")
+                   ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="To listen at; 0 for one that is free.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen at; by default this machine alone can connect.")
+                    ] = "127.0.0.1",
+    folder: Annotated[Path | None, typer.Option(show_default=False, help="Where files and results are kept; by default "
+                                                "dynid-studio here, or RUN.studio beside the run file.")] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Open a page in the browser to identify a robot with: robot, motion, log, run, comparison, use, live."""
+    try:
+        from dynid.studio.server import open_studio, serve
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio"):
+            raise
+        raise DynidError("the studio needs packages that are not installed: pip install 'dynid[studio]'") from None
+    if run is not None and not run.is_file():
+        raise DynidError(f"there is no run file {run}")
+    place = folder or (Path("dynid-studio") if run is None else run.with_suffix(".studio"))
+    opened = open_studio(place, run, host, port)
+    typer.echo(f"dynid studio at {opened.door.address}")
+    typer.echo(f"Files and results are kept in {opened.studio.workspace.folder}; Ctrl-C ends.")
+    sys.stdout.flush()
+    asyncio.run(serve(opened, None if no_browser else opened.door.address))

@@ -1,0 +1,296 @@
+"""The studio as a web application: what the page asks for, and what it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dynid.errors import DynidError
+from dynid.studio.errors import Refusal
+from dynid.studio.events import Events, event
+from dynid.studio.jobs import Jobs
+from dynid.studio.security import REPORT_POLICY, Door, Guarded, refusal
+from dynid.studio.worker_process import WorkerProcess
+from dynid.studio.workspace import RUN, Caps, Workspace, digest
+from dynid.version import __version__
+
+PAGE = Path(__file__).parent / "page"
+TASKS = ("catalogue", "robot", "pose", "log", "columns")  # that the page may ask for
+_BODY = 1 << 20  # bytes of a request in JSON
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_MESH = re.compile(r"[0-9a-f]{32}")
+_SHOWN_IN_PLACE = {".html": "text/html", ".json": "application/json"}
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".html": "text/html",
+          ".png": "image/png", ".json": "application/json", ".woff2": "font/woff2"}
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Studio:
+    """A workspace, the workers that compute for it, and the pages that look at it.
+
+    run: the run file that was named at the command line. Two workers: one for jobs, which Stop ends, and one that
+    answers small questions meanwhile.
+    """
+
+    def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None) -> None:
+        self.workspace = Workspace(folder, caps)
+        self.run = None if run is None else run.resolve()
+        self.events = Events()
+        self.tasks = WorkerProcess(self.workspace.folder, self.run)
+        self.worker = WorkerProcess(self.workspace.folder, self.run)
+        self.jobs = Jobs(self.worker, self.events, self.changed)
+        self.ready, self.readiness = False, "getting ready"
+        self._editing = asyncio.Lock()
+        self._opened = asyncio.Event()
+        self._problem: Refusal | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    # -- life ---------------------------------------------------------------------------------------
+    @asynccontextmanager
+    async def life(self, app: Starlette) -> AsyncIterator[None]:
+        """Start the workers, and end them with the server."""
+        for work in (self._open(), self._warm()):
+            task = asyncio.create_task(work)
+            self._background.add(task)
+        try:
+            yield
+        finally:
+            self.events.close()
+            for task in self._background:
+                task.cancel()
+            await self.jobs.stop()
+            await self.tasks.stop()
+            await self.worker.stop()
+
+    async def _open(self) -> None:
+        """Take the user's run file over, where there is one that is not known yet."""
+        try:
+            if self.run is not None:
+                known = digest(self.run)
+                if known != self.workspace.source:
+                    said = json.loads(await self.tasks.ask("open", {}))
+                    self.workspace.source = known
+                    self.workspace.keep(said["settings"], said["run_toml"])
+            else:
+                await self.tasks.start()
+        except Refusal as problem:
+            self._problem = problem
+        except OSError as problem:
+            self._problem = Refusal(422, f"cannot read {self.run}: {problem.strerror}")
+        finally:
+            self._opened.set()
+            self.changed()
+
+    async def _warm(self) -> None:
+        """Load and compile what runs need; after the questions of the first page, which are more urgent."""
+        await self._opened.wait()
+        with suppress(Refusal):
+            await self.tasks.ask("catalogue", {})
+            await self.worker.ask("warm", {})
+        self.ready, self.readiness = True, "ready"
+        self.events.send("worker", self.worker_facts())
+
+    def worker_facts(self) -> dict[str, Any]:
+        """Whether the first run would wait for loading and compiling."""
+        return {"ready": self.ready, "sentence": self.readiness}
+
+    # -- state --------------------------------------------------------------------------------------
+    def changed(self) -> None:
+        """Tell all pages that the state is another."""
+        self.events.send("state", {"revision": self.workspace.revision})
+
+    async def state(self) -> dict[str, Any]:
+        """All that a page needs to know."""
+        await self._opened.wait()
+        if self._problem is not None:
+            raise self._problem
+        space = self.workspace
+        return {"version": __version__, "revision": space.revision, "settings": space.settings,
+                "run_toml": space.run_toml, "files": space.listed(), "results": space.result_facts(),
+                "command": shlex.join(["dynid", "identify", str(space.folder / RUN), "-o", "FOLDER"]),
+                "job": None if self.jobs.current is None else self.jobs.current.to_dict(),
+                "worker": self.worker_facts(), "workspace": str(space.folder)}
+
+    async def get_state(self, request: Request) -> Response:
+        return JSONResponse(await self.state())
+
+    async def put_run(self, request: Request) -> Response:
+        """New settings, where the page knew the present ones."""
+        said = await body_of(request)
+        if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
+            raise Refusal(400, "a run is {\"revision\": number, \"settings\": {...}}")
+        async with self._editing:
+            await self._opened.wait()
+            if said["revision"] != self.workspace.revision:
+                return JSONResponse(await self.state(), 409)
+            found = json.loads(await self.tasks.ask("settings", {"settings": said["settings"]}))
+            self.workspace.keep(found["settings"], found["run_toml"])
+        self.changed()
+        return JSONResponse(await self.state())
+
+    async def get_events(self, request: Request) -> Response:
+        job = self.jobs.current
+        first = [event("state", {"revision": self.workspace.revision}), event("worker", self.worker_facts()),
+                 *([] if job is None else [event("job", job.to_dict())])]
+        return StreamingResponse(self.events.listen(first), media_type="text/event-stream")
+
+    # -- files --------------------------------------------------------------------------------------
+    async def post_file(self, request: Request) -> Response:
+        length = request.headers.get("content-length", "")
+        try:
+            stored = await self.workspace.upload(
+                request.query_params.get("name", ""), request.query_params.get("role", ""),
+                int(length) if length.isdigit() else None, request.stream())
+        except ClientDisconnect:
+            raise Refusal(400, "the upload broke off") from None
+        self.changed()
+        return JSONResponse({"file": stored, "revision": self.workspace.revision})
+
+    async def delete_file(self, request: Request) -> Response:
+        self.workspace.remove(request.path_params["name"])
+        self.changed()
+        return JSONResponse({"revision": self.workspace.revision})
+
+    async def get_file(self, request: Request) -> Response:
+        path = self.workspace.path_of(request.path_params["name"])
+        if not path.is_file():
+            raise Refusal(404, "there is no such file")
+        return download(path)
+
+    # -- work ---------------------------------------------------------------------------------------
+    async def post_task(self, request: Request) -> Response:
+        task = request.path_params["task"]
+        if task not in TASKS:
+            raise Refusal(404, f"there is no task '{task[:40]}'; there are {', '.join(TASKS)}")
+        await self._opened.wait()
+        return Response(await self.tasks.ask(task, await body_of(request)), media_type="application/json")
+
+    async def post_job(self, request: Request) -> Response:
+        params = await body_of(request)
+        kind = request.path_params["kind"]
+        return JSONResponse(self.jobs.start(kind, self._new_id(kind), params).to_dict())
+
+    async def stop_job(self, request: Request) -> Response:
+        job = await self.jobs.stop()
+        if job is None:
+            raise Refusal(404, "there is no job to stop")
+        task = asyncio.create_task(self._again())
+        self._background.add(task)
+        return JSONResponse(job.to_dict())
+
+    async def _again(self) -> None:
+        """Another worker in the place of one that was stopped, before it is asked for."""
+        await self.worker.start()
+
+    def _new_id(self, kind: str) -> str:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub('[^a-z]', '', kind)[:12]}"
+        taken = {place.name for place in self.workspace.results.iterdir()}
+        return next(one for one in (name, *(f"{name}-{k}" for k in range(2, 1000))) if one not in taken)
+
+    # -- results and the page -----------------------------------------------------------------------
+    async def get_result(self, request: Request) -> Response:
+        path = self.workspace.result_file(request.path_params["identity"], request.path_params["name"])
+        kind = _SHOWN_IN_PLACE.get(path.suffix)
+        if kind is None:
+            return download(path)
+        headers = {"Content-Security-Policy": REPORT_POLICY} if kind == "text/html" else {}
+        return FileResponse(path, media_type=kind, headers=headers)
+
+    async def get_mesh(self, request: Request) -> Response:
+        name = request.path_params["identity"]
+        path = self.workspace.folder / "meshes" / f"{name}.bin"
+        if not _MESH.fullmatch(name) or not path.is_file():
+            raise Refusal(404, "there is no such mesh")
+        return FileResponse(path, media_type="application/octet-stream", headers={"Cache-Control": "max-age=86400"})
+
+    async def get_page(self, request: Request) -> Response:
+        return page_file("index.html")
+
+    async def get_static(self, request: Request) -> Response:
+        return page_file(request.path_params["name"])
+
+    async def get_plotly(self, request: Request) -> Response:
+        spec = find_spec("plotly")
+        places = [] if spec is None else list(spec.submodule_search_locations or ())
+        path = next((Path(one) / "package_data" / "plotly.min.js" for one in places), None)
+        if path is None or not path.is_file():
+            raise Refusal(404, "the installed plotly package has no plotly.min.js")
+        return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
+
+
+def application(studio: Studio, door: Door) -> Guarded:
+    """The application behind its door."""
+    api: list[tuple[str, str, Handler]] = [
+        ("GET", "/", studio.get_page), ("GET", "/static/{name}", studio.get_static),
+        ("GET", "/plotly.js", studio.get_plotly),
+        ("GET", "/api/state", studio.get_state), ("GET", "/api/events", studio.get_events),
+        ("PUT", "/api/run", studio.put_run), ("POST", "/api/files", studio.post_file),
+        ("DELETE", "/api/files/{name:path}", studio.delete_file), ("GET", "/api/files/{name:path}", studio.get_file),
+        ("POST", "/api/tasks/{task}", studio.post_task), ("DELETE", "/api/jobs/current", studio.stop_job),
+        ("POST", "/api/jobs/{kind}", studio.post_job),
+        ("GET", "/api/results/{identity}/{name}", studio.get_result),
+        ("GET", "/api/meshes/{identity}", studio.get_mesh)]
+    routes = [Route(path, answered(handler), methods=[verb]) for verb, path, handler in api]
+    return Guarded(Starlette(routes=routes, lifespan=studio.life), door)
+
+
+def answered(handler: Handler) -> Handler:
+    """A handler whose errors are answers: sentences for what a user can put right, the rest on the terminal."""
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Refusal as problem:
+            return refusal(problem)
+        except DynidError as problem:
+            return refusal(Refusal(422, problem.reason, hint=problem.advice or None, where=problem.where))
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return refusal(Refusal(500, "something went wrong inside the studio; the terminal that started it says "
+                                        "where"))
+
+    return answer
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object of a request, of a bounded size; an empty one where there is none."""
+    text = b""
+    async for chunk in request.stream():
+        text += chunk
+        if len(text) > _BODY:
+            raise Refusal(413, f"a request has at most {_BODY >> 20} MB of JSON")
+    try:
+        said = json.loads(text or b"{}")
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the request is not JSON") from None
+    if not isinstance(said, dict):
+        raise Refusal(400, "the request is not a JSON object")
+    return said
+
+
+def page_file(name: str) -> Response:
+    """A file of the page."""
+    path = PAGE / name
+    if not _NAME.fullmatch(name) or not path.is_file():
+        raise Refusal(404, f"the page has no file {name[:80]}")
+    return FileResponse(path, media_type=_TYPES.get(path.suffix, "application/octet-stream"))
+
+
+def download(path: Path) -> Response:
+    """A file to keep, which no browser opens by itself."""
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name)

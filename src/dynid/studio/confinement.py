@@ -1,0 +1,147 @@
+"""Which files a worker may touch: those of its workspace, those that the user's own run file names, and libraries.
+
+Names in run files are looked at before anything is read. What files name that they lead to (a robot's table that takes
+the joints of another file, a mesh, an array that lies elsewhere) is refused where it is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dynid
+from dynid.errors import DynidError
+
+_DEVICES = ("/dev", "/proc", "/sys")
+_HDF5, _DEEPEST = (".h5", ".hdf5", ".mat"), 16
+_WHY = "the studio reads only files that were uploaded to it"
+
+
+class Confinement:
+    """A worker's bounds. folder: its workspace. run: the run file that the user named at the command line."""
+
+    def __init__(self, folder: Path, run: Path | None = None) -> None:
+        self.folder, self.run = folder.resolve(), None if run is None else run.resolve()
+        self.files = self.folder / "files"
+        self.trusted: frozenset[Path] = frozenset()
+        libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]),
+                     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+        cache = os.environ.get("NUMBA_CACHE_DIR")
+        places = [*libraries, str(self.folder), *_DEVICES, *([] if cache is None else [cache])]
+        self.roots = tuple(os.path.realpath(one) for one in places)
+        self._open = False
+
+    def install(self) -> None:
+        """Refuse from now on to open other files; for the rest of the process."""
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or self._open or not isinstance(arguments[0], str | bytes):
+            return
+        path = os.path.realpath(os.fsdecode(arguments[0]))
+        if not self._inside(path):
+            raise PermissionError(errno.EACCES, _WHY, path)
+
+    def _inside(self, path: str) -> bool:
+        return any(path == root or path.startswith(root + os.sep) for root in (*self.roots, *map(str, self.trusted)))
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Without bounds for a while: for the run file of the command line, and what it names."""
+        before, self._open = self._open, True
+        try:
+            yield
+        finally:
+            self._open = before
+
+    @contextmanager
+    def trusting(self, *names: str) -> Iterator[None]:
+        """Without bounds where all these files are the user's own, named at the command line: theirs work too."""
+        own = all(Path(os.path.realpath(self.folder / name)) in self.trusted for name in names)
+        before, self._open = self._open, self._open or (own and bool(names))
+        try:
+            yield
+        finally:
+            self._open = before
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise where settings of a run name a file that is neither uploaded nor of the user's own run file."""
+        for where, name in named_files(settings):
+            path = Path(os.path.realpath(self.folder / name))
+            if path in self.trusted:
+                continue
+            if where == "model.python":
+                raise DynidError("the studio does not run Python files", "give the run file that names one at the "
+                                 "command line: dynid studio RUN.toml", where=where)
+            if not path.is_relative_to(self.files):
+                raise DynidError(f"{_WHY}, and '{name[:200]}' is none of them", "upload it and choose it here",
+                                 where=where)
+            self.check_files([name])
+
+
+    def check_files(self, names: Iterable[str]) -> None:
+        """Raise where an HDF5 file would lead to another one, which libraries follow without asking."""
+        for name in names:
+            path = self.folder / name
+            if path.suffix.lower() in _HDF5 and Path(os.path.realpath(path)) not in self.trusted:
+                check_hdf5(path)
+
+
+def check_hdf5(path: Path) -> None:
+    """Raise where anything in an HDF5 or MATLAB 7.3 file lies in another file."""
+    try:
+        import h5py
+    except ImportError:  # then nothing reads it either
+        return
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return
+    elsewhere = DynidError(f"{path.name} takes numbers from other files, which the studio does not read",
+                           "write them into one file", where=f"file {path.name}")
+
+    def look(group: Any, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise DynidError(f"{path.name} is nested too deeply", where=f"file {path.name}")
+        for key in group:
+            link = group.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise elsewhere
+            if not isinstance(link, h5py.HardLink):
+                continue
+            found = group.get(key)
+            if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+                raise elsewhere
+            if isinstance(found, h5py.Group):
+                look(found, depth + 1)
+
+    try:
+        with h5py.File(path, "r") as file:
+            look(file, 0)
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return  # damaged: whoever reads it says so
+
+
+def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Setting and path of every file that the settings of a run name, relative to the run file."""
+    if settings.get("robot") and looks_like_file(settings["robot"]):
+        yield "robot", settings["robot"]
+    if (settings.get("model") or {}).get("python"):
+        yield "model.python", settings["model"]["python"]
+    for which in ("logs", "validate_on"):
+        for log in settings.get(which) or ():
+            files = log.get("file", ()) if isinstance(log, Mapping) else log
+            for file in [files] if isinstance(files, str) else files:
+                yield which, str(file)
+                table = {**(settings.get("log") or {}), **(log if isinstance(log, Mapping) else {})}
+                yield from ((f"log.{signal}", str(Path(file).parent / place["file"]))
+                            for signal, place in table.items() if isinstance(place, Mapping) and place.get("file"))
+
+
+def looks_like_file(robot: str) -> bool:
+    """Whether a run's robot is a file and not the name of a built-in one."""
+    return any(sign in robot for sign in ("/", "\\", ".", "<", "\n"))

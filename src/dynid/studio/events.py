@@ -1,0 +1,57 @@
+"""Server-sent events: what changes is told to every open page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+_PING = 15.0  # s between signs of life
+_WAITING = 200  # events kept for a page that does not read; then it starts anew
+
+
+class Events:
+    """The pages that listen, and what they are told."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+
+    def send(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Tell all pages."""
+        text = event(name, facts)
+        for queue in list(self._listeners):
+            if queue.qsize() >= _WAITING:
+                self._listeners.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(text)
+
+    def close(self) -> None:
+        """End the streams of all pages."""
+        for queue in self._listeners:
+            queue.put_nowait(None)
+        self._listeners.clear()
+
+    async def listen(self, first: list[bytes]) -> AsyncIterator[bytes]:
+        """The events of one page, `first` before all others."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            for text in first:
+                yield text
+            while True:
+                try:
+                    text_or_end = await asyncio.wait_for(queue.get(), _PING)
+                except TimeoutError:
+                    text_or_end = event("ping", {})
+                if text_or_end is None:
+                    return
+                yield text_or_end
+        finally:
+            self._listeners.discard(queue)
+
+
+def event(name: str, facts: Mapping[str, Any]) -> bytes:
+    """One event as it stands in the stream."""
+    return f"event: {name}\ndata: {json.dumps(facts)}\n\n".encode()

@@ -1,0 +1,105 @@
+"""The one job at a time that a studio carries out, and what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynid.studio.errors import Refusal
+from dynid.studio.events import Events
+from dynid.studio.worker_process import WorkerProcess
+
+KINDS = ("run", "compare", "motion", "live", "payload", "code")
+_SILENT = 0.1  # s between two events of one job's progress
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job: share of it that is done, 0 to 1 or None where it has no end; result: the id of what it made."""
+
+    id: str
+    kind: str
+    state: str = "running"
+    share: float | None = 0.0
+    sentence: str = "starting"
+    seconds: float = 0.0
+    error: Mapping[str, Any] | None = None
+    result: str | None = None
+    data: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"id": self.id, "kind": self.kind, "state": self.state, "share": self.share, "sentence": self.sentence,
+                "seconds": round(self.seconds, 3), "error": self.error, "result": self.result, "data": self.data}
+
+
+class Jobs:
+    """The present job or the last one. changed: is called when a job made a result."""
+
+    def __init__(self, worker: WorkerProcess, events: Events, changed: Callable[[], None]) -> None:
+        self.worker, self.events, self.changed = worker, events, changed
+        self.current: Job | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._began, self._sent = 0.0, 0.0
+
+    def start(self, kind: str, identity: str, params: Mapping[str, Any]) -> Job:
+        """Begin a job; refused while another one runs."""
+        if kind not in KINDS:
+            raise Refusal(404, f"there is no job '{kind[:40]}'; there are {', '.join(KINDS)}")
+        if self.running:
+            raise Refusal(409, "another job is running; stop it, or wait for its end", where="job")
+        self.current, self._began, self._sent = Job(identity, kind), time.monotonic(), 0.0
+        self._tell(self.current)
+        self._task = asyncio.create_task(self._carry_out(kind, {**params, "id": identity}))
+        return self.current
+
+    @property
+    def running(self) -> bool:
+        return self.current is not None and self.current.state == "running"
+
+    async def stop(self) -> Job | None:
+        """End the present job at once; what it was writing is not kept."""
+        task = self._task
+        if self.running and task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await self.worker.stop()
+            assert self.current is not None
+            self._tell(replace(self.current, state="stopped", sentence="stopped"))
+            self.changed()
+        return self.current
+
+    async def _carry_out(self, kind: str, params: Mapping[str, Any]) -> None:
+        job = self.current
+        assert job is not None
+        try:
+            answer = json.loads(await self.worker.ask(f"job:{kind}", params, self._heard) or b"{}")
+            job = replace(self.current or job, state="done", share=1.0, sentence=answer.get("sentence", "done"),
+                          result=answer.get("result"), data=answer.get("data"))
+        except Refusal as problem:
+            job = replace(self.current or job, state="failed", sentence=str(problem), error=problem.to_dict())
+        self._tell(job)
+        self.changed()
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        """What the worker says on the way: how far it is, or a look at a stream."""
+        if self.current is None:
+            return
+        if message["kind"] == "look":
+            self.events.send("look", message["look"])
+            return
+        job = replace(self.current, **{key: message[key] for key in ("share", "sentence", "data") if key in message})
+        self._tell(job, quietly="data" not in message and job.sentence == self.current.sentence)
+
+    def _tell(self, job: Job, quietly: bool = False) -> None:
+        now = time.monotonic()
+        self.current = replace(job, seconds=now - self._began)
+        if not quietly or now - self._sent > _SILENT:
+            self._sent = now
+            self.events.send("job", self.current.to_dict())

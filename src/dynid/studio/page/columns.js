@@ -1,0 +1,113 @@
+// Columns: which of a log's columns is which signal of which joint, and in which direction each joint turns.
+
+import { el, field, select } from "./dom.js";
+
+const SIGNALS = { position: "Position", velocity: "Velocity", torque: "Torque", current: "Current" };
+
+// What a setting is now and where it comes from: the user's own before a preset's before a guess.
+function now({ given, guessed }, key) {
+  if (given[key] !== undefined) return { value: given[key], from: "given" };
+  return guessed[key] ? guessed[key] : { value: null, from: null };
+}
+
+const mark = (from) => (from === "guessed" ? "guessed" : from === "preset" ? "by the preset" : null);
+
+// The names that pattern, range or list stand for, one a joint; null where it is one array or not known.
+export function perJoint(value, joints) {
+  if (Array.isArray(value)) return value.map(String);
+  if (typeof value === "string" && value.includes("{i}")) return joints.map((_, i) => value.replace("{i}", i + 1));
+  if (typeof value === "string" && value.includes("{joint}")) return joints.map((name) => value.replace("{joint}", name));
+  return null;
+}
+
+// Keep the signals that were guessed when one of them is set by hand: what is named ends guessing of the others.
+function settle(log, guessed) {
+  for (const key of ["time", ...Object.keys(SIGNALS)]) {
+    if (log[key] === undefined && !log.preset && guessed[key]?.value !== undefined && guessed[key].value !== null) log[key] = guessed[key].value;
+  }
+}
+
+// Signals that are one choice each: time, torque or current, and arrays that hold all joints.
+export function signalChoices(context) {
+  const { columns, shapes, joints, guessed, edit } = context;
+  const time = now(context, "time");
+  const made = [field("Time", select([["", "none"], ...columns], Array.isArray(time.value) ? time.value[0] : time.value ?? "", (name) => edit(({ log }) => {
+    settle(log, guessed);
+    if (name) log.time = name;
+    else delete log.time;
+  })), { where: "log.time", note: mark(time.from) })];
+  for (const [key, label] of Object.entries(SIGNALS)) {
+    const { value, from } = now(context, key);
+    const whole = typeof value === "string" && !perJoint(value, joints);
+    if (!whole && !(shapes && value === null && key !== "current")) continue;
+    made.push(field(`${label}, all joints`, select([["", "none"], ...columns], value ?? "", (name) => edit(({ log }) => {
+      settle(log, guessed);
+      if (name) log[key] = name;
+      else delete log[key];
+    })), { where: `log.${key}`, note: mark(from) }));
+  }
+  const load = now(context, "current").value === null ? "torque" : "current";
+  made.push(field("Effort is a", select([["torque", "torque or force"], ["current", "current"]], load, (kind) => edit(({ log }) => {
+    settle(log, guessed);
+    const other = kind === "torque" ? "current" : "torque";
+    log[kind] = log[other] ?? log[kind];
+    delete log[other];
+    if (kind === "current") log.drive_gain ??= 1;
+    else delete log.drive_gain;
+  })), { where: "log.effort" }));
+  if (load === "current") made.push(gainField(context));
+  return made;
+}
+
+function gainField({ given, edit }) {
+  const gain = el("input", { type: "text", value: [given.drive_gain ?? ""].flat().join(", "), change: () => edit(({ log }) => {
+    const numbers = gain.value.split(/[\s,;]+/).filter(Boolean).map(Number);
+    log.drive_gain = numbers.every(Number.isFinite) && numbers.length ? (numbers.length === 1 ? numbers[0] : numbers) : gain.value;
+  }) });
+  return field("Torque per unit of current", gain, { where: "log.drive_gain", hint: "one, or one a joint, N m per A" });
+}
+
+// One row a joint: a select box for each signal that has a column a joint, and toggles of the signs.
+export function columnTable(context) {
+  const { columns, joints, edit, guessed } = context;
+  if (!joints.length) return [];
+  const signals = Object.keys(SIGNALS).filter((key) => perJoint(now(context, key).value, joints)?.length || (key === "position" && now(context, key).value === null));
+  const chosen = Object.fromEntries(signals.map((key) => [key, perJoint(now(context, key).value, joints) || []]));
+  const cell = (key, i) => {
+    const options = [...new Set([...columns, ...(chosen[key][i] && !columns.includes(chosen[key][i]) ? [chosen[key][i]] : [])])];
+    return select([["", "choose…"], ...options], chosen[key][i] ?? "", (name) => edit(({ log }) => {
+      settle(log, guessed);
+      const list = joints.map((_, j) => chosen[key][j] ?? columns[0]);
+      list[i] = name;
+      log[key] = list;
+    }), { "aria-label": `${SIGNALS[key]} of ${joints[i]}`, "data-focus": `${key} ${i}` });
+  };
+  const head = signals.map((key) => {
+    const told = mark(now(context, key).from);
+    return el("th", { scope: "col", text: SIGNALS[key] }, told ? el("span", { class: "mark", text: told }) : null);
+  });
+  const problems = [...signals, "sign", "torque_sign"].map((key) => el("div", { "data-where": `log.${key}` }, el("p", { class: "problem", hidden: true })));
+  return [...problems, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Columns and signs of each joint" }, el("table", {},
+    el("caption", { class: "quiet", text: "Columns and signs of each joint" }),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Joint" }), head, el("th", { scope: "col", text: "Turns" }), el("th", { scope: "col", text: "Torque" }))),
+    el("tbody", {}, joints.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), signals.map((key) => el("td", { "data-column": key }, cell(key, i))),
+      el("td", {}, signToggle(context, "sign", i, "the other way", "as the file says")), el("td", {}, signToggle(context, "torque_sign", i, "turned round", "as it is"))))))),
+  el("p", { class: "hint", text: "A joint that replays the wrong way round: turn its sign. Torques against gravity at rest: turn the torque's." })];
+}
+
+function signs(value, joints) {
+  if (Array.isArray(value)) return joints.map((_, i) => value[i] ?? 1);
+  if (value && typeof value === "object") return joints.map((name) => value[name] ?? 1);
+  return joints.map(() => value ?? 1);
+}
+
+function signToggle(context, key, i, turned, straight) {
+  const { joints, edit } = context, { value } = now(context, key), list = signs(value, joints);
+  const wrong = list[i] < 0;
+  return el("button", { type: "button", class: "small", "aria-pressed": String(wrong), "aria-label": `${key === "sign" ? "Direction" : "Torque sign"} of ${joints[i]}: ${wrong ? turned : straight}`,
+    "data-focus": `${key} ${i}`, text: wrong ? "− turned" : "+ as is", click: () => edit(({ log }) => {
+      list[i] = -list[i];
+      if (list.every((one) => one > 0)) delete log[key];
+      else log[key] = list;
+    }) });
+}

@@ -1,0 +1,180 @@
+// Step 5, Compare: torques and residuals with the robot at the cursor, friction, parameters with bands, methods side by side.
+
+import { job } from "./api.js";
+import { clock } from "./clock.js";
+import { button, checkbox, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { shortName } from "./files.js";
+import { forest, frictionCurves, torqueCurves } from "./result_plots.js";
+import { Plot } from "./plot.js";
+import { attempt } from "./problems.js";
+import { choices, results } from "./results.js";
+import { trackOf } from "./stage.js";
+import { on, running, store } from "./store.js";
+import { group, note, panel } from "./step.js";
+
+const USUAL = ["ols", "wls", "pc-wls", "ridge", "pc-ridge"];
+
+export class CompareStep {
+  constructor(stage) {
+    this.stage = stage;
+    this.joint = 0;
+    this.log = 0;
+    this.wanted = new Set(["wls", "pc-wls", "pc-ridge"]);
+    this.root = panel("compare", "Compare", "Does the model say what the robot felt? Click on a residual and the robot goes to the posture where it happened.");
+    this.choice = el("div", { class: "fields" });
+    this.root.append(this.choice);
+    this.empty = el("p", { class: "hint", text: "There is no result yet; step 4 makes one." });
+    this.root.append(this.empty);
+    this.torques = group(this.root, "Torques and residuals");
+    this.torquePlot = new Plot("Measured and predicted torque, and residual, over time", { height: 420, clicked: (time) => this.atResidual(time) });
+    this.where = el("p", { role: "status", class: "hint" });
+    this.errors = el("div");
+    this.torques.append(this.torquePlot.root, this.where, this.errors);
+    this.friction = group(this.root, "Friction over velocity");
+    this.frictionPlot = new Plot("Friction torque over velocity with its band", { timed: false, height: 300 });
+    this.friction.append(this.frictionPlot.root);
+    this.parameters = group(this.root, "Parameters with bands");
+    this.forestPlot = new Plot("Parameters with bands of two deviations", { timed: false, height: 360 });
+    this.numbers = el("div");
+    this.parameters.append(this.forestPlot.root, this.numbers);
+    this.cross = group(this.root, "Cross-validation");
+    this.methods = group(this.root, "Methods side by side");
+    this.methodTable = el("div");
+    this.picks = el("div");
+    this.start = button("Compare these", () => attempt(this.root, () => job("compare", { methods: [...this.wanted] })));
+    this.methods.append(this.methodTable, this.picks, el("div", { class: "row" }, this.start));
+    on("state", () => this.update());
+    on("catalogue", () => this.update());
+    on("result", () => this.open());
+    on("job", () => { this.start.disabled = !this.ready || running(); });
+    on("ended", (now) => ["run", "compare"].includes(now.kind) && now.state === "done" && results.choose(now.result));
+  }
+
+  get ready() { return Boolean(store.state?.settings.robot && store.state.settings.logs.length); }
+
+  get parts() { return [this.torques, this.friction, this.parameters, this.cross].map((part) => part.parentElement); }
+
+  update() {
+    if (!store.state) return;
+    this.start.disabled = !this.ready || running();
+    const all = choices();
+    this.empty.hidden = all.length > 0;
+    this.showChoice();
+    if (store.catalogue) {
+      const names = store.catalogue.methods.map((one) => one.name).filter((name) => name !== "auto");
+      keep(this.picks, names, () => [this.boxes("Methods", names.filter((name) => USUAL.includes(name))),
+        el("details", {}, el("summary", { text: "More methods" }), this.boxes("More methods", names.filter((name) => !USUAL.includes(name))))]);
+    }
+    if (!this.root.hidden) this.open();
+  }
+
+  boxes(legend, names) {
+    return el("fieldset", { class: "bar" }, el("legend", { class: "quiet", text: legend }), names.map((name) => checkbox(name, this.wanted.has(name), (now) => {
+      if (now) this.wanted.add(name);
+      else this.wanted.delete(name);
+    })));
+  }
+
+  showChoice() {
+    const all = choices(), chosen = results.chosen;
+    keep(this.choice, [all, chosen?.id, this.curves?.logs.map((log) => log.name), this.names, this.joint, this.log], () => (!chosen ? [] : [
+      field("Result", select(all, chosen.id, (id) => results.choose(id)), {}),
+      this.curves?.logs.length ? field("Log", select(this.curves.logs.map((log, i) => [i, `${shortName(log.name)}${log.role === "validation" ? " (validation)" : ""}`]), this.log, (i) => {
+        this.log = Number(i);
+        this.draw();
+      }), {}) : null,
+      this.names?.length ? field("Joint", select(this.names.map((name, i) => [i, name]), this.joint, (i) => {
+        this.joint = Number(i);
+        this.draw();
+      }), {}) : null].filter(Boolean)));
+  }
+
+  async open() {
+    const chosen = results.chosen;
+    for (const part of this.parts) part.hidden = !chosen;
+    if (!chosen || this.root.hidden) return;
+    if (this.shownId === chosen.id) {
+      this.replay();
+      return;
+    }
+    const curves = await attempt(this.root, () => results.curves(chosen.id));
+    if (!curves || results.chosen?.id !== chosen.id) return;
+    this.shownId = chosen.id;
+    this.curves = curves;
+    this.log = 0;
+    this.names = curves.joints;
+    this.joint = Math.min(this.joint, this.names.length - 1);
+    this.draw();
+    this.replay();
+  }
+
+  // The robot moves as in the log whose residuals are shown.
+  replay() {
+    const log = this.curves?.logs[this.log];
+    if (!log) return;
+    log.track ||= trackOf(`As in ${shortName(log.name)}`, log);
+    if (this.stage.track !== log.track) this.stage.setTrack(log.track);
+  }
+
+  draw() {
+    this.showChoice();
+    const { curves, joint } = this, log = curves.logs[this.log];
+    this.replay();
+    if (log) {
+      this.torquePlot.show(() => torqueCurves(log, joint, this.names[joint]));
+      fill(this.errors, table("Relative error of each joint", ["joint", "error"], [...this.names.map((name, i) => [name, percent(log.per_joint?.[i])]), ["all together", percent(log.relative_error)]]));
+    }
+    const friction = (curves.friction || []).filter((one) => one.dq.length);
+    this.friction.parentElement.hidden = !friction.length;
+    const own = friction.find((one) => one.joint === this.names[joint]) || friction[0];
+    if (own) this.frictionPlot.show(() => frictionCurves(own));
+    this.parameters.parentElement.hidden = !curves.parameters?.length;
+    if (curves.parameters?.length) {
+      this.forestPlot.show(() => forest(curves.parameters), Math.min(140 + 17 * curves.parameters.length, 900));
+      fill(this.numbers, table("Parameters", ["parameter", "value", "unit", "± one deviation", "of the value", "status"],
+        curves.parameters.map((one) => [one.name, number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
+    }
+    this.showCross(curves.cross);
+    this.showMethods(curves.methods);
+  }
+
+  showCross(cross) {
+    this.cross.parentElement.hidden = !cross;
+    if (!cross) return;
+    fill(this.cross, el("dl", { class: "numbers" }, [["error on blocks left out", percent(cross.mean)], ["spread between blocks", percent(cross.spread)]]
+      .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))));
+  }
+
+  showMethods(methods) {
+    if (!methods?.length) {
+      fill(this.methodTable, el("p", { class: "hint", text: "Choose some and compare them on the same logs: which predicts best what it has not seen, and which gives bodies that can exist?" }));
+      return;
+    }
+    const judged = methods.map((one) => one.validation_error ?? one.cross_error ?? one.relative_error);
+    const best = judged.indexOf(Math.min(...judged.filter(Number.isFinite)));
+    const made = table("Methods side by side", ["method", "error", "on other logs", "on blocks left out", "bodies can exist", "s", "notes"], methods.map((one) => [one.name, percent(one.relative_error),
+      percent(one.validation_error), percent(one.cross_error), one.consistent === null ? "–" : one.consistent ? "yes" : "no", number(one.seconds, 2), [one.notes].flat().filter(Boolean).join(" ")]));
+    made.querySelectorAll("tbody tr")[best]?.classList.add("best");
+    fill(this.methodTable, made, note(`${methods[best]?.name} predicts best what it was not fitted to.`, "good"));
+  }
+
+  atResidual(time) {
+    clock.play(false);
+    const log = this.curves.logs[this.log];
+    const i = nearest(log.t, time);
+    const at = log.residual[this.joint]?.[i];
+    this.where.textContent = `At ${number(time, 5)} s: ${this.names[this.joint]} misses ${number(at, 3)} of ${number(log.measured[this.joint][i], 3)} (N m or N). The robot stands as it stood then.`;
+  }
+
+  opened() {
+    this.update();
+  }
+}
+
+function nearest(times, time) {
+  let best = 0;
+  times.forEach((t, i) => {
+    if (Math.abs(t - time) < Math.abs(times[best] - time)) best = i;
+  });
+  return best;
+}

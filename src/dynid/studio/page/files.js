@@ -1,0 +1,69 @@
+// Files: choosing and dropping, sent one after the other with their share told.
+
+import { remove, filePath, upload } from "./api.js";
+import { button, bytes, el } from "./dom.js";
+import { refresh, store } from "./store.js";
+import { attempt } from "./problems.js";
+
+const ROBOT = /\.(urdf|xml|mjcf|toml|xacro)$/i, MESH = /\.(stl|obj|dae)$/i;
+
+// A file of the workspace as people call it, and what a log of a run is called.
+export const shortName = (name) => name.replace(/^files\//, "");
+export const labelOf = (log) => (typeof log === "string" ? log : Array.isArray(log) ? log.join(", ") : log.name || [log.file].flat().join(", "));
+
+// What a file most likely is, where it was dropped without saying so.
+export function roleOf(name, otherwise) {
+  return MESH.test(name) ? "mesh" : otherwise === "limits" ? otherwise : ROBOT.test(name) ? "robot" : otherwise;
+}
+
+// A place to drop files on, with a file input for keys and readers. sent(files): what to do when all are there.
+export function dropPlace(panel, label, { accept = "", multiple = true, role, hint = "", sent }) {
+  const told = el("p", { class: "hint", role: "status", text: hint });
+  const input = el("input", { type: "file", accept, multiple, id: `upload-${role}`, "data-focus": `upload-${role}`,
+    change: () => take([...input.files]).then(() => { input.value = ""; }) });
+  const place = el("div", { class: "drop" }, el("label", { htmlFor: input.id, text: label }), input, told);
+
+  async function take(files) {
+    const done = [];
+    await attempt(panel, async () => {
+      for (const [i, file] of files.entries()) {
+        const as = roleOf(file.name, role), name = (as === "mesh" && file.webkitRelativePath) || file.name;
+        told.textContent = `Sending ${name} (${i + 1} of ${files.length})`;
+        done.push((await upload(file, name, as, (share) => {
+          if (share !== null) told.textContent = `Sending ${name}: ${Math.round(100 * share)} %`;
+        })).file);
+      }
+      store.uploads += 1;
+      await refresh();
+      told.textContent = done.length === 1 ? `${done[0].name} is here.` : `${done.length} files are here.`;
+      await sent(done);
+    });
+    if (done.length < files.length) told.textContent = hint;
+  }
+
+  for (const name of ["dragover", "dragenter"]) {
+    place.addEventListener(name, (event) => {
+      event.preventDefault();
+      place.classList.add("over");
+    });
+  }
+  for (const name of ["dragleave", "drop"]) place.addEventListener(name, () => place.classList.remove("over"));
+  place.addEventListener("drop", (event) => {
+    event.preventDefault();
+    take([...event.dataTransfer.files]);
+  });
+  return place;
+}
+
+// The files of a role, each with a button that removes it.
+export function fileList(panel, roles, gone) {
+  const files = store.state.files.filter((file) => roles.includes(file.role));
+  if (!files.length) return null;
+  return el("ul", { class: "files" }, files.map((file) => el("li", {},
+    el("a", { href: filePath(file.name), download: "", text: file.name }), ` ${bytes(file.bytes)} `,
+    button("Remove", () => attempt(panel, async () => {
+      await gone?.(file.name);
+      await remove(filePath(file.name));
+      await refresh();
+    }), { class: "small", "aria-label": `Remove ${file.name}`, "data-focus": `remove ${file.name}` }))));
+}

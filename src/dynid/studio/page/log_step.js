@@ -1,0 +1,218 @@
+// Step 3, Log: which columns are what, corrected by choosing, with the robot replaying what the log says.
+
+import { task } from "./api.js";
+import { clock } from "./clock.js";
+import { button, el, field, fill, keep, number, select, table } from "./dom.js";
+import { dropPlace, fileList, labelOf, shortName } from "./files.js";
+import { columnTable, signalChoices } from "./columns.js";
+import { Plot, color, shaded } from "./plot.js";
+import { attempt, clearProblems, showProblem } from "./problems.js";
+import { trackOf } from "./stage.js";
+import { change, on, store } from "./store.js";
+import { group, note, panel } from "./step.js";
+
+const UNITS = [["", "guessed"], "rad", "deg", "m", "mm"], VELOCITY_UNITS = [...UNITS, "rpm"], TIME_UNITS = [["", "guessed"], "s", "ms", "us", "ns"];
+
+export class LogStep {
+  constructor(stage) {
+    this.stage = stage;
+    this.index = 0;
+    this.role = "log";
+    this.joint = "all";
+    this.root = panel("log", "Log", "Bring logs of positions and torques or currents. dynid guesses which column is what; you see it and set it right. Play it: does the robot move as it did?");
+    const took = (list) => async (files) => {
+      const logs = files.filter((file) => file.role === list);
+      if (logs.length) await change((settings) => { settings[list === "log" ? "logs" : "validate_on"].push(...logs.map((file) => file.name)); });
+    };
+    this.root.append(
+      dropPlace(this.root, "Logs to identify from", { role: "log", hint: "CSV, NPZ, MAT, HDF5, Parquet, ROS bag, MCAP. Drop files here.", sent: took("log") }),
+      dropPlace(this.root, "Logs to validate on", { role: "validation", hint: "Better: another log that the model has not seen.", sent: took("validation") }));
+    this.files = group(this.root, "Files");
+    this.choice = group(this.root, "How the log is read");
+    this.reading = el("p", { class: "hint", role: "status" });
+    this.root.append(this.reading);
+    this.columns = group(this.root, "Columns, signs and units");
+    this.settings = el("div", { class: "fields" });
+    this.matrix = el("div");
+    this.columns.append(this.settings, this.matrix);
+    this.found = group(this.root, "What the log says");
+    this.pictures = group(this.root, "Signals");
+    this.jointBox = el("div", { class: "fields" });
+    this.plot = new Plot("Positions, velocities and torques over time", { height: 520 });
+    this.marks = el("div");
+    this.pictures.append(this.jointBox, this.plot.root, this.marks);
+    on("state", () => this.update());
+    on("catalogue", () => this.update());
+    on("robot", () => {
+      this.key = null;
+      this.update();
+    });
+    on("ended", () => this.again && this.load());
+  }
+
+  get entries() {
+    const { settings } = store.state;
+    return [...settings.logs.map((log, i) => ["log", i, log]), ...settings.validate_on.map((log, i) => ["validation", i, log])];
+  }
+
+  edit(make) {
+    return attempt(this.root, () => change(make));
+  }
+
+  update() {
+    const { state } = store;
+    if (!state) return;
+    const list = fileList(this.root, ["log", "validation"], (name) => change((settings) => {
+      for (const key of ["logs", "validate_on"]) settings[key] = settings[key].filter((log) => shortName(labelOf(log)) !== name);
+    }));
+    this.files.parentElement.hidden = !list;
+    keep(this.files, state.files.filter((file) => ["log", "validation"].includes(file.role)), () => list || []);
+    const { entries } = this;
+    if (!entries.some(([role, i]) => role === this.role && i === this.index)) [this.role, this.index] = entries[0] || ["log", 0];
+    const missing = this.unused(state);
+    keep(this.choice, [entries, this.role, this.index, state.settings.log.preset, store.catalogue?.presets.length, missing, this.log?.preset_fits], () => this.choices(state, entries, missing));
+    this.choice.parentElement.hidden = !entries.length && !missing.length;
+    if (!this.root.hidden) this.load();
+  }
+
+  // Logs that are on the server but not in the run.
+  unused(state) {
+    const used = this.entries.map(([, , log]) => shortName(labelOf(log)));
+    return state.files.filter((file) => file.role === "log" && !used.includes(file.name)).map((file) => file.name);
+  }
+
+  choices(state, entries, missing) {
+    const presets = (store.catalogue?.presets || []).filter((one) => !one.refusal);
+    const fits = this.log?.preset_fits || [];
+    return el("div", { class: "fields" },
+      entries.length ? field("Log", select(entries.map(([role, i, log]) => [`${role} ${i}`, `${shortName(labelOf(log))}${role === "validation" ? " (validation)" : ""}`]), `${this.role} ${this.index}`, (value) => {
+        const [role, i] = value.split(" ");
+        [this.role, this.index] = [role, Number(i)];
+        this.update();
+      }), { where: "logs" }) : null,
+      missing.map((name) => button(`Take ${name}`, () => this.edit((settings) => { settings.logs.push(name); }))),
+      field("Recorder", select([["", "none of these: by column names"], ...presets.map((one) => [one.name, `${one.name}${fits.includes(one.name) ? " (fits)" : ""}: ${one.recorder}`])], state.settings.log.preset || "",
+        (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: "a preset knows names, units and signs" }));
+  }
+
+  // The log is read again only when what it is read with has changed.
+  async load() {
+    const { state } = store;
+    const entry = this.entries.find(([role, i]) => role === this.role && i === this.index);
+    if (!entry) {
+      for (const part of [this.columns, this.found, this.pictures]) part.parentElement.hidden = true;
+      return;
+    }
+    const key = JSON.stringify([this.role, entry[2], state.settings.log, state.settings.robot, state.files.length]);
+    if (key === this.key && !this.again) {
+      this.replay();
+      return;
+    }
+    this.key = key;
+    this.again = false;
+    this.reading.textContent = `Reading ${shortName(labelOf(entry[2]))}…`;
+    const about = { log: this.index, role: this.role };
+    const [log, columns] = await Promise.allSettled([task("log", about), task("columns", about)]);
+    if (key !== this.key) return;
+    this.reading.textContent = "";
+    clearProblems(this.root);
+    this.offered = columns.value || log.value || { columns: [] };
+    if (log.status === "rejected") {
+      if (!("status" in log.reason)) throw log.reason;
+      this.again = log.reason.status === 409;
+      for (const part of [this.found, this.pictures]) part.parentElement.hidden = true;
+      this.showColumns();
+      showProblem(this.root, log.reason);
+      return;
+    }
+    this.log = log.value;
+    this.show();
+  }
+
+  show() {
+    for (const part of [this.columns, this.found, this.pictures]) part.parentElement.hidden = false;
+    keep(this.choice, [this.log.preset_fits, this.log.preset, this.role, this.index], () => this.choices(store.state, this.entries, this.unused(store.state)));
+    this.showColumns();
+    this.showFound();
+    this.showPlots();
+    this.replay(true);
+  }
+
+  joints() {
+    return (store.robot?.joints || []).filter((joint) => joint.free !== null).map((joint) => joint.name);
+  }
+
+  showColumns() {
+    this.columns.parentElement.hidden = false;
+    const guessed = this.log?.guessed || {}, given = store.state.settings.log;
+    const context = { columns: this.offered.columns || [], shapes: this.offered.shapes || null, joints: this.joints(), guessed, given, edit: (make) => this.edit(make) };
+    keep(this.settings, [context.columns, guessed, given, "settings"], () => [...signalChoices(context), ...this.unitChoices(context)]);
+    keep(this.matrix, [context.columns, guessed, given, context.joints], () => columnTable(context));
+  }
+
+  unitChoices({ guessed, given }) {
+    const unit = (key, label, names) => {
+      const from = given[key] !== undefined ? null : guessed[key]?.value ? `guessed: ${one(guessed[key].value)}` : null;
+      return field(label, select(names, one(given[key] ?? ""), (value) => this.edit(({ log }) => {
+        if (value) log[key] = value;
+        else delete log[key];
+      })), { where: `log.${key}`, note: from });
+    };
+    const ratio = el("input", { type: "text", value: given.ratio === undefined ? "" : [given.ratio].flat().join(", "), placeholder: "100, 100, 80 or robot", change: () => this.edit(({ log }) => {
+      const text = ratio.value.trim(), numbers = text.split(/[\s,;]+/).map(Number);
+      if (!text) delete log.ratio;
+      else log.ratio = numbers.every(Number.isFinite) ? (numbers.length === 1 ? numbers[0] : numbers) : text;
+    }) });
+    const motor = given.side === "motor" || given.torque_side === "motor";
+    return [unit("unit", "Unit of positions", UNITS), unit("velocity_unit", "Unit of velocities", VELOCITY_UNITS), unit("time_unit", "Unit of time", TIME_UNITS),
+      field("Measured at", select([["joint", "the joints"], ["motor", "the motors, before the gears"]], given.side || "joint", (value) => this.edit(({ log }) => {
+        if (value === "motor") Object.assign(log, { side: "motor", ratio: log.ratio ?? 1 });
+        else for (const key of ["side", "ratio"]) delete log[key];
+      })), { where: "log.side" }),
+      motor ? field("Gear ratios", ratio, { where: "log.ratio", hint: "one, or one a joint; robot: those of its file" }) : null].filter(Boolean);
+  }
+
+  showFound() {
+    const { log } = this;
+    fill(this.found,
+      el("dl", { class: "numbers" }, [["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]
+        .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
+      log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.agrees === false ? "bad" : "") : null,
+      (log.findings || []).length ? note(log.findings.map((one) => one.text)) : null,
+      log.notes.length ? el("details", {}, el("summary", { text: `What was guessed and done (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
+  }
+
+  showPlots() {
+    const { log } = this, names = this.joints().length === log.q.length ? this.joints() : log.q.map((_, i) => `joint ${i + 1}`);
+    keep(this.jointBox, [names, this.joint], () => field("Joint", select([["all", "all"], ...names.map((name, i) => [i, name])], this.joint, (value) => {
+      this.joint = value;
+      this.showPlots();
+    }), {}));
+    const wanted = names.map((_, i) => i).filter((i) => this.joint === "all" || i === Number(this.joint));
+    const marks = log.marks.filter((mark) => !mark.joint || wanted.some((i) => names[i] === mark.joint));
+    this.plot.show(() => ({
+      data: wanted.flatMap((i) => ["q", "dq", "tau"].map((signal, row) => log[signal]?.[i] && {
+        x: log.t, y: log[signal][i], type: "scatter", mode: "lines", name: names[i], legendgroup: names[i], showlegend: row === 0, yaxis: row ? `y${row + 1}` : "y", line: { color: color(i), width: 1.2 } }).filter(Boolean)),
+      layout: { shapes: shaded(marks), xaxis: { title: { text: "s" }, anchor: "y3" }, yaxis: { title: { text: "position" }, domain: [0.7, 1] }, yaxis2: { title: { text: "velocity" }, domain: [0.36, 0.64] }, yaxis3: { title: { text: "torque" }, domain: [0, 0.3] } } }));
+    this.showMarks(marks);
+  }
+
+  showMarks(marks) {
+    const shown = marks.slice(0, 30);
+    fill(this.marks, shown.length ? table("Marks in the plots", ["what", "from, s", "to, s", "joint", ""], shown.map((mark) => [mark.sentence || mark.kind, number(mark.start, 5), number(mark.stop, 5), mark.joint || "all",
+      button("Go there", () => clock.seek(mark.start), { class: "small", "aria-label": `Go to ${number(mark.start, 4)} s` })])) : el("p", { class: "hint", text: "No gaps, no saturation, nothing left out." }));
+  }
+
+  replay(always = false) {
+    const { log } = this;
+    if (!log) return;
+    log.track ||= trackOf(`${shortName(log.name)}, as the log says`, log);
+    if (always || this.stage.track !== log.track) this.stage.setTrack(log.track);
+  }
+
+  opened() {
+    this.update();
+  }
+}
+
+const one = (value) => (Array.isArray(value) ? value[0] : typeof value === "object" && value !== null ? Object.values(value)[0] : value);

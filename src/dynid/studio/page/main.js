@@ -1,0 +1,64 @@
+// The studio's page: scene and steps over one run file that lives on the server.
+
+import { task } from "./api.js";
+import { CompareStep } from "./compare_step.js";
+import { LiveStep } from "./live_step.js";
+import { LogStep } from "./log_step.js";
+import { MotionStep } from "./motion_step.js";
+import { progress } from "./progress.js";
+import { results } from "./results.js";
+import { RobotStep } from "./robot_step.js";
+import { RunStep } from "./run_step.js";
+import { Stage } from "./stage.js";
+import { emit, listen, on, refresh, store } from "./store.js";
+import { Tabs } from "./tabs.js";
+import { UseStep } from "./use_step.js";
+
+const STEPS = [["robot", "Robot"], ["motion", "Motion"], ["log", "Log"], ["run", "Run"], ["compare", "Compare"], ["use", "Use"], ["live", "Live"]];
+
+const stage = new Stage();
+const open = (name, result = null) => {
+  if (result) results.choose(result);
+  tabs.open(name, true);
+};
+const steps = { robot: new RobotStep(stage), motion: new MotionStep(stage), log: new LogStep(stage), run: new RunStep(stage, open),
+  compare: new CompareStep(stage), use: new UseStep(stage), live: new LiveStep(stage) };
+const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title]) => ({ name, title })), (name) => steps[name].opened());
+
+// Tabs say which steps have what they need.
+function markDone() {
+  const { settings, results: all } = store.state;
+  const done = { robot: Boolean(settings.robot), log: settings.logs.length > 0, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
+    compare: all.some((one) => one.kind === "compare") };
+  for (const [name] of STEPS) document.getElementById(`tab-${name}`).classList.toggle("done", Boolean(done[name]));
+}
+
+on("state", (state) => {
+  document.getElementById("workspace").textContent = state.workspace || "";
+  markDone();
+});
+on("ended", () => refresh().catch(() => {}));
+on("connected", (now) => {
+  document.getElementById("connection").textContent = now ? "" : "The server does not answer; is dynid studio still running?";
+});
+
+on("worker", ({ ready, sentence }) => {
+  document.getElementById("worker").textContent = ready ? "" : `${sentence}…`;
+});
+
+progress(open);
+const named = location.hash.slice(1);
+tabs.open(STEPS.some(([name]) => name === named) ? named : "robot");
+
+// Files dropped beside a drop place must not make the browser leave the page.
+for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
+
+try {
+  await refresh();
+  document.documentElement.dataset.ready = "yes";
+  listen();
+  store.catalogue = await task("catalogue");
+  emit("catalogue", store.catalogue);
+} catch (problem) {
+  document.getElementById("connection").textContent = problem.message;
+}

@@ -1,0 +1,105 @@
+// Step 2, Motion: limits, the search with its falling condition number, and the motion to play and take away.
+
+import { get, job, resultPath } from "./api.js";
+import { button, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { dropPlace } from "./files.js";
+import { Plot, color } from "./plot.js";
+import { attempt } from "./problems.js";
+import { trackOf } from "./stage.js";
+import { on, running, store } from "./store.js";
+import { group, note, panel } from "./step.js";
+
+export class MotionStep {
+  constructor(stage) {
+    this.stage = stage;
+    this.root = panel("motion", "Motion", "Numbers can only be as good as the motion they were recorded with. dynid searches a motion inside your robot's limits that shows as many "
+      + "parameters as well as can be. Have a log already? Go on to step 3.");
+    this.form = el("div", { class: "fields" });
+    const input = (label, value, step, hint) => {
+      const made = el("input", { type: "number", value, step, min: 0 });
+      this.form.append(field(label, made, { hint }));
+      return made;
+    };
+    this.duration = input("Length of the motion, s", 10, "any", "one period; it is repeated");
+    this.harmonics = input("Harmonics", 5, 1, "more of them, more freedom");
+    this.seconds = input("Time for the search, s", 20, "any", "longer finds better ones");
+    this.seed = input("Seed", 0, 1, "another seed, another motion");
+    this.criterion = select([["", "as dynid chooses"]], "", () => {});
+    this.form.append(field("What to make small", this.criterion, {}));
+    this.friction = el("input", { type: "text", placeholder: "viscous, coulomb", value: "viscous, coulomb" });
+    this.form.append(field("Friction to be seen", this.friction, { hint: "kinds, with commas" }));
+    this.limits = el("div");
+    this.start = button("Search a motion", () => attempt(this.root, () => this.search()), { class: "main" });
+    this.root.append(this.form, this.limits, el("div", { class: "row" }, this.start));
+    this.live = group(this.root, "The search");
+    this.curve = new Plot("Condition number over the time of the search", { timed: false, height: 220 });
+    this.words = el("p", { role: "status" });
+    this.deviations = el("div");
+    this.live.append(this.words, this.curve.root, this.deviations);
+    this.live.parentElement.hidden = true;
+    this.found = group(this.root, "The motion");
+    this.found.parentElement.hidden = true;
+    this.positions = new Plot("Positions of the motion over time", { height: 260 });
+    on("state", () => this.update());
+    on("catalogue", ({ criteria = [] }) => this.criterion.append(...criteria.map((name) => el("option", { value: name, text: name }))));
+    on("job", (now) => this.showJob(now));
+    on("ended", (now) => now.kind === "motion" && now.result && this.openResult(now.result));
+  }
+
+  get results() { return (store.state?.results || []).filter((result) => result.kind === "motion"); }
+
+  update() {
+    this.start.disabled = !store.state.settings.robot || running();
+    const files = store.state.files.filter((file) => file.role === "limits").map((file) => file.name);
+    keep(this.limits, files, () => {
+      const chosen = select([["", "those of the robot's file"], ...files.map((name) => [name, name])], this.limitsFile || "", (name) => { this.limitsFile = name; });
+      return [field("Limits", chosen, { hint: "positions, velocities, accelerations, efforts" }), dropPlace(this.root, "Limits of your own", { role: "limits", accept: ".toml,.yaml,.json", multiple: false,
+        hint: "A TOML of limits, where those of the robot's file are not the ones you may use.", sent: ([file]) => { this.limitsFile = file.name; } })];
+    });
+  }
+
+  search() {
+    const friction = this.friction.value.split(",").map((name) => name.trim()).filter(Boolean);
+    return job("motion", { duration: Number(this.duration.value), harmonics: Number(this.harmonics.value), seconds: Number(this.seconds.value),
+      seed: Number(this.seed.value), criterion: this.criterion.value || null, friction, limits: this.limitsFile || null });
+  }
+
+  showJob(now) {
+    this.start.disabled = !store.state?.settings.robot || now.state === "running";
+    if (now.kind !== "motion" || !now.data) return;
+    const { condition, history = [], deviations = [] } = now.data;
+    this.live.parentElement.hidden = false;
+    this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", still falling…" : "."}`;
+    this.curve.show(() => ({
+      data: [{ x: history.map((point) => point[0]), y: history.map((point) => point[1]), type: "scatter", mode: "lines+markers", line: { shape: "hv", color: color(0) }, marker: { size: 4 } }],
+      layout: { xaxis: { title: { text: "s of search" } }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
+    const worst = [...deviations].sort((a, b) => b.relative - a.relative).slice(0, 12);
+    keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Deviations to expect, the worst first" }),
+      table("Expected deviations", ["parameter", "of its value"], worst.map((one) => [one.name, percent(one.relative)]))] : []));
+  }
+
+  async openResult(id) {
+    const motion = await attempt(this.root, () => get(resultPath(id, "motion.json")));
+    if (!motion) return;
+    this.found.parentElement.hidden = false;
+    const names = (store.robot?.joints || []).filter((joint) => joint.free !== null).map((joint) => joint.name);
+    fill(this.found, el("div", { class: "row" }, button("Play it", () => {
+      this.play(motion);
+      this.stage.playNow();
+    }, { class: "main" }), el("a", { href: resultPath(id, "motion.csv"), download: "motion.csv", text: "Download motion.csv" })), this.positions.root,
+    note("Let the robot follow motion.csv, record positions and torques, and bring the log to step 3."));
+    this.positions.show(() => ({
+      data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: names[i] || `joint ${i + 1}`, line: { color: color(i), width: 1.5 } })),
+      layout: { xaxis: { title: { text: "s" } }, yaxis: { title: { text: "rad or m" } } } }));
+    this.play(motion);
+  }
+
+  play(motion) {
+    this.stage.setTrack(trackOf("The motion found", motion));
+  }
+
+  opened() {
+    const newest = this.results[0];
+    if (newest && this.found.parentElement.hidden) this.openResult(newest.id);
+  }
+}

@@ -1,0 +1,46 @@
+// Problems: what went wrong, said where it stands, or above the step where it has no place of its own.
+
+import { el } from "./dom.js";
+
+export function clearProblems(panel) {
+  for (const below of panel.querySelectorAll(".problem")) {
+    below.hidden = true;
+    below.textContent = "";
+  }
+  for (const control of panel.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
+  panel.querySelector(":scope > .alert")?.replaceChildren();
+}
+
+// The nearest field of a setting: log.torque, else what holds the whole of it.
+function placeOf(panel, where) {
+  for (let name = where; name; name = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "") {
+    const found = panel.querySelector(`[data-where="${CSS.escape(name)}"]`);
+    if (found) return found;
+  }
+  return null;
+}
+
+export function showProblem(panel, problem) {
+  const text = problem.hint ? `${problem.message} ${problem.hint}` : problem.message;
+  const place = problem.where ? placeOf(panel, problem.where) : null;
+  if (place) {
+    const below = place.querySelector(".problem");
+    below.hidden = false;
+    below.textContent = text;
+    for (const control of place.querySelectorAll("select, input")) control.setAttribute("aria-invalid", "true");
+  }
+  const box = panel.querySelector(":scope > .alert");
+  box.replaceChildren(el("p", {}, el("strong", { text: place ? "See below: " : "" }), text));
+}
+
+// Run an action of a step; its problem is told in the panel.
+export async function attempt(panel, action) {
+  clearProblems(panel);
+  try {
+    return await action();
+  } catch (problem) {
+    if (!("status" in problem)) throw problem;
+    showProblem(panel, problem);
+    return null;
+  }
+}

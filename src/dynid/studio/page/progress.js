@@ -1,0 +1,60 @@
+// Progress: the job that runs, with share, sentence and Stop, over whatever step is open; and how the last one ended.
+
+import { stop } from "./api.js";
+import { button, el } from "./dom.js";
+import { on } from "./store.js";
+
+const KINDS = { run: "Identification", compare: "Comparison of methods", motion: "Search for a motion", live: "Live", payload: "Payload", code: "Code" };
+
+export function progress(opened) {
+  const root = document.getElementById("progress");
+  const sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
+  const bar = el("progress", { max: 1, "aria-label": "Share done" });
+  const share = el("span", { class: "share" });
+  const end = button("Stop", async () => {
+    end.disabled = true;
+    try {
+      await stop();
+    } catch (problem) {
+      sentence.textContent = problem.message;
+    }
+    end.disabled = false;
+  }, { class: "stop" });
+  const look = button("", () => opened(look.dataset.step), { class: "small" });
+  const close = button("Close", () => { root.hidden = true; }, { class: "small" });
+  root.append(sentence, bar, share, end, look, close);
+
+  let spoken = 0;
+  on("job", (job) => {
+    const busy = job.state === "running";
+    root.hidden = false;
+    root.dataset.state = job.state;
+    const text = words(job);
+    // A reader is not told every step, only about every two seconds and the end.
+    if (!busy || Date.now() - spoken > 2000 || !sentence.textContent) {
+      sentence.textContent = text;
+      spoken = Date.now();
+    }
+    bar.hidden = !busy;
+    end.hidden = !busy;
+    share.hidden = !busy;
+    if (typeof job.share === "number") bar.value = job.share;
+    else bar.removeAttribute("value");
+    share.textContent = typeof job.share === "number" ? `${Math.round(100 * job.share)} %` : "";
+    const step = busy ? null : { run: "compare", compare: "compare", motion: "motion", payload: "use", code: "use" }[job.kind];
+    look.hidden = job.state !== "done" || !step;
+    if (step) {
+      look.dataset.step = step;
+      look.textContent = "Look at it";
+    }
+    close.hidden = busy;
+  });
+}
+
+function words(job) {
+  const kind = KINDS[job.kind] || job.kind;
+  if (job.state === "running") return job.sentence ? `${kind}: ${job.sentence}` : `${kind} is running`;
+  if (job.state === "done") return `${kind}: done after ${Math.round(10 * job.seconds) / 10} s.`;
+  if (job.state === "stopped") return `${kind}: stopped.`;
+  return `${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`;
+}

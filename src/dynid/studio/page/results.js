@@ -1,0 +1,36 @@
+// Results: the one that steps 5 and 6 look at, with its curves read once.
+
+import { get, resultPath } from "./api.js";
+import { percent } from "./dom.js";
+import { emit, store } from "./store.js";
+
+const kept = new Map();
+
+export const results = {
+  id: null,
+
+  // Those that have curves, newest first.
+  get all() { return (store.state?.results || []).filter((one) => ["run", "compare"].includes(one.kind)); },
+  get chosen() { return this.all.find((one) => one.id === this.id) || this.all[0] || null; },
+
+  choose(id) {
+    this.id = id;
+    emit("result", this.chosen);
+  },
+
+  curves(id) {
+    if (!kept.has(id)) {
+      kept.set(id, get(resultPath(id, "curves.json")).catch((problem) => {
+        kept.delete(id);
+        throw problem;
+      }));
+    }
+    return kept.get(id);
+  },
+};
+
+// A result in a select box: what it is, how good, and when it was made.
+export function choices() {
+  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison, best ${one.method}` : one.method, Number.isFinite(one.relative_error) ? `error ${percent(one.relative_error)}` : null,
+    new Date(one.created).toLocaleTimeString()].filter(Boolean).join(", ")]);
+}

@@ -1,0 +1,130 @@
+// Step 1, Robot: a file or a built-in robot, its joints to move by hand, and the links that cannot exist.
+
+import { button, el, field, fill, keep, number, select, table } from "./dom.js";
+import { dropPlace, fileList, shortName } from "./files.js";
+import { attempt } from "./problems.js";
+import { change, on, store } from "./store.js";
+import { group, note, panel } from "./step.js";
+
+const DEGREES = 180 / Math.PI;
+
+export class RobotStep {
+  constructor(stage) {
+    this.stage = stage;
+    this.root = panel("robot", "Robot", "Bring a URDF, an MJCF or a robot table, with its meshes if you want to see them, or take a robot that dynid knows. "
+      + "Move its joints: does it look and turn like yours?");
+    this.choice = el("div", { class: "fields" });
+    this.root.append(dropPlace(this.root, "Robot file and meshes", {
+      role: "robot", accept: ".urdf,.xml,.mjcf,.toml,.stl,.obj,.dae", hint: "Drop files here: URDF, MJCF, TOML; STL, OBJ, DAE.",
+      sent: async (files) => {
+        const robot = files.find((file) => file.role === "robot");
+        if (robot) await change((settings) => { settings.robot = robot.name; });
+      } }), this.choice);
+    this.files = group(this.root, "Files");
+    this.found = group(this.root, "What dynid sees");
+    this.joints = group(this.root, "Joints");
+    this.links = group(this.root, "Links");
+    on("state", () => this.showChoice());
+    on("catalogue", () => this.showChoice());
+    on("robot", () => this.showRobot());
+    on("robot-loading", () => {
+      this.found.shownKey = null;
+      fill(this.found, el("p", { class: "hint", role: "status", text: "Reading the robot…" }));
+    });
+    on("posed", (positions) => this.follow(positions));
+  }
+
+  showChoice() {
+    const { state, catalogue } = store;
+    if (!state) return;
+    const own = state.files.filter((file) => file.role === "robot").map((file) => file.name);
+    const builtin = catalogue?.robots || [];
+    const chosen = shortName(state.settings.robot);
+    const others = chosen && !own.includes(chosen) && !builtin.includes(chosen) ? [chosen] : [];
+    keep(this.choice, [own, builtin, chosen], () => field("Robot", select([["", "choose…"], ...[...others, ...own].map((name) => [name, name]),
+      ...builtin.map((name) => [name, `${name} (built in)`])], chosen,
+    (name) => attempt(this.root, () => change((settings) => { settings.robot = name; }))), { where: "robot" }));
+    const list = fileList(this.root, ["robot", "mesh"], (name) => (name === shortName(store.state.settings.robot) ? change((settings) => { settings.robot = ""; }) : null));
+    this.files.parentElement.hidden = !list;
+    keep(this.files, state.files, () => list || []);
+  }
+
+  showRobot() {
+    const { robot, robotProblem } = store;
+    for (const part of [this.joints, this.links]) part.parentElement.hidden = !robot;
+    this.found.parentElement.hidden = !robot && !robotProblem;
+    this.sliders = [];
+    if (robotProblem) {
+      fill(this.found, note([robotProblem.message, robotProblem.hint].filter(Boolean), "bad"));
+      return;
+    }
+    if (!robot) return;
+    fill(this.found, this.summary(robot));
+    fill(this.joints, this.jointSliders(robot));
+    fill(this.links, this.linkTable(robot));
+  }
+
+  summary(robot) {
+    const wrong = robot.bodies.filter((body) => body.problems.length);
+    const missing = robot.visuals.filter((visual) => visual.problem);
+    const mass = robot.bodies.reduce((sum, body) => sum + (body.mass || 0), 0);
+    return [
+      el("dl", { class: "numbers" }, [["joints that move", robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
+        ["gravity", robot.gravity.map((v) => number(v, 3)).join(", ")]].map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
+      wrong.length ? note([`${wrong.length === 1 ? "One link" : `${wrong.length} links`} of this file cannot exist: red in the scene, with the reason below. `
+        + "Identification does not need these numbers; simulators do."], "bad") : note("Every link of this file can exist: masses are positive and inertias are those of real bodies.", "good"),
+      robot.warnings.length ? note(robot.warnings) : null,
+      missing.length ? note([...new Set(missing.map((visual) => visual.problem))].slice(0, 8)) : null];
+  }
+
+  jointSliders(robot) {
+    const free = robot.joints.filter((joint) => joint.free !== null);
+    const rows = free.map((joint) => {
+      const straight = joint.kind === "prismatic", unit = straight ? "m" : "°", scale = straight ? 1 : DEGREES;
+      const low = joint.lower ?? (straight ? -1 : -Math.PI), high = joint.upper ?? (straight ? 1 : Math.PI);
+      const reading = el("output");
+      const slider = el("input", { type: "range", min: low, max: high, step: (high - low) / 400, value: 0, id: `joint-${joint.free}`, "data-focus": `joint-${joint.free}`,
+        input: () => this.moved(), focus: () => this.stage.arm?.choose(robot.joints.indexOf(joint)), blur: () => this.stage.arm?.choose(null) });
+      const limits = joint.lower === null || joint.upper === null ? "no limits" : `${number(low * scale, 3)} to ${number(high * scale, 3)} ${unit}`;
+      this.sliders.push({ joint, slider, tell: (value) => {
+        const text = `${number(value * scale, 3)} ${unit}`;
+        reading.textContent = `${text}  (${limits})`;
+        slider.setAttribute("aria-valuetext", text);
+      } });
+      return [el("label", { htmlFor: slider.id, text: joint.name }), slider, reading];
+    });
+    queueMicrotask(() => this.stage.arm && this.follow(this.stage.arm.positions));
+    return [el("div", { class: "joints" }, rows), button("Back to the start", () => {
+      this.stage.setTrack(null);
+      this.stage.pose(robot.home);
+    }, { class: "small" })];
+  }
+
+  moved() {
+    if (this.stage.track) this.stage.setTrack(null);
+    const q = new Array(store.robot.dof).fill(0);
+    for (const { joint, slider } of this.sliders) q[joint.free] = Number(slider.value);
+    this.stage.pose(q);
+  }
+
+  // Sliders go along with whatever moves the robot.
+  follow(positions) {
+    if (!store.robot || this.root.hidden) return;
+    for (const { joint, slider, tell } of this.sliders || []) {
+      const value = positions[store.robot.joints.indexOf(joint)];
+      if (document.activeElement !== slider) slider.value = value;
+      tell(value);
+    }
+  }
+
+  opened() {
+    if (this.stage.arm) this.follow(this.stage.arm.positions);
+  }
+
+  linkTable(robot) {
+    const made = table("Links with mass, centre and what is wrong", ["link", "mass, kg", "centre of mass, m", "what is wrong"],
+      robot.bodies.map((body) => [body.name, number(body.mass), body.centre ? body.centre.map((v) => number(v, 3)).join(", ") : "–", body.problems.join(" ") || "nothing"]));
+    robot.bodies.forEach((body, i) => made.querySelectorAll("tbody tr")[i].classList.toggle("bad", body.problems.length > 0));
+    return [made, el("p", { class: "hint", text: "Inertia ellipsoids (below the scene) show each link as the ellipsoid of equal mass and inertia: it should lie where the link is, and look about as long." })];
+  }
+}

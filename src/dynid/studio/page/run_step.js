@@ -1,0 +1,88 @@
+// Step 4, Run: what to identify, by which method, and the button that does it.
+
+import { job } from "./api.js";
+import { button, checkbox, el, field, keep, percent, select, table } from "./dom.js";
+import { attempt } from "./problems.js";
+import { change, on, running, store } from "./store.js";
+import { group, note, panel } from "./step.js";
+
+export class RunStep {
+  constructor(stage, open) {
+    this.open = open;
+    this.root = panel("run", "Run", "The standard choices are good ones: friction chosen joint by joint, the method that predicts data left out best. Change them when you know why.");
+    this.choices = group(this.root, "What to identify, and how");
+    this.start = button("Identify", () => attempt(this.root, () => job("run", {})), { class: "main" });
+    this.missing = el("p", { class: "hint" });
+    this.root.append(el("div", { class: "row" }, this.start, this.missing));
+    this.results = group(this.root, "Results so far");
+    on("state", () => this.update());
+    on("catalogue", () => this.update());
+    on("job", () => this.enable());
+    on("ended", (now) => now.kind === "run" && now.state === "failed" && attempt(this.root, () => {
+      throw Object.assign(new Error(now.error?.sentence || "The run failed."), { status: 0, hint: now.error?.hint, where: now.error?.where });
+    }));
+  }
+
+  edit(make) {
+    return attempt(this.root, () => change(make));
+  }
+
+  enable() {
+    const settings = store.state?.settings;
+    if (!settings) return;
+    const wanting = !settings.robot ? "Step 1 wants a robot." : !settings.logs.length ? "Step 3 wants a log." : "";
+    this.start.disabled = Boolean(wanting) || running();
+    this.missing.textContent = wanting || (running() ? "Something runs; Stop is above." : "");
+  }
+
+  update() {
+    const { state, catalogue } = store;
+    if (!state || !catalogue) return;
+    this.enable();
+    const { settings } = state;
+    keep(this.choices, [settings.model, settings.method, settings.prepare, settings.gravity, settings.validate_on, settings.simulation, catalogue.methods?.length], () => this.controls(settings, catalogue));
+    const runs = state.results.filter((result) => result.kind === "run" || result.kind === "compare" || !result.kind);
+    this.results.parentElement.hidden = !runs.length;
+    keep(this.results, runs, () => this.resultTable(runs));
+  }
+
+  controls({ model, method, prepare, gravity, simulation }, catalogue) {
+    const kinds = catalogue.friction.map((kind) => (typeof kind === "string" ? { name: kind, summary: "" } : kind));
+    const mode = !model.friction.length || model.friction[0] === "auto" ? "auto" : model.friction[0] === "none" ? "none" : "chosen";
+    const methods = catalogue.methods.map((one) => one.name);
+    const cutoff = el("input", { type: "number", min: 0, step: "any", value: prepare.cutoff ?? "", placeholder: "chosen from the data",
+      change: () => this.edit((settings) => {
+        if (cutoff.value === "") delete settings.prepare.cutoff;
+        else settings.prepare.cutoff = Number(cutoff.value);
+      }) });
+    return [el("div", { class: "fields" },
+      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "these kinds…"]], mode, (now) => this.edit((settings) => {
+        settings.model.friction = now === "chosen" ? ["viscous", "coulomb"] : [now];
+      })), { where: "model.friction", hint: mode === "auto" ? "chosen for each joint from the logs" : null }),
+      field("Method", select(methods, method, (now) => this.edit((settings) => { settings.method = now; })), { where: "method", hint: catalogue.methods.find((one) => one.name === method)?.summary }),
+      field("Low-pass cut-off, Hz", cutoff, { where: "prepare.cutoff" }),
+      field("Gravity", select([["own", "of the robot's file"], ["estimate", "find its direction"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
+        settings.gravity = now === "estimate" ? "estimate" : null;
+      })), { where: "gravity" })),
+    mode === "chosen" ? el("fieldset", { class: "bar", "data-where": "model.friction" }, el("legend", { class: "quiet", text: "Kinds of friction" }), kinds.map((kind) => {
+      const box = checkbox(kind.name, model.friction.includes(kind.name), (now) => this.edit((settings) => {
+        settings.model.friction = kinds.map((one) => one.name).filter((name) => (name === kind.name ? now : model.friction.includes(name)));
+      }));
+      box.title = kind.summary || "";
+      return box;
+    })) : null,
+    el("div", { class: "row" },
+      checkbox("Rotor inertias too", model.rotor, (now) => this.edit((settings) => { settings.model.rotor = now; })),
+      checkbox("Also validate by simulation", simulation?.run !== false, (now) => this.edit((settings) => { settings.simulation.run = now; })))];
+  }
+
+  resultTable(runs) {
+    return [note("Open one in step 5 to look at it, or in step 6 to use it.", "good"),
+      table("Results", ["result", "method", "error", "made", ""], runs.map((one) => [one.id, one.method || "comparison", percent(one.relative_error), new Date(one.created).toLocaleString(),
+        button("Look", () => this.open("compare", one.id), { class: "small", "aria-label": `Look at ${one.id}`, "data-focus": `look ${one.id}` })]))];
+  }
+
+  opened() {
+    this.update();
+  }
+}

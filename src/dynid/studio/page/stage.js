@@ -1,0 +1,154 @@
+// Stage: the scene with its layers, the track that is played, and the bar that plays it.
+
+import { mesh, task } from "./api.js";
+import { Arm, treePositions } from "./arm.js";
+import { clock } from "./clock.js";
+import { button, checkbox, el, fill, select } from "./dom.js";
+import { scaling } from "./matrix.js";
+import { grid } from "./shapes.js";
+import { emit, on } from "./store.js";
+import { View } from "./view.js";
+
+const LAYERS = { visuals: "Visuals", skeleton: "Joints and rods", ellipsoids: "Inertia ellipsoids", frames: "Frames" };
+const FLOOR = [0.5, 0.55, 0.62, 0.4];
+
+export class Stage {
+  constructor() {
+    this.arm = null;
+    this.track = null;
+    const canvas = document.getElementById("view");
+    this.view = new View(canvas, () => [this.floor, ...(this.arm ? this.arm.things() : [])]);
+    this.floor = this.view.works ? { shape: this.view.load(grid(21, 1)), pose: scaling([0.25, 0.25, 1]), color: FLOOR } : {};
+    if (!this.view.works) document.getElementById("empty").textContent = "This browser shows no 3-D (WebGL 2 is off); everything else works.";
+    this.caption = document.getElementById("caption");
+    this.buildTransport();
+    on("robot", (robot) => this.setRobot(robot));
+    on("time", () => this.followClock());
+  }
+
+  setRobot(robot) {
+    document.getElementById("empty").hidden = Boolean(robot) && this.view.works;
+    this.setTrack(null);
+    if (!robot || !this.view.works) {
+      this.arm = null;
+      this.view.draw();
+      this.buildLayers();
+      return;
+    }
+    const shown = this.arm?.robot.name === robot.name ? this.arm.shown : null;
+    this.arm = new Arm(robot, this.view, mesh);
+    if (shown) this.arm.shown = shown;
+    this.floor.pose = scaling([0.25 * this.arm.size, 0.25 * this.arm.size, 1]);
+    this.pose(robot.home);
+    this.frame();
+    this.buildLayers();
+  }
+
+  buildLayers() {
+    const root = document.getElementById("layers");
+    const legend = root.querySelector("legend");
+    const present = this.arm ? Object.entries(LAYERS).filter(([kind]) => this.arm.parts.some((part) => part.kind === kind)) : [];
+    root.hidden = !present.length;
+    fill(root, legend, present.map(([kind, text]) => checkbox(text, this.arm.shown[kind], (now) => {
+      this.arm.shown[kind] = now;
+      this.view.draw();
+    })), button("Reset view", () => this.frame(), { class: "small" }));
+  }
+
+  frame() {
+    const { radius, centre } = this.arm.ball();
+    this.view.frame(radius, centre);
+  }
+
+  // Free coordinates by hand; a closed chain asks the server where the joints that follow go.
+  async pose(q) {
+    const { robot } = this.arm;
+    if (!robot.closed) this.place(treePositions(robot, q));
+    else {
+      this.wanted = q;
+      if (this.asking) return;
+      this.asking = true;
+      try {
+        while (this.wanted) {
+          const now = this.wanted;
+          this.wanted = null;
+          this.place((await task("pose", { q: now })).q_tree);
+        }
+      } catch (problem) {
+        this.say(problem.message);
+      } finally {
+        this.asking = false;
+      }
+    }
+  }
+
+  place(positions) {
+    if (!this.arm || positions.length !== this.arm.robot.joints.length) return;
+    this.arm.move(positions);
+    emit("posed", positions);
+  }
+
+  say(text) {
+    this.caption.textContent = text;
+  }
+
+  // Something to play: {label, times, rows of tree joint positions}; null stops and leaves the robot where it is.
+  setTrack(track) {
+    this.track = track && track.times?.length > 1 && track.rows?.length === track.times.length ? track : null;
+    clock.play(false);
+    if (this.track) clock.span(track.times[0], track.times.at(-1));
+    else clock.span(0, 0);
+    this.say(this.track ? this.track.label : "");
+    this.transport.hidden = !this.track;
+  }
+
+  // Go to the start and play.
+  playNow() {
+    clock.seek(clock.start);
+    clock.play(true);
+  }
+
+  followClock() {
+    this.slider.max = clock.stop;
+    this.slider.min = clock.start;
+    this.slider.step = Math.max((clock.stop - clock.start) / 2000, 1e-6);
+    this.slider.value = clock.time;
+    this.slider.setAttribute("aria-valuetext", `${clock.time.toFixed(2)} seconds`);
+    this.reading.textContent = `${clock.time.toFixed(2)} / ${clock.stop.toFixed(1)} s`;
+    if (!this.track || !this.arm) return;
+    this.place(between(this.track.times, this.track.rows, clock.time));
+  }
+
+  buildTransport() {
+    this.transport = document.getElementById("transport");
+    const play = button("Play", () => clock.play(), { class: "play" });
+    this.slider = el("input", { type: "range", min: 0, max: 0, "aria-label": "Time cursor", input: () => {
+      clock.play(false);
+      clock.seek(Number(this.slider.value));
+    } });
+    this.reading = el("span", { class: "reading" });
+    const speed = select([0.1, 0.25, 0.5, 1, 2, 5].map((v) => [v, `${v} ×`]), 1, (value) => { clock.speed = Number(value); }, { "aria-label": "Speed" });
+    fill(this.transport, play, this.slider, this.reading, speed);
+    this.transport.hidden = true;
+    on("playing", (now) => {
+      play.textContent = now ? "Pause" : "Play";
+    });
+  }
+}
+
+// What a log or a motion gives to play: rows of all joints, sent as such for closed chains, else positions joint by joint.
+export function trackOf(label, { t, t_replay: times = null, q, q_tree: rows = null }) {
+  return rows ? { label, times: times || t, rows } : { label, times: t, rows: t.map((_, k) => q.map((one) => one[k])) };
+}
+
+// A row between two of a track, by time.
+export function between(times, rows, time) {
+  let low = 0, high = times.length - 1;
+  while (high - low > 1) {
+    const half = (low + high) >> 1;
+    if (times[half] <= time) low = half;
+    else high = half;
+  }
+  const step = times[high] - times[low], share = step > 0 ? Math.min(Math.max((time - times[low]) / step, 0), 1) : 0;
+  return rows[low].map((value, i) => value + share * (rows[high][i] - value));
+}

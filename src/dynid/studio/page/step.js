@@ -1,0 +1,22 @@
+// What all steps share: a panel with a heading, a lead sentence and a place for problems.
+
+import { el } from "./dom.js";
+
+export function panel(name, title, lead) {
+  const root = el("div", { role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}`, tabIndex: 0, hidden: true },
+    el("h2", { text: title }), el("p", { class: "lead", text: lead }), el("div", { class: "alert", role: "alert" }));
+  document.getElementById("panels").append(root);
+  return root;
+}
+
+// A part of a step under a heading of its own.
+export function group(root, title, ...children) {
+  const body = el("div", { class: "group-body" }, ...children);
+  const made = el("section", { class: "group", "aria-label": title }, el("h3", { text: title }), body);
+  root.append(made);
+  return body;
+}
+
+export function note(text, kind = "") {
+  return el("div", { class: `note ${kind}` }, (Array.isArray(text) ? text : [text]).map((one) => el("p", { text: one })));
+}

@@ -1,0 +1,38 @@
+// Tabs after the ARIA pattern: arrow keys move between them, the chosen one alone is in the tab order.
+
+import { el } from "./dom.js";
+
+export class Tabs {
+  constructor(list, steps, opened) {
+    this.opened = opened;
+    this.steps = steps;
+    list.replaceChildren(...steps.map((step, i) => el("button", {
+      type: "button", role: "tab", id: `tab-${step.name}`, "aria-controls": `panel-${step.name}`, click: () => this.open(step.name),
+    }, el("span", { class: "number", text: `${i + 1}`, "aria-hidden": "true" }), el("span", { text: step.title }))));
+    list.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  get current() { return this.steps.findIndex((step) => step.name === this.name); }
+
+  open(name, focus = false) {
+    this.name = name;
+    for (const step of this.steps) {
+      const tab = document.getElementById(`tab-${step.name}`), chosen = step.name === name;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+      document.getElementById(`panel-${step.name}`).hidden = !chosen;
+      if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+      if (chosen && focus) tab.focus();
+    }
+    if (location.hash !== `#${name}`) history.replaceState(null, "", `#${name}`);
+    this.opened(name);
+  }
+
+  key(event) {
+    const last = this.steps.length - 1;
+    const to = { ArrowRight: this.current === last ? 0 : this.current + 1, ArrowLeft: this.current === 0 ? last : this.current - 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.open(this.steps[to].name, true);
+  }
+}

@@ -1,0 +1,146 @@
+"""Who may talk to the studio: one browser of this machine that knows the token, from the studio's own page.
+
+A page of another site may send requests to this machine, and a name of another site may be made to point at it: both
+are told by the headers Origin, Sec-Fetch-Site and Host, which pages cannot set. A cookie that only same-site requests
+carry, and a header of our own on everything that changes something, hold where a browser is old.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dynid.studio.errors import Refusal
+
+PAGE_POLICY = ("default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+               "connect-src 'self'; font-src 'self' data:; frame-src 'self'; object-src 'none'; base-uri 'none'; "
+               "form-action 'self'; frame-ancestors 'none'")
+REPORT_POLICY = ("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                 "img-src data:; frame-ancestors 'self'")
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
+_READS = ("GET", "HEAD")
+_OPEN_IT = "open the address that `dynid studio` printed when it was started; it holds the token"
+
+
+@dataclass(frozen=True)
+class Door:
+    """The address of a studio, and what opens it. host: it listens at. names: a Host header may have."""
+
+    host: str
+    port: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def cookie(self) -> str:
+        """Cookies do not tell ports apart, so that two studios need two names."""
+        return f"dynid_studio_{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        name = "localhost" if self.host in ("0.0.0.0", "::") else self.host
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
+
+    def answers_to(self, header: str) -> bool:
+        """Whether a Host header names this studio; a name that a foreign site made point here does not."""
+        name, _, port = header.lower().rpartition(":")
+        if not name:
+            name, port = header.lower(), "80"
+        if port != str(self.port):
+            return False
+        name = name.strip("[]")
+        if name in {"localhost", "127.0.0.1", "::1", self.host.lower()}:
+            return True
+        if self.host not in ("0.0.0.0", "::"):
+            return False
+        return name in {socket.gethostname().lower(), socket.getfqdn().lower()} or _is_number(name)
+
+
+def _is_number(name: str) -> bool:
+    """Whether a host is an address in numbers, which no foreign name can stand behind."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guarded:
+    """An application behind a door."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self.app, self.door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        answer = self._refused(scope) or self._let_in(scope)
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await (answer or self.app)(scope, receive, sent)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """The answer to a request that is not from the studio's own page; None to one that may be."""
+        headers, door = Headers(scope=scope), self.door
+        if len(headers.getlist("host")) != 1 or not door.answers_to(headers["host"]):
+            return refusal(Refusal(403, f"this is not the studio that the request is for; {_OPEN_IT}"))
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
+            return refusal(Refusal(403, "a page of another site may not use the studio"))
+        site = headers.get("sec-fetch-site", "none")
+        if site not in ("same-origin", "none") and scope["path"] != "/":
+            return refusal(Refusal(403, "a page of another site may not use the studio"))
+        if scope["method"] not in _READS and headers.get("x-dynid") != "studio":
+            return refusal(Refusal(403, "what changes something needs the header X-Dynid: studio"))
+        return None
+
+    def _let_in(self, scope: Scope) -> Response | None:
+        """None where the cookie is right, the cookie itself in exchange for the token, a refusal otherwise."""
+        headers, door = Headers(scope=scope), self.door
+        query = dict(_pairs(scope["query_string"].decode("latin-1")))
+        if scope["path"] == "/" and "token" in query:
+            if not hmac.compare_digest(query["token"].encode(), door.token.encode()):
+                return PlainTextResponse(f"This token is not the studio's; {_OPEN_IT}.", 403)
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(door.cookie, door.session, httponly=True, samesite="strict")
+            return answer
+        try:
+            given = SimpleCookie("; ".join(headers.getlist("cookie"))).get(door.cookie)
+        except CookieError:
+            given = None
+        if given is not None and hmac.compare_digest(given.value.encode(), door.session.encode()):
+            return None
+        if scope["path"] == "/":
+            return PlainTextResponse(f"The studio does not know this browser; {_OPEN_IT}.", 403)
+        return refusal(Refusal(403, f"the studio does not know this browser; {_OPEN_IT}"))
+
+
+def _pairs(query: str) -> Iterable[tuple[str, str]]:
+    return ((name, value) for name, _, value in (one.partition("=") for one in query.split("&")))
+
+
+def refusal(problem: Refusal) -> JSONResponse:
+    """The answer that says what is wrong."""
+    return JSONResponse({"error": problem.to_dict()}, problem.status)

@@ -1,0 +1,35 @@
+"""What can be chosen from: robots, methods, terms, presets, motions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.estimate import methods
+from dynid.excitation.search.criteria import CRITERIA
+from dynid.excitation.trajectories.families import FAMILIES
+from dynid.model.registry import FRICTION, KINDS
+from dynid.recording.mapping import SIGNALS
+from dynid.recording.presets import PRESETS
+from dynid.robot.load import builtin_names
+from dynid.studio.confinement import Confinement
+from dynid.studio.voice import Voice
+
+
+def catalogue(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """Everything by name, with a line on what it is."""
+    return {
+        "robots": list(builtin_names()),
+        "methods": [{"name": one.name, "summary": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
+                     "options": list(one.options)} for one in methods().values()],
+        "terms": [{"name": name, "summary": _summary(term)} for name, term in KINDS.items()],
+        "friction": [{"name": name, "summary": _summary(term)} for name, term in FRICTION.items()],
+        "presets": [{"name": one.name, "recorder": one.recorder, "minds": list(one.minds), "source": one.source,
+                     "refusal": one.refusal} for one in PRESETS.values()],
+        "motions": list(FAMILIES), "criteria": list(CRITERIA), "signals": ["time", *SIGNALS],
+        "languages": ["c", "python", "python-plain", "julia", "latex"]}
+
+
+def _summary(term: type) -> str:
+    """The first sentence of a term's description."""
+    return (term.__doc__ or "").strip().partition("\n")[0]

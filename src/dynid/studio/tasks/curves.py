@@ -1,0 +1,84 @@
+"""The curves of a run for the page's plots: torques, residuals, parameters, friction over velocity, verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.report.thin import thinned_rows
+from dynid.runs.run import Run
+from dynid.studio.tasks.log import replay
+from dynid.studio.tasks.numbers import plain
+from dynid.validate import Reconstruction, Verdict
+from dynid.validate.friction_shape import FrictionShape, friction_shapes
+
+_POINTS = 3000  # of a log's curves
+_DIGITS = 6
+_BAND = 2.0  # deviations on either side of friction
+
+
+def run_curves(found: Run) -> dict[str, Any]:
+    """Everything that the page draws of a run."""
+    logs = [(found.reconstruction, "identification"), *((one, "validation") for one in found.validations)]
+    return {
+        "logs": [facts for one, role in logs for facts in log_curves(found, one, role)],
+        "parameters": parameter_facts(found),
+        "friction": [friction_facts(one) for one in friction_shapes(found.reconstruction)],
+        "cross": None if found.cross is None else found.cross.to_dict(),
+        "verdict": {"grade": _grade(found.verdict), "headline": found.verdict.headline, "sentences": [
+            {"code": one.code, "text": one.text, "hint": one.title, "severity": one.severity, "kind": one.kind,
+             "joints": list(one.joints)} for one in found.verdict.findings]},
+        "joints": list(found.reconstruction.names), "notes": list(found.notes), "methods": None}
+
+
+def _grade(verdict: Verdict) -> str:
+    """Of a verdict: good where nothing is to be done, poor where the fit means nothing as it is, fair between."""
+    if any(one.severity == "fatal" for one in verdict.findings):
+        return "poor"
+    return "good" if verdict.good else "fair"
+
+
+def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any]]:
+    """Motion and torques of each log of a reconstruction, thinned so that extremes stay."""
+    made = []
+    for samples, series in zip(one.samples, one.series, strict=True):
+        rows = thinned_rows(np.hstack([series.measured, series.residual]), _POINTS)
+        q, dq = _at(samples, series.t[rows], samples.q), _at(samples, series.t[rows], samples.dq)
+        made.append({
+            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _DIGITS),
+            "dq": plain(dq.T, _DIGITS), "measured": plain(series.measured[rows].T, _DIGITS),
+            "predicted": plain(series.predicted[rows].T, _DIGITS),
+            "residual": plain(series.residual[rows].T, _DIGITS),
+            "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
+            **replay(found.robot, samples.t, samples.q)})
+    return made
+
+
+def _at(samples: Samples, t: Array, signal: Array) -> Array:
+    """A signal (rows, dof) at times that are among those of the samples, or between them where rows are decimated."""
+    place = np.clip(np.searchsorted(samples.t, t), 0, len(samples.t) - 1)
+    return signal[place]
+
+
+def parameter_facts(found: Run) -> list[dict[str, Any]]:
+    """Base parameters with their deviations, and how well each is known."""
+    estimate: Estimate = found.estimate
+    return [{"name": name, "expression": expression, "unit": unit, "value": plain(value), "std": plain(std),
+             "relative": plain(share), "status": "identified" if known and not hardly else
+             "hardly-known" if known else "not-identified"}
+            for name, expression, unit, value, std, share, known, hardly in zip(
+                estimate.names, estimate.base.expressions, estimate.base.units, estimate.values, estimate.std,
+                estimate.relative_std, estimate.identified, estimate.hardly_known, strict=True)]
+
+
+def friction_facts(one: FrictionShape) -> dict[str, Any]:
+    """Friction of a joint over its velocity with a band of two deviations, and the medians of the data."""
+    return {"joint": one.joint, "dq": plain(one.velocity, _DIGITS), "torque": plain(one.torque, _DIGITS),
+            "low": plain(one.torque - _BAND * one.deviation, _DIGITS),
+            "high": plain(one.torque + _BAND * one.deviation, _DIGITS),
+            "points_dq": plain(one.centres, _DIGITS), "points_torque": plain(one.medians, _DIGITS),
+            "points_low": plain(one.low, _DIGITS), "points_high": plain(one.high, _DIGITS)}

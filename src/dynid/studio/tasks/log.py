@@ -1,0 +1,156 @@
+"""A log of the run as the page plots and replays it: signals, how they were found, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError, RecordingError
+from dynid.recording import Recording
+from dynid.recording.layout import Layout, lay_out
+from dynid.recording.mapping import SIGNALS
+from dynid.recording.mapping import Mapping as LogMapping
+from dynid.recording.presets import preset_of, recognised
+from dynid.recording.source import Source, open_source
+from dynid.report.thin import thinned_rows
+from dynid.robot import Robot
+from dynid.runs.loading import read_logs
+from dynid.runs.logs import LogSettings, log_settings
+from dynid.runs.models import make_robot
+from dynid.runs.settings import RunSettings
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.marks import marks, speeds, standstill
+from dynid.studio.tasks.numbers import plain
+from dynid.studio.tasks.robot import tree_positions
+from dynid.studio.tasks.settings import run_settings
+from dynid.studio.voice import Voice
+
+_POINTS, _REPLAY, _FRAMES, _DIGITS = 4000, 50.0, 6000, 6  # points of a plot, Hz and poses of a replay
+
+
+def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
+    """The log that a page asks for, by its place among those to identify from or to validate on."""
+    which = "validate_on" if params.get("role") == "validation" else "logs"
+    logs, index = getattr(settings, which), params.get("log", 0)
+    if not isinstance(index, int) or not 0 <= index < len(logs):
+        raise DynidError(f"the run has {len(logs)} {'validation ' if which == 'validate_on' else ''}logs, none with "
+                         f"the number {str(index)[:20]}", where=which)
+    return log_settings(logs[index])
+
+
+def log(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """The log with what was guessed of it, thinned curves, a replay and remarks."""
+    settings = run_settings(bounds)
+    chosen = chosen_log(params, settings)
+    with bounds.trusting(settings.robot, *chosen.files):
+        robot = make_robot(settings)
+        bounds.check_files(chosen.files)
+        (recording,) = read_logs([chosen], settings, robot)
+        read_as = _read_as(chosen, settings, robot)
+    return {**log_facts(recording, robot), **read_as}
+
+
+def columns(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """Names of a log's columns or arrays, whatever the settings say of them."""
+    settings = run_settings(bounds)
+    chosen = chosen_log(params, settings)
+    with bounds.trusting(*chosen.files):
+        bounds.check_files(chosen.files)
+        source = _source(Path(chosen.files[0]), _reading(chosen, settings))
+        try:
+            fields = source.fields
+            return {"columns": _names(source), "preset_fits": [one.name for one in recognised(fields)],
+                    "shapes": {name: list(shape) for name, shape in fields.items() if len(shape) > 1} or None}
+        finally:
+            source.close()
+
+
+def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
+    """How a file is opened, without what its columns mean."""
+    kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
+    table = {**(settings.log if chosen.inherit else {}), **chosen.own}
+    return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})
+
+
+def _source(path: Path, said: LogMapping) -> Source:
+    return open_source(path, topic=said.topic, delimiter=said.delimiter, decimal=said.decimal, header=said.header,
+                       skip=said.skip, width=None, array=said.array, axis=said.axis)
+
+
+def _names(source: Source) -> list[str]:
+    return [name for name, shape in source.fields.items() if shape != ()]
+
+
+def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[str, Any]:
+    """Columns of the file, the mapping as it was used, and where each of its settings came from."""
+    given = chosen.mapping(settings.log)
+    layout = lay_out(Path(chosen.files[0]), given, robot)
+    try:
+        used = layout.mapping
+        preset = None if used.preset is None else preset_of(used.preset)
+        told = set() if preset is None else set(preset.settings)
+        named = {*settings.log, *chosen.own}
+
+        def origin(key: str) -> str:
+            return "given" if key in named else "preset" if key in told else "guessed"
+
+        shown = {key: {"value": _columns_of(layout, key), "from": origin(key)} for key in ("time", *SIGNALS)
+                 if key in layout.columns and not (key == "torque" and used.current is not None)}
+        if used.current is not None:
+            shown["current"] = {"value": _columns_of(layout, "torque"), "from": origin("current")}
+        others = [key for key in used.model_fields_set if key not in shown and key not in SIGNALS]
+        shown |= {key: {"value": getattr(used, key), "from": origin(key)} for key in others
+                  if key not in ("preset", "time") and getattr(used, key) is not None}
+        if layout.time_unit is not None:
+            shown["time_unit"] = {"value": layout.time_unit, "from": origin("time_unit")}
+        main = layout.sources[0]
+        return {"columns": _names(main), "guessed": shown, "preset": used.preset,
+                "preset_fits": [one.name for one in recognised(main.fields)]}
+    finally:
+        layout.close()
+
+
+def _columns_of(layout: Layout, signal: str) -> Any:
+    """Names of the columns of a signal, one a joint, or the key of its array."""
+    found = layout.columns[signal]
+    fields = [one.field for one in found]
+    return fields[0] if len(set(fields)) == 1 else fields
+
+
+def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
+    """A recording in plain data."""
+    dq = speeds(recording)
+    rows = thinned_rows(np.hstack([recording.q, recording.tau]), _POINTS)
+    findings = marks(recording, dq)
+    present = ["position", "torque", *(name for name in ("reference", "wrench", "temperature", "motor_position",
+               "sensed_torque", "target_torque", "target_current") if getattr(recording, name) is not None)]
+    if recording.dq is not None:
+        present.append("velocity")
+    return {
+        "name": recording.source, "rows": len(recording), "seconds": recording.duration, "rate": recording.rate,
+        "signals": present, "joints": list(recording.joints), "notes": list(recording.notes),
+        "dropped": recording.dropped,
+        "dropped_rows": [{"file": Path(one.file).name, "row": one.row, "why": one.why}
+                         for one in recording.dropped_rows],
+        "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _DIGITS),
+        "dq": plain(dq[rows].T, _DIGITS), "tau": plain(recording.tau[rows].T, _DIGITS),
+        "reference": None if recording.reference is None else plain(recording.reference[rows].T, _DIGITS),
+        **replay(robot, recording.t, recording.q), "marks": findings,
+        "standstill": standstill(recording, dq, robot),
+        "findings": [{"code": one["kind"], "text": one["sentence"]} for one in findings]}
+
+
+def replay(robot: Robot, t: Array, q: Array) -> dict[str, Any]:
+    """Positions of all joints of the tree at no more than 50 a second, a row a moment, None where loops do not close;
+    t and q (samples,), (samples, dof)."""
+    step = max(1.0 / _REPLAY, (t[-1] - t[0]) / _FRAMES)
+    at = np.unique(np.searchsorted(t, np.arange(t[0], t[-1], step)).clip(0, len(t) - 1))
+    try:
+        poses = tree_positions(robot, np.ascontiguousarray(q[at]))
+    except (DynidError, RecordingError):
+        return {"t_replay": None, "q_tree": None}
+    return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _DIGITS)}

@@ -1,0 +1,110 @@
+"""The robot of the run as the page draws it: joints, bodies, frames, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.dynamics.following import chain_of, tree_motion
+from dynid.errors import DynidError
+from dynid.report.geometry import half_axes, mass_centre
+from dynid.robot import Robot
+from dynid.robot.check import inertia_problems
+from dynid.runs.inspection import inspect_robot
+from dynid.runs.models import make_robot
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.numbers import plain
+from dynid.studio.tasks.settings import run_settings
+from dynid.studio.tasks.visuals import visual_facts
+from dynid.studio.voice import Voice
+
+
+def robot(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """The robot that the settings name."""
+    settings = run_settings(bounds, logs=False)
+    with bounds.trusting(settings.robot):
+        found = make_robot(settings)
+        drawn = visual_facts(found, settings.robot, bounds)
+    return {**robot_facts(found), "visuals": drawn}
+
+
+def robot_facts(found: Robot) -> dict[str, Any]:
+    """A robot in plain data; poses row by row."""
+    tree = found if found.followers is None else found.followers.tree
+    free = range(found.dof) if found.followers is None else found.followers.free
+    return {
+        "name": found.name, "source": found.source, "dof": found.dof,
+        "closed": found.followers is not None, "gravity": plain(found.gravity), "warnings": list(found.warnings),
+        "inspection": inspect_robot(found), "joints": _joints(tree, tuple(free)), "bodies": _bodies(tree, found),
+        "frames": [{"name": one.name, "body": _place(found, one.body), "pose": plain(one.pose.ravel())}
+                   for one in found.frames],
+        "size": _size(tree), "home": plain(_home(found))}
+
+
+def _joints(tree: Robot, free: tuple[int, ...]) -> list[dict[str, Any]]:
+    return [{"name": one.name, "kind": one.kind, "parent": one.parent, "before": plain(one.before.ravel()),
+             "axis": [0.0, 0.0, 1.0], "after": plain(one.after.ravel()), "lower": plain(one.lower),
+             "upper": plain(one.upper), "velocity": plain(one.velocity), "effort": plain(one.effort),
+             "free": free.index(i) if i in free else None} for i, one in enumerate(tree.joints)]
+
+
+def _bodies(tree: Robot, found: Robot) -> list[dict[str, Any]]:
+    """Mass, centre and the solid ellipsoid of even density with the same inertia; what is wrong by link."""
+    wrong: dict[str, list[str]] = {}
+    for problem in inertia_problems(found):
+        if problem.kind != "missing":
+            wrong.setdefault(problem.link, []).append(problem.message)
+    return [{"name": body.name, "joint": i, **_solid(body.inertia),
+             "problems": [said for link in dict.fromkeys((body.name, *(part.link for part in body.parts)))
+                          for said in wrong.get(link, ())]}
+            for i, body in enumerate(tree.bodies)]
+
+
+def _solid(ten: Array | None) -> dict[str, Any]:
+    centre = None if ten is None else mass_centre(ten)
+    if ten is None or centre is None:
+        return {"mass": None if ten is None else plain(ten[9]), "centre": None, "inertia_axes": None,
+                "semi_axes": None}
+    axes, turn = half_axes(ten)
+    return {"mass": plain(ten[9]), "centre": plain(centre), "inertia_axes": plain(turn.ravel()),
+            "semi_axes": plain(axes)}
+
+
+def _place(found: Robot, body: int) -> int:
+    return body if found.followers is None else found.followers.place(body)
+
+
+def _home(found: Robot) -> Array:
+    """A posture (dof,) to begin with: zero where the limits allow it, or one in which the loops close."""
+    followers = found.followers
+    if followers is not None and followers.loops is not None:
+        return chain_of(found).begin[:found.dof]
+    return np.clip(np.zeros(found.dof), found.limit("lower"), found.limit("upper"))
+
+
+def _size(tree: Robot) -> float:
+    """Longest way along the joints of a tree, m, at least 0.2."""
+    reach = [0.0]
+    for i, joint in enumerate(tree.joints):
+        step = np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3])
+        reach.append(float(step) + (reach[joint.parent + 1] if joint.parent < i else 0.0))
+    return max(0.2, max(reach))
+
+
+def pose(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """Positions of all joints of the tree (tree joints,) for those that are free (dof,)."""
+    settings = run_settings(bounds, logs=False)
+    with bounds.trusting(settings.robot):
+        found = make_robot(settings)
+    q = np.asarray(params.get("q"), dtype=float)
+    if q.shape != (found.dof,) or not np.isfinite(q).all():
+        raise DynidError(f"a posture of {found.name} has {found.dof} finite numbers", where="q")
+    return {"q_tree": plain(tree_positions(found, q[None])[0])}
+
+
+def tree_positions(found: Robot, q: Array) -> Array:
+    """Positions of all joints of the tree (samples, tree joints) for those of the free ones (samples, dof)."""
+    return q if found.followers is None else tree_motion(found, q).q

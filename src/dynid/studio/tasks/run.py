@@ -1,0 +1,69 @@
+"""A run as a job: carried out, judged, and kept as a result with all that the page shows of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.files import write_json
+from dynid.progress import Progress
+from dynid.runs.results import facts, save
+from dynid.runs.run import Run, run
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.curves import run_curves
+from dynid.studio.tasks.settings import run_settings
+from dynid.studio.voice import Voice
+from dynid.studio.workspace import META
+
+
+def run_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """Identify as the settings say; gives the id of the result."""
+    tell = Progress(voice.progress)
+    settings = run_settings(bounds)
+    with bounds.trusting(settings.robot, *([settings.model.python] if settings.model.python else [])):
+        found = run(settings, tell.part(0.0, 0.85))
+        identity = str(params["id"])
+        tell("writing the results", 0.85)
+        keep_run(found, Path("results") / identity, tell)
+    return {"result": identity, "sentence": found.verdict.headline}
+
+
+def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None) -> None:
+    """Write a run with what the page shows of it; what says that it is whole is written last.
+
+    more: of the curves, such as the methods that were compared.
+    """
+    save(found, folder, repeat_command(folder))
+    write_json(folder / "results.json", facts(found))
+    tell("drawing", 0.95)
+    curves = {**run_curves(found), **(more or {})}
+    (folder / "curves.json").write_text(json.dumps(curves, allow_nan=False, separators=(",", ":")), encoding="utf-8")
+    write_mjcf(found, folder / "robot.xml")
+    keep_meta(folder, "run" if more is None else "compare", found.estimate.method, found.robot.name,
+              found.estimate.diagnostics.relative_error)
+
+
+def write_mjcf(found: Run, path: Path) -> None:
+    """The identified robot as MJCF, where its parameters allow it; URDFs say in the report why they do not."""
+    if found.estimate.theta is None:
+        return
+    try:
+        found.estimate.to_mjcf(path)
+    except DynidError:
+        path.unlink(missing_ok=True)
+
+
+def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
+    """Say what a result is; from then on it is whole."""
+    write_json(folder / META, {"kind": kind, "method": method, "robot": robot,
+                               "relative_error": None if error is None else float(error),
+                               "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+
+
+def repeat_command(folder: Path) -> str:
+    """What gives the same numbers at the command line."""
+    return f"dynid identify {folder.resolve() / 'run.toml'} -o FOLDER"

@@ -1,0 +1,88 @@
+"""The settings of a run as the page edits them: checked, completed, and as the text of a run file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.recording.mapping import Mapping as LogMapping
+from dynid.robot.load import builtin_names
+from dynid.runs.settings import RunSettings, read_table
+from dynid.studio.confinement import Confinement, looks_like_file, named_files
+from dynid.studio.voice import Voice
+
+_NOBODY, _NOTHING = "arm3r", "files/none.csv"  # in the place of a robot and a log that are not chosen yet
+_HEAD = "Repeat with: dynid identify run.toml -o FOLDER"
+
+
+def open_run(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """The settings of the run file that the user named at the command line; its files are trusted from now on."""
+    assert bounds.run is not None
+    with bounds.lifted():
+        settings = RunSettings.load(bounds.run).moved(Path(), bounds.folder)
+    trust(bounds)
+    return _shown(settings)
+
+
+def trust(bounds: Confinement) -> None:
+    """Take the files that the run file of the command line names for readable, without its being read again later."""
+    if bounds.run is None or bounds.trusted:
+        return
+    with bounds.lifted():
+        named = read_table(bounds.run, RunSettings.file_kind)
+    bounds.trusted = frozenset(Path(os.path.realpath(bounds.run.parent / name)) for _, name in named_files(named))
+
+
+def checked_settings(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """Settings from the page, each checked and every file they name one that may be read."""
+    given = dict(params["settings"])
+    robot, logs = given.get("robot") or "", given.get("logs") or []
+    complete = {**given, "robot": robot or _NOBODY, "logs": logs or [_NOTHING]}
+    settings = RunSettings.of({key: value for key, value in complete.items() if value is not None}, "run")
+    plain = settings.model_dump(mode="json")
+    if robot and not isinstance(robot, str):
+        raise DynidError("the robot is a file's or a built-in robot's name", where="robot")
+    uploaded = {one.relative_to(bounds.files).as_posix() for one in bounds.files.rglob("*") if one.is_file()}
+    plain = {**plain, "robot": _placed(plain["robot"], uploaded),
+             **{which: [_placed_log(log, uploaded) for log in plain[which]] for which in ("logs", "validate_on")}}
+    if not looks_like_file(plain["robot"]) and plain["robot"] not in builtin_names():
+        raise DynidError(f"there is no built-in robot '{plain['robot'][:80]}'", f"there are "
+                         f"{', '.join(builtin_names())}; or upload a file", where="robot")
+    trust(bounds)
+    bounds.check({**plain, "logs": plain["logs"] if logs else []})
+    LogMapping.of(plain["log"], "[log]")
+    settings = RunSettings.of(plain, "run")
+    return _shown(settings.model_copy(update={} if robot and logs else {
+        **({} if robot else {"robot": ""}), **({} if logs else {"logs": ()})}))
+
+
+def _placed(name: str, uploaded: set[str]) -> str:
+    """A path as the run file has it: that of an uploaded file may leave out its folder."""
+    return f"files/{name}" if name in uploaded else name
+
+
+def _placed_log(log: Any, uploaded: set[str]) -> Any:
+    if isinstance(log, Mapping):
+        return {**log, "file": _placed_log(log["file"], uploaded)}
+    return _placed(log, uploaded) if isinstance(log, str) else [_placed(one, uploaded) for one in log]
+
+
+def _shown(settings: RunSettings) -> dict[str, Any]:
+    return {"settings": settings.model_dump(mode="json"), "run_toml": settings.as_toml(_HEAD)}
+
+
+def run_settings(bounds: Confinement, *, logs: bool = True) -> RunSettings:
+    """The run as it stands in the workspace, ready to be carried out. logs: whether it needs any."""
+    values = read_table(bounds.folder / "run.toml", RunSettings.file_kind) if (
+        bounds.folder / "run.toml").exists() else {}
+    if not values.get("robot"):
+        raise DynidError("no robot is chosen yet", "choose or upload one in step 1", where="robot")
+    if logs and not values.get("logs"):
+        raise DynidError("no log is chosen yet", "upload one in step 3", where="logs")
+    settings = RunSettings.of({**values, "logs": values.get("logs") or [_NOTHING]}, "run")
+    trust(bounds)
+    bounds.check({**settings.model_dump(mode="json"), **({} if values.get("logs") else {"logs": []})})
+    return settings

@@ -1,0 +1,60 @@
+"""The process that computes for a studio: reads tasks from standard input, a line of JSON each, and answers them.
+
+Answers leave by a copy of standard output that nothing else knows: what libraries print goes to the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.studio.confinement import Confinement
+from dynid.studio.voice import Voice
+
+# Task -> module in `tasks` and its function; imported when it is asked for.
+TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
+         "catalogue": ("catalogue", "catalogue"), "robot": ("robot", "robot"), "pose": ("robot", "pose"),
+         "log": ("log", "log"), "columns": ("log", "columns"),
+         "job:run": ("run", "run_job")}
+
+
+def main() -> None:
+    """Answer tasks until standard input ends."""
+    folder, trusted = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    confinement = Confinement(folder, trusted)
+    confinement.install()
+    voice = Voice(out)
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        answer(request["task"], request["params"], voice, confinement)
+
+
+def answer(task: str, params: Mapping[str, Any], voice: Voice, confinement: Confinement) -> None:
+    """Carry out a task, and say what came of it."""
+    try:
+        module, name = TASKS[task]
+        made = getattr(import_module(f"dynid.studio.tasks.{module}"), name)(params, voice, confinement)
+        body = json.dumps(made, allow_nan=False, separators=(",", ":")).encode()
+    except DynidError as problem:
+        voice.say("failed", error={"sentence": problem.reason, "hint": problem.advice or None,
+                                   "where": problem.where})
+    except Exception as problem:  # a fault of dynid's own: a sentence for the page, the rest for the terminal
+        traceback.print_exc()
+        voice.say("failed", error={"sentence": f"something went wrong inside dynid ({type(problem).__name__}); the "
+                                               "terminal that started the studio says where", "hint": None,
+                                   "where": None, "internal": True})
+    else:
+        voice.say("done", body)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The server's end of a worker: a process that computes, asked by a line of JSON and heard line by line.
+
+A message of the worker is a line of JSON, `bytes` of which say how many raw bytes of an answer follow it: the server
+hands these on as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dynid.studio.errors import Refusal
+
+Heard = Callable[[dict[str, Any]], None]
+_LINE = 1 << 20  # bytes of a message at most
+_ENDED = "the process that computes ended unexpectedly; it may have run out of memory, or someone ended it"
+
+
+class WorkerProcess:
+    """A worker that is started when it is needed and again after it ended; it answers one question at a time."""
+
+    def __init__(self, folder: Path, trusted: Path | None) -> None:
+        self.folder, self.trusted = folder, trusted
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn, self._starting = asyncio.Lock(), asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, None where there is none."""
+        return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    async def start(self) -> asyncio.subprocess.Process:
+        """The process, started where there is none. In a group of its own, so that all of it can be ended at once."""
+        async with self._starting:
+            if self._process is None or self._process.returncode is not None:
+                arguments = [str(self.folder), *([] if self.trusted is None else [str(self.trusted)])]
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-P", "-m", "dynid.studio.worker", *arguments, limit=_LINE, cwd=self.folder,
+                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+                    env={**os.environ, "TMPDIR": str(self.folder / "tmp"), "OPENBLAS_NUM_THREADS": "1"})
+            return self._process
+
+    async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:
+        """The answer to a task as JSON. heard: takes what the worker says on the way."""
+        async with self._turn:
+            process = await self.start()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                process.stdin.write(json.dumps({"task": task, "params": params}).encode() + b"\n")
+                await process.stdin.drain()
+                while True:
+                    message = json.loads(await process.stdout.readuntil(b"\n"))
+                    body = await process.stdout.readexactly(message.get("bytes", 0))
+                    if message["kind"] == "done":
+                        return body
+                    if message["kind"] == "failed":
+                        raise Refusal.of(message["error"])
+                    if heard is not None:
+                        heard(message)
+            except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionResetError):
+                await self.stop()
+                raise Refusal(500, _ENDED, hint="try again: another one is started") from None
+            except asyncio.CancelledError:  # half an answer may be on its way, which nobody reads any more
+                await self.stop()
+                raise
+
+    async def stop(self) -> None:
+        """End the process and all that it started, at once."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+            await process.wait()

@@ -1,0 +1,194 @@
+"""The folder that a studio works in: uploaded files, the run file that is its state, and results.
+
+    files/       what was uploaded, meshes in folders of their own
+    run.toml     the run, as the page left it
+    studio.json  the same as JSON, with its revision and what each file is for
+    results/ID/  one folder a result; whole once studio.json lies in it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.files import write_json, write_whole, writing
+from dynid.studio.errors import Refusal
+
+STATE, RUN, META = "studio.json", "run.toml", "studio.json"
+ROLES = ("robot", "log", "validation", "mesh", "limits")
+EMPTY: Mapping[str, Any] = {
+    "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
+    "model": {"python": None, "friction": [], "rotor": False, "own_terms": None, "terms": [], "flexible": None},
+    "log": {}, "prepare": {}, "controller": None, "simulation": {"run": True, "horizon": 0.5}, "essential": None,
+    "gravity": None, "only": [], "lock": {}, "known": {}, "payloads": {}, "blocks": 10, "stream_rows": None}
+_PART = re.compile(r"[\w(][\w.+ ()@=,-]{0,119}")
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+_SHOWN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Largest file and largest sum of all files, bytes."""
+
+    file: int = 1 << 30
+    total: int = 4 << 30
+
+
+class Workspace:
+    """A studio's folder. caps: on what is uploaded."""
+
+    def __init__(self, folder: Path, caps: Caps | None = None) -> None:
+        self.folder, self.caps = folder.resolve(), caps or Caps()
+        self.files, self.results = self.folder / "files", self.folder / "results"
+        self.temporary = self.folder / "tmp"
+        with writing(self.folder):
+            for place in (self.files, self.results):
+                place.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.temporary, ignore_errors=True)
+            self.temporary.mkdir()
+        self._remove_unfinished()
+        said = self._read_state()
+        self.revision: int = said.get("revision", 0)
+        self.settings: dict[str, Any] = said.get("settings") or dict(EMPTY)
+        self.run_toml: str = said.get("run_toml") or 'robot = ""\nlogs = []\n'
+        self.roles: dict[str, str] = said.get("roles", {})
+        self.source: str | None = said.get("source")
+
+    def _read_state(self) -> dict[str, Any]:
+        try:
+            said = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as problem:
+            raise DynidError(f"{self.folder / STATE} cannot be read: {problem}", "remove it to begin anew") from None
+        return said if isinstance(said, dict) else {}
+
+    def _remove_unfinished(self) -> None:
+        """Results that were being written when a worker or the server was ended."""
+        for place in self.results.iterdir():
+            if place.is_dir() and not (place / META).is_file():
+                shutil.rmtree(place, ignore_errors=True)
+
+    def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
+        """Take new settings: the run file, then the state, each whole; the revision grows."""
+        with write_whole(self.folder / RUN) as file:
+            file.write(run_toml)
+        self.settings, self.run_toml = dict(settings), run_toml
+        self._keep_state()
+
+    def _keep_state(self) -> None:
+        self.revision += 1
+        write_json(self.folder / STATE, {"revision": self.revision, "settings": self.settings, "roles": self.roles,
+                                         "run_toml": self.run_toml, "source": self.source})
+
+    # -- files --------------------------------------------------------------------------------------
+    def path_of(self, name: str, role: str | None = None) -> Path:
+        """The path of a file by its name, which may have folders where it is a mesh's."""
+        parts = name.split("/")
+        fits = all(_PART.fullmatch(part) and not part.endswith((".", " ")) for part in parts) and len(parts) <= 8
+        if not fits or (len(parts) > 1 and role not in (None, "mesh")):
+            raise Refusal(400, "a file's name has letters, digits and . _ - + ( ) alone, at most 120 of them, and "
+                               "folders only where it is a mesh", where=f"file {name[:120]}")
+        path = self.files.joinpath(*parts)
+        if not path.resolve().is_relative_to(self.files):
+            raise Refusal(400, "a file's name must stay inside the studio's folder", where=f"file {name[:120]}")
+        return path
+
+    async def upload(self, name: str, role: str, length: int | None, body: AsyncIterator[bytes]) -> dict[str, Any]:
+        """Store what arrives under a name, whole or not at all."""
+        if role not in ROLES:
+            raise Refusal(400, f"a file's role is one of {', '.join(ROLES)}", where=f"file {name[:120]}")
+        path = self.path_of(name, role)
+        if role == "robot" and path.suffix.lower() == ".xacro":
+            raise Refusal(400, "a xacro file is a program that reads other files; run it yourself (xacro robot.xacro > "
+                               "robot.urdf) and give the URDF", where=f"file {name}")
+        others = sum(one["bytes"] for one in self.listed() if one["name"] != name)
+        most = min(self.caps.file, self.caps.total - others)
+        if length is not None and length > most:
+            raise self._too_large(name, others)
+        handle, held = tempfile.mkstemp(dir=self.temporary)
+        try:
+            with writing(path), os.fdopen(handle, "wb") as file:
+                async for chunk in body:
+                    if file.tell() + len(chunk) > most:
+                        raise self._too_large(name, others)
+                    file.write(chunk)
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.chmod(held, 0o644)
+                os.replace(held, path)
+        finally:
+            Path(held).unlink(missing_ok=True)
+        self.roles[name] = role
+        self._keep_state()
+        return self._facts(path)
+
+    def _too_large(self, name: str, others: int) -> Refusal:
+        if others + self.caps.file <= self.caps.total:
+            return Refusal(413, f"the file is larger than {_mega(self.caps.file)}, the most that the studio takes at "
+                                "once", hint="cut it, or use dynid at the command line", where=f"file {name}")
+        return Refusal(413, f"with this file the studio would hold more than {_mega(self.caps.total)}",
+                       hint="remove files that are not needed", where=f"file {name}")
+
+    def remove(self, name: str) -> None:
+        """Delete a file that was uploaded."""
+        path = self.path_of(name)
+        if not path.is_file():
+            raise Refusal(404, f"there is no file {name}", where=f"file {name}")
+        path.unlink()
+        self.roles.pop(name, None)
+        self._keep_state()
+
+    def _facts(self, path: Path) -> dict[str, Any]:
+        name = path.relative_to(self.files).as_posix()
+        return {"name": name, "path": f"files/{name}", "bytes": path.stat().st_size,
+                "role": self.roles.get(name, "log")}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """All files that were uploaded, by name."""
+        return [self._facts(path) for path in sorted(self.files.rglob("*")) if path.is_file()]
+
+    # -- results ------------------------------------------------------------------------------------
+    def result(self, identity: str) -> Path:
+        """The folder of a result."""
+        folder = self.results / identity
+        if not _ID.fullmatch(identity) or not (folder / META).is_file():
+            raise Refusal(404, f"there is no result {identity[:40]}")
+        return folder
+
+    def result_file(self, identity: str, name: str) -> Path:
+        """A file of a result."""
+        folder = self.result(identity)
+        if not _SHOWN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
+            raise Refusal(404, f"result {identity} has no file {name[:120]}")
+        return folder / name
+
+    def result_facts(self) -> list[dict[str, Any]]:
+        """All results that are whole, the newest first."""
+        found = []
+        for folder in sorted(self.results.iterdir(), reverse=True):
+            try:
+                meta = json.loads((folder / META).read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+            found.append({"id": folder.name, **meta, "files": [one for one in names if one != META]})
+        return found
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a small file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _mega(size: int) -> str:
+    return f"{size / (1 << 20):.3g} MB"
