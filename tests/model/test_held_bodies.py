@@ -22,6 +22,7 @@ from dynid.robot import Robot
 from dynid.robot.inertia import NAMES
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
+from dynid.symbolic import generate
 
 WRIST = '''<mujoco model="wrist"><compiler angle="radian"/><worldbody>
 <body name="arm" pos="0 0 0.3"><inertial pos="0.1 0 0.02" mass="2" diaginertia="0.02 0.03 0.04"/>
@@ -61,6 +62,18 @@ def test_bodies_between_the_joints_of_an_mjcf_body_have_no_parameters() -> None:
     again = Robot.from_mjcf(to_mjcf(robot, model.body_numbers(estimate.full), unchecked=True))
     np.testing.assert_allclose(dynamics.inverse_dynamics(again, None, q, dq, ddq), estimate.predict(q, dq, ddq),
                                atol=1e-9 * np.abs(torque).max())
+
+
+def test_code_of_a_model_with_virtual_bodies() -> None:
+    robot = Robot.from_mjcf(WRIST)
+    model = Model(robot)
+    theta, (q, dq, ddq) = model.parameters.nominal, states(robot, 20)
+    torque = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
+    for parameters in ("fixed", "base"):
+        program = generate(model, ("inverse_dynamics",), parameters=parameters, values=theta)
+        given = {"p": np.tile(program.numbers_of(theta), (len(q), 1))} if parameters == "base" else {}
+        found = program("inverse_dynamics", q=q, dq=dq, ddq=ddq, **given)
+        np.testing.assert_allclose(found, torque, atol=1e-12)
 
 
 def test_slopes_of_the_regressor_without_virtual_bodies() -> None:

@@ -114,3 +114,23 @@ def test_a_delta_is_identified_from_its_motors_alone(method: str) -> None:
     other = np.roll(q, 1, axis=1), np.roll(dq, 1, axis=1), np.roll(ddq, 1, axis=1)
     true = model.inverse_dynamics(truth, *other)
     assert np.linalg.norm(found.predict(*other) - true) < 0.01 * np.linalg.norm(true)
+
+
+def test_mimic_joints_of_a_urdf_stay_and_may_be_measured(tmp_path: Path) -> None:
+    """A gear whose output is a mimic joint of the URDF, measured there: the robot is the URDF's own."""
+    geared = URDF.replace('<joint name="pin" type="continuous">',
+                          '<joint name="pin" type="continuous"><mimic joint="crank" multiplier="0.1" offset="0.2"/>')
+    written(tmp_path, geared, "gear.urdf")
+    robot = Robot.load(written(tmp_path, 'convention = "urdf"\nurdf = "gear.urdf"\n[[joint]]\nname = "pin"\nmeasured = '
+                                         'true\n[[joint]]\nname = "rocker"\nmeasured = true\ndriven = true\n'))
+    plain = Robot.load(tmp_path / "gear.urdf")
+    assert robot.joint_names == plain.joint_names == ("crank", "rocker")
+    assert robot.measured == ("pin", "rocker") and robot.driven == ("rocker",)
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 9, 2))
+    np.testing.assert_allclose(dynamics.inverse_dynamics(robot, None, q, dq, ddq),
+                               dynamics.inverse_dynamics(plain, None, q, dq, ddq), atol=1e-12)
+    for wrong, words in (("measured = 1", "'measured' of joint 'pin' .* must be true or false"),
+                         ("driven = false", "no joint with driven = true"), ("held = 3\nnose = 1", "nose")):
+        text = f'convention = "urdf"\nurdf = "gear.urdf"\n[[joint]]\nname = "pin"\n{wrong}\n'
+        with pytest.raises(RobotError, match=words):
+            Robot.load(written(tmp_path, text))
