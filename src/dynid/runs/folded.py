@@ -12,12 +12,14 @@ from typing import Any
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.earlier import with_prior
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
 from dynid.robot import Robot
+from dynid.runs.earlier import from_prior
 from dynid.runs.loading import Tell
 from dynid.runs.logs import LogSettings
 from dynid.runs.models import make_model, make_robot
@@ -36,7 +38,7 @@ _BLOCKS = 20  # stretches of time kept apart, from which deviations are found
 
 @dataclass(frozen=True, eq=False)
 class FoldedRun:
-    """What a folded run found. validations: on the logs named for that. seconds: it took."""
+    """What a folded run found. validations: on the logs named for that. seconds: it took. notes: what else to know."""
 
     settings: RunSettings
     robot: Robot
@@ -45,6 +47,7 @@ class FoldedRun:
     folded: FoldedLogs
     validations: tuple[Reconstruction, ...]
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What `dynid identify --json` says of it; numbers that are not finite are None."""
@@ -64,7 +67,7 @@ class FoldedRun:
             "failures": [{"source": one.source, "reason": one.reason, "code": one.code}
                          for one in self.folded.failures],
             "copies": dict(self.folded.copies), "preparation": self.folded.common.to_dict(), "read": self.folded.read,
-            "elapsed_s": self.seconds}
+            "notes": list(self.notes), "elapsed_s": self.seconds}
 
 
 def run_folded(settings: RunSettings, workers: Workers, store: Path | None = None,
@@ -75,6 +78,7 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
     out.
     """
     begun = time.perf_counter()
+    settings, earlier = from_prior(settings)
     sources = [_source(one) for one in settings.unloaded]
     robot = make_robot(settings)
     model = make_model(settings, robot)
@@ -85,7 +89,9 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
                               progress=lambda done, count: tell(f"{done} of {count} logs folded"))
     if settings.known:
         total = total.given(settings.known)
-    problem = Problem(model, total, nominal=model.parameters.nominal)
+    problem, weight = Problem(model, total, nominal=model.parameters.nominal), None
+    if earlier is not None:
+        problem, weight = with_prior(problem, earlier)
     method = _METHOD if settings.method == AUTO else settings.method
     tell(f"identifying by {method}")
     estimate = identify(problem, method=method, **settings.options)
@@ -94,7 +100,8 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
         tell("validating")
         samples = prepare(read(_source(one), options.mapping, robot), folded.preparation)
         found.append(reconstruct(estimate, samples))
-    return FoldedRun(settings, robot, problem, estimate, folded, tuple(found), time.perf_counter() - begun)
+    notes = () if weight is None else (weight.sentence,)
+    return FoldedRun(settings, robot, problem, estimate, folded, tuple(found), time.perf_counter() - begun, notes)
 
 
 def _source(log: Any) -> str:

@@ -18,6 +18,7 @@ from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
+from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.loading import Loaded, Resting, Tell, control_law, load_problem, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
@@ -93,9 +94,12 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     """Read, prepare, fold, identify, validate and judge."""
     started = time.perf_counter()
     tell("reading the robot")
+    settings, earlier = from_prior(settings)
     robot = make_robot(settings)
-    loaded = load_problem(settings, robot, tell)
+    loaded, weight = load_problem(settings, robot, tell), None
     settings, robot = loaded.settings, loaded.robot
+    if earlier is not None:
+        loaded, weight = with_earlier(loaded, earlier)
     tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time")
     begun = time.perf_counter()
     if settings.essential is not None:
@@ -104,6 +108,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
         tell("validating")
         result = judge(loaded, estimate, settings, robot, tell, seconds=time.perf_counter() - begun)
+    if weight is not None:
+        result = replace(result, notes=(weight.sentence, *result.notes))
     payloads = run_payloads(settings, robot, result.problem, result.estimate, tell)
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
 
