@@ -51,6 +51,9 @@ def command(
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
                                                     help="A standard parameter whose value is known, such as M3=1.2 or "
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
+    prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
+                                              help="Folder of an earlier result, such as a fleet's, whose parameters "
+                                                   "with their deviations stand beside the data.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
                                                        help="A log to try the result on; may be repeated.")] = None,
     start: Start = None,
@@ -93,7 +96,7 @@ def command(
         "method": method or None, "validate_on": validate or None,
         "model": {"friction": words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
-        "known": known_table(known or []),
+        "known": known_table(known or []), "prior": prior,
         "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None},

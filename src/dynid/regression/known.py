@@ -42,11 +42,13 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Rows beside the data, matrix (k, base) beta = values (k,), each with deviation one; and the standard parameters
-    they come from, for methods that look for all of them."""
+    they come from, for methods that look for all of them. strength: what the rows are multiplied by beside the data's,
+    where these count for less than they say."""
 
     matrix: Array
     values: Array
     known: Mapping[str, Known]
+    strength: float = 1.0
 
     @staticmethod
     def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:

@@ -157,10 +157,11 @@ class Regression:
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
         """What a prior row, which is in units of its deviation, is multiplied by beside weighted equations: one, as
-        they are in units of their noise; without weights the noise that all joints share."""
+        they are in units of their noise; without weights the noise that all joints share. Times its strength."""
+        strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
-            return 1.0
-        return float(np.sqrt(self.stack(prior=False).rest / max(sum(self.rows) - len(self.base), 1)))
+            return strength
+        return strength * float(np.sqrt(self.stack(prior=False).rest / max(sum(self.rows) - len(self.base), 1)))
 
     def misfits(self, beta: Array) -> Array:
         """Sum of squared residuals of each joint (dof,)."""

@@ -14,12 +14,14 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
 from dynid.model.held import held_values
 from dynid.progress import Tell
+from dynid.estimate.earlier import with_prior
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
 from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
 from dynid.robot import Robot
+from dynid.runs.earlier import from_prior
 from dynid.runs.logs import LogSettings
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.result_folder import new_result
@@ -37,7 +39,7 @@ _BLOCKS = 20  # stretches of time kept apart, from which deviations are found
 
 @dataclass(frozen=True, eq=False)
 class FoldedRun:
-    """What a folded run found. validations: on the logs named for that. seconds: it took."""
+    """What a folded run found. validations: on the logs named for that. seconds: it took. notes: what else to know."""
 
     settings: RunSettings
     robot: Robot
@@ -46,6 +48,7 @@ class FoldedRun:
     folded: FoldedLogs
     validations: tuple[Reconstruction, ...]
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What `dynid identify --json` says of it; numbers that are not finite are None."""
@@ -65,7 +68,7 @@ class FoldedRun:
             "failures": [{"source": one.source, "reason": one.reason, "code": one.code}
                          for one in self.folded.failures],
             "copies": dict(self.folded.copies), "preparation": self.folded.common.to_dict(), "read": self.folded.read,
-            "elapsed_s": self.seconds}
+            "notes": list(self.notes), "elapsed_s": self.seconds}
 
 
 def run_folded(settings: RunSettings, workers: Workers, store: Path | None = None,
@@ -76,6 +79,7 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
     out.
     """
     begun = time.perf_counter()
+    settings, earlier = from_prior(settings)
     sources = [_source(one) for one in settings.unloaded]
     robot = make_robot(settings)
     model = make_model(settings, robot)
@@ -87,7 +91,9 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
     known = {**held_values(robot), **settings.known}
     if known:
         total = total.given(known)
-    problem = Problem(model, total, nominal=model.parameters.nominal)
+    problem, weight = Problem(model, total, nominal=model.parameters.nominal), None
+    if earlier is not None:
+        problem, weight = with_prior(problem, earlier)
     method = _METHOD if settings.method == AUTO else settings.method
     tell(f"identifying by {method}")
     estimate = identify(problem, method=method, **settings.options)
@@ -96,7 +102,8 @@ def run_folded(settings: RunSettings, workers: Workers, store: Path | None = Non
         tell("validating")
         samples = prepare(read(_source(one), options.mapping, robot), folded.preparation)
         found.append(reconstruct(estimate, samples))
-    return FoldedRun(settings, robot, problem, estimate, folded, tuple(found), time.perf_counter() - begun)
+    notes = () if weight is None else (weight.sentence,)
+    return FoldedRun(settings, robot, problem, estimate, folded, tuple(found), time.perf_counter() - begun, notes)
 
 
 def _source(log: Any) -> str:

@@ -19,6 +19,7 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
+from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
@@ -94,9 +95,12 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     """Read, prepare, fold, identify, validate and judge."""
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
+    settings, earlier = from_prior(settings)
     robot = make_robot(settings)
-    loaded = load_problem(settings, robot, tell.part(0.02, 0.5))
+    loaded, weight = load_problem(settings, robot, tell.part(0.02, 0.5)), None
     settings, robot = loaded.settings, loaded.robot
+    if earlier is not None:
+        loaded, weight = with_earlier(loaded, earlier)
     tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time", 0.5)
     begun = time.perf_counter()
     if settings.essential is not None:
@@ -104,6 +108,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
     else:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
         result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95), seconds=time.perf_counter() - begun)
+    if weight is not None:
+        result = replace(result, notes=(weight.sentence, *result.notes))
     payloads = run_payloads(settings, robot, result.problem, result.estimate, tell.part(0.95, 1.0))
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
 

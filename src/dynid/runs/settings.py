@@ -190,10 +190,10 @@ class RunSettings(SettingsFile):
     logs. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made fixed and
     where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose values are
     known, by name: a value, or a value and its deviation. held: links whose inertia the robot's file knows, so that it
-    is not identified. payloads: the [payloads] tables, loads that logs name with
-    payload = "...". blocks: stretches of time
-    for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files, for logs
-    larger than memory.
+    is not identified. payloads: the [payloads] tables, loads that logs name with payload = "...". prior: folder of an
+    earlier result, of a fleet for one, whose parameters with their deviations stand beside the data. blocks: stretches
+    of time for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files,
+    for logs larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -217,6 +217,7 @@ class RunSettings(SettingsFile):
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
     held: tuple[str, ...] = ()
     payloads: dict[str, PayloadSettings] = Field(default_factory=dict)
+    prior: str | None = None
     blocks: int = Field(default=10, ge=1, le=1000)
     stream_rows: int | None = Field(default=None, ge=1)
 
@@ -273,4 +274,5 @@ class RunSettings(SettingsFile):
         model = self.model if self.model.python is None else self.model.model_copy(
             update={"python": move(self.model.python)})
         return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),
-                                       "validate_on": each(self.validate_on), "model": model})
+                                       "validate_on": each(self.validate_on), "model": model,
+                                       "prior": None if self.prior is None else move(self.prior)})

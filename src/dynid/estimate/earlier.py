@@ -1,0 +1,85 @@
+"""An earlier estimate as the prior of a new one: a robot of a known type starts from its fleet, with a weight that the
+evidence chooses.
+
+Beside the data's weighted equations r beta = rho stand the rows of the prior N(mu, s^2 P). Residuals correlate in time,
+so equations count as much as they say only after their noise is multiplied by c, the mean of the eigenvalues of
+H^-1 M (H = r'r, M the noise of the score); the prior's rows are multiplied by c^(1/2) instead, which is the same.
+s is at least one and makes the data most likely: with e_i, v_i the eigenvalues and vectors of r P r' / c and
+d = (rho - r mu) / c^(1/2) the evidence is
+
+    -1/2 sum_i [log(1 + s^2 e_i) + (v_i' d)^2 / (1 + s^2 e_i)],
+
+so a robot that is like its type leans on it, and one that is not leans on it less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.errors import NotPossibleError
+from dynid.estimate.covariance import noise
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.linear import joint_weights, solve
+from dynid.estimate.problem import Problem
+from dynid.estimate.recursive.start import prior_rows
+from dynid.regression.known import Prior
+
+METHOD = "wls"  # which takes rows beside its equations
+_SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
+_FAR = 2.0  # from which a robot is said not to be like its prior
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How much a prior counts. scale: times its deviations are larger than stated, by the evidence. correlation: c, the
+    rows of the data that count as one."""
+
+    scale: float
+    correlation: float
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        if self.scale < _FAR:
+            return "the prior counts with the deviations it states: the data do not contradict it"
+        return (f"the prior counts with {self.scale:.3g} times the deviations it states: with them the data are most "
+                "likely, so this robot is not quite like those that the prior is from")
+
+
+def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
+    """The problem with an earlier estimate of the same base parameters as rows beside its data, and how much these
+    count. Methods that solve weighted equations of base parameters (`wls`) use them."""
+    rows = prior_rows(problem.base, earlier)
+    assert rows is not None
+    regression = problem.regression
+    alone = replace(problem, regression=replace(regression, prior=None))
+    weights = joint_weights(regression)
+    stacked = alone.regression.stack(weights)
+    try:
+        solution = solve(alone.regression, stacked)
+        middle = noise(alone, solution, weights).middle
+        c = max(float(np.trace(solution.inverse @ middle)) / max(solution.rank, 1), 1.0)
+    except NotPossibleError:  # nothing moves: all is the prior's
+        c = 1.0
+    known = np.flatnonzero(earlier.identified)
+    # What the prior does not say is left to the data: their equations without these columns.
+    others = np.setdiff1d(np.arange(len(problem.base)), known)
+    r, rho = stacked.r[:, known], stacked.rho
+    if len(others):
+        basis, size, _ = np.linalg.svd(stacked.r[:, others], full_matrices=True)
+        rest = basis[:, int(np.sum(size > 1e-10 * size.max(initial=0.0))):]
+        r, rho = rest.T @ r, rest.T @ rho
+    sizes, vectors = np.linalg.eigh(r @ earlier.covariance[np.ix_(known, known)] @ r.T / c)
+    squares = (vectors.T @ (rho - r @ earlier.values[known])) ** 2 / c
+    spread = 1.0 + _SCALES[:, None] ** 2 * np.maximum(sizes, 0.0)
+    evidence = -0.5 * np.sum(np.log(spread) + squares / spread, axis=1)
+    scale = float(_SCALES[int(np.argmax(evidence))])
+    beside = regression.prior
+    matrix, values, told = rows.matrix / scale, rows.values / scale, {}
+    if beside is not None:  # what is known of single parameters stands as it is said
+        matrix = np.vstack([matrix, beside.matrix / np.sqrt(c)])
+        values, told = np.concatenate([values, beside.values / np.sqrt(c)]), dict(beside.known)
+    prior = Prior(matrix, values, told, float(np.sqrt(c)))
+    return replace(problem, regression=replace(regression, prior=prior)), Weight(scale, c)
