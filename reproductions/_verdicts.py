@@ -20,7 +20,8 @@ from dynid.validate import Verdict, choose_cutoff, cross_validate, cutoff_depend
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
                       "parameters-not-constant", "consistency-price", "indefinite-inertia", "impossible-links",
                       "energy-grows", "logs-differ", "does-not-carry-over", "worse-than-zero", "worse-than-mean",
-                      "negative-friction", "unphysical-inertia", "negative-rotor-inertia", "large-offset"))
+                      "negative-friction", "unphysical-inertia", "negative-rotor-inertia", "large-offset",
+                      "driving-friction"))
 # Findings that blame a log or the robot's file: false on a real log as it is, where others may well be true.
 BLAMES = frozenset(("torque-sign", "position-sign", "drive-gain", "torque-unit", "degrees-for-radians", "time-scale",
                     "gear-ratio", "torques-swapped", "positions-swapped", "encoder-stuck", "gravity-direction",

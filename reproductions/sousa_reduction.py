@@ -34,7 +34,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     consistency = Consistency(model.parameters, form="spatial", margin=0.0)
     truth = is_possible(consistency, WAM[:, 2], base, tolerance=1e-4).theta
     progress("moving it")
-    regression = fold(TorqueEquations.of(model, _log(model, truth), base))
+    regression = fold(TorqueEquations.of(model, wam_log(model, truth), base))
     stacked = regression.stack()
     free = np.linalg.solve(stacked.r, stacked.rho)
     best = fit(consistency, base, stacked)
@@ -61,7 +61,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         }.items()}}
 
 
-def _log(model: Model, theta: np.ndarray) -> Samples:
+def wam_log(model: Model, theta: np.ndarray) -> Samples:
     """A noisy log along three Fourier series."""
     rng = np.random.default_rng(4)
     t = np.arange(round(SECONDS / 3 * RATE)) / RATE

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
-from consistency.problems import arm_problem, random_body
+from consistency.problems import arm_problem, oracle, random_body
 
-from dynid.consistency import Box, Consistency, fit
+from dynid.consistency import Box, Consistency, Fit, fit
 from dynid.consistency.literature import (
     fit_box,
     fit_log_cholesky,
@@ -15,7 +16,7 @@ from dynid.consistency.literature import (
     fit_virtual,
 )
 from dynid.consistency.literature.factors import log_cholesky, virtual
-from dynid.consistency.literature.points import point_matrix
+from dynid.consistency.literature.points import nominal_points, point_matrix
 from dynid.consistency.literature.reduction import reduction
 from dynid.robot import inertia as ten
 
@@ -66,6 +67,54 @@ def test_none_beats_the_optimum(seed: int) -> None:
     assert fit_box(consistency, base, stacked).misfit <= best.misfit * (1 + 1e-6)
     spatial = fit(Consistency(model.parameters, form="spatial", margin=0.0), base, stacked)
     assert fit_virtual(consistency, base, stacked, begin=theta).misfit >= spatial.misfit * (1 - 1e-6)
+
+
+def test_points_pulled_to_a_nominal_model_are_cvxpys_quadratic_programme() -> None:
+    model, theta, base, regression = arm_problem(2, 1, samples=40)
+    stacked, consistency, deviation = regression.stack(), Consistency(model.parameters, margin=0.0), 0.05
+    box = Box(np.full(3, -0.5), np.full(3, 0.5))
+    matrix, rest = point_matrix(box), np.setdiff1d(np.arange(len(theta)), consistency.places.ravel())
+    p = [cp.Variable(27, nonneg=True) for _ in consistency.bodies]
+    friction = cp.Variable(len(rest), nonneg=True)
+    full = stacked.r @ base.matrix
+    torque = full[:, rest] @ friction
+    goal = 0.0
+    for own, places in zip(p, consistency.bodies.values(), strict=True):
+        torque = torque + full[:, places] @ (matrix @ own)
+        given = nominal_points(matrix, theta[places])
+        assert given.min() >= 0.0 and given.sum() == pytest.approx(theta[places][9], rel=1e-3)
+        goal += cp.sum_squares((own - given) / deviation)
+    best = cp.Problem(cp.Minimize(cp.sum_squares(torque - stacked.rho) + goal))
+    best.solve(solver=cp.CLARABEL)
+    found = fit_points(consistency, base, stacked, prior=(theta, deviation))
+    mine = np.concatenate([matrix @ own.value for own in p])
+    np.testing.assert_allclose(found.theta[consistency.places.ravel()], mine, atol=1e-4 * np.abs(mine).max())
+    # A pull without end leaves the nominal points, one of no weight changes nothing.
+    held = fit_points(consistency, base, stacked, prior=(theta, 1e-6)).theta
+    for places in consistency.bodies.values():
+        np.testing.assert_allclose(held[places], matrix @ nominal_points(matrix, theta[places]), atol=1e-5)
+    free = fit_points(consistency, base, stacked)
+    assert fit_points(consistency, base, stacked, prior=(theta, 1e6)).misfit == pytest.approx(free.misfit, rel=1e-6)
+
+
+def test_sequential_programming_pulled_to_base_values_is_the_convex_optimum() -> None:
+    model, theta, base, regression = arm_problem(2, 1, samples=40)
+    stacked, consistency, deviation = regression.stack(), Consistency(model.parameters, margin=0.0), 0.1
+    told = 1.1 * base.reduce(theta)
+    told[-1] = np.nan
+    found = fit_sqp(consistency, base, stacked, begin=theta, constraint="eigenvalues", prior=(told, deviation))
+    rows = np.isfinite(told)
+    matrix = np.vstack([stacked.r @ base.matrix, base.matrix[rows] / deviation])
+    rho = np.concatenate([stacked.rho, told[rows] / deviation])
+
+    def goal(one: Fit) -> float:
+        return float(np.sum((matrix @ one.theta - rho) ** 2))
+
+    least = oracle(consistency, matrix, rho)
+    assert least * (1 - 1e-6) <= goal(found) < 1.1 * least  # it stops early near the border
+    assert goal(found) < 0.8 * goal(fit_sqp(consistency, base, stacked, begin=theta, constraint="eigenvalues"))
+    held = fit_sqp(consistency, base, stacked, begin=theta, constraint="eigenvalues", prior=(base.reduce(theta), 1e-5))
+    np.testing.assert_allclose(held.beta, base.reduce(theta), atol=1e-4)
 
 
 def test_reduction_goes_on_until_possible() -> None:

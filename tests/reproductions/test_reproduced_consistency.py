@@ -18,7 +18,7 @@ def holds(name: str) -> None:
     assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
 
 
-@pytest.mark.parametrize("name", ["sousa_feasibility", "sousa_reduction", "sousa_control"])
+@pytest.mark.parametrize("name", ["sousa_feasibility", "sousa_reduction", "sousa_control", "sousa_point_masses"])
 def test_sousa(name: str) -> None:
     holds(name)
 

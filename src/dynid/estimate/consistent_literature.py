@@ -12,6 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit
 from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
+from dynid.errors import ModelError
 from dynid.estimate.consistent import consistency_of, prior_rows
 from dynid.estimate.covariance import diagnostics, noise
 from dynid.estimate.estimate import Estimate
@@ -78,17 +79,41 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
 
 
 @method("pc-points", _FITS["pc-points"][1], gives={"theta"})
-def points(problem: Problem, *, count: int = 3) -> Estimate:
+def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
     """Masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76). count: points along each edge of a
-    link's box."""
-    return _estimate("pc-points", problem, {"count": count})
+    link's box. prior_deviation: kg, by which each point's mass may be off that of the nominal model; None for no
+    pull."""
+    prior = None if prior_deviation is None else (_nominal(problem, "pc-points", prior_deviation), prior_deviation)
+    return _estimate("pc-points", problem, {"count": count, "prior": prior})
 
 
 @method("pc-sqp", _FITS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
-               iterations: int = 300) -> Estimate:
-    """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69)."""
-    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations})
+               iterations: int = 300, prior_deviation: float | None = None) -> Estimate:
+    """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69).
+    prior_deviation: in the units of each, by which every base parameter may be off that of the nominal model; None for
+    no pull."""
+    prior = None
+    if prior_deviation is not None:
+        nominal = _nominal(problem, "pc-sqp", prior_deviation)
+        told = np.isfinite(nominal)
+        hidden = np.any(problem.base.matrix[:, ~told] != 0.0, axis=1)
+        values = problem.base.matrix @ np.where(told, nominal, 0.0)
+        prior = (np.where(hidden, np.nan, values), prior_deviation)
+    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations, "prior": prior})
+
+
+def _nominal(problem: Problem, name: str, deviation: float) -> Array:
+    """The nominal model (parameters,) that a method is to be pulled to, NaN for friction and the like without one."""
+    if not (deviation > 0 and np.isfinite(deviation)):
+        raise ModelError(f"prior_deviation of method '{name}' is a number above zero, got {deviation}")
+    values = problem.nominal if problem.nominal is not None else np.array(
+        [np.nan if item.nominal is None else item.nominal for item in problem.model.parameters], dtype=float)
+    for body, places in problem.model.parameters.bodies.items():
+        if not np.isfinite(values[places]).all():
+            raise ModelError(f"method '{name}' has no nominal values of link '{body}' to be pulled to: give a robot "
+                             "file with inertias, or leave prior_deviation out")
+    return values
 
 
 @method("pc-virtual", _FITS["pc-virtual"][1], gives={"theta"})

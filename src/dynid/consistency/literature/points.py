@@ -14,6 +14,7 @@ from dynid.consistency.literature.shared import as_fit
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
+_SPREAD = 1e-3  # pull to equal masses, of a nominal body that points can make up in many ways
 _HALF = 0.5  # m: half the edge of the box where nothing is known of a link
 
 
@@ -25,19 +26,34 @@ def point_matrix(box: Box, count: int = 3) -> Array:
     return ten.from_pseudo_inertia(homogeneous[:, :, None] * homogeneous[:, None, :]).T
 
 
+def nominal_points(matrix: Array, numbers: Array) -> Array:
+    """Masses (points,), not negative, of points (10, points) that come nearest to a body's ten numbers; of the many
+    that do, small and alike: p of eq. 2.76, known beforehand."""
+    from scipy.optimize import nnls
+
+    size = np.maximum(np.abs(matrix).max(axis=1), 1e-12)
+    tall = np.vstack([matrix / size[:, None], _SPREAD * np.eye(matrix.shape[1])])
+    return np.asarray(nnls(tall, np.concatenate([numbers / size, np.zeros(matrix.shape[1])]))[0])
+
+
 def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, count: int = 3,
-               boxes: Mapping[str, Box] | None = None) -> Fit:
-    """Masses p >= 0 of points on a grid in a box around each link, minimising |R K theta - rho|^2 (eq. 2.76)."""
+               boxes: Mapping[str, Box] | None = None, prior: tuple[Array, float] | None = None) -> Fit:
+    """Masses p >= 0 of points on a grid in a box around each link, minimising |R K theta - rho|^2 (eq. 2.76).
+
+    prior: nominal parameters (parameters,) and the deviation of each point's mass from them, kg; adds the squares of
+    the differences in these deviations, the second part of eq. 2.76.
+    """
     from scipy.optimize import nnls
 
     width = len(consistency.parameters)
-    columns, pieces = [], []
+    columns, pieces, given = [], [], []
     known = {body: limit for body, limit in consistency.centres.items() if isinstance(limit, Box)} | dict(boxes or {})
     for body, places in consistency.bodies.items():
         matrix = point_matrix(known.get(body, Box(np.full(3, -_HALF), np.full(3, _HALF))), count)
         wide = np.zeros((width, matrix.shape[1]))
         wide[places] = matrix
         pieces.append(wide)
+        given.append(np.zeros(matrix.shape[1]) if prior is None else nominal_points(matrix, prior[0][places]))
     inside = np.zeros(width, dtype=bool)
     inside[consistency.places.ravel()] = True
     for k in np.flatnonzero(~inside):
@@ -47,7 +63,11 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
         if not consistency.parameters.positive[k]:
             columns.append(-unit)  # a free number is the difference of two that are not negative
     expand = np.hstack(pieces + columns)
-    matrix = stacked.r @ base.matrix @ expand
+    matrix, rho = stacked.r @ base.matrix @ expand, stacked.rho
+    if prior is not None:
+        masses = np.concatenate(given)
+        rows = np.eye(len(masses), matrix.shape[1]) / prior[1]
+        matrix, rho = np.vstack([matrix, rows]), np.concatenate([rho, masses / prior[1]])
     size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-12)
-    masses, _ = nnls(matrix / size, stacked.rho, maxiter=30 * matrix.shape[1])
-    return as_fit(consistency, base, stacked, expand @ (masses / size), 1)
+    found, _ = nnls(matrix / size, rho, maxiter=30 * matrix.shape[1])
+    return as_fit(consistency, base, stacked, expand @ (found / size), 1)

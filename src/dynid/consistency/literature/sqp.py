@@ -14,10 +14,13 @@ from dynid.regression import BaseParameters, Stacked
 
 
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
-            constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300) -> Fit:
+            constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300,
+            prior: tuple[Array, float] | None = None) -> Fit:
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
     constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+    prior: base parameters known beforehand (base,), NaN where not, and one deviation for all; adds |(beta - K theta) /
+    deviation|^2, the second part of eq. 2.69.
     """
     from scipy.optimize import minimize
 
@@ -25,7 +28,12 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     for columns in consistency.bodies.values():
         scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
     size = np.sqrt(max(stacked.rest, 1e-12))
-    matrix, rho = stacked.r @ base.matrix * scale / size, stacked.rho / size
+    matrix, rho = stacked.r @ base.matrix, stacked.rho
+    if prior is not None:
+        told = np.flatnonzero(np.isfinite(prior[0]))
+        matrix = np.vstack([matrix, base.matrix[told] / prior[1]])
+        rho = np.concatenate([rho, prior[0][told] / prior[1]])
+    matrix, rho = matrix * scale / size, rho / size
     normal, right = matrix.T @ matrix, matrix.T @ rho
     basis = consistency.basis / np.sqrt(np.outer(_units(consistency), _units(consistency)))
     numbers = np.array([LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0])

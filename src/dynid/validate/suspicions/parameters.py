@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import Model, complete, least_inertia, split_regressor
+from dynid.model.kinds import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
@@ -16,10 +17,12 @@ from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
 _CHANCE = 0.01  # that noise alone puts one of all inertias so far below zero
-_LITTLE = 0.02  # share of every joint's torque that an inertia makes, up to which its sign does not matter
+_LITTLE = 0.02  # share of a joint's torque that an inertia or a push makes, up to which its sign does not matter
 _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
 _SPEEDS = 25  # of either direction at which friction is looked at
+_SLOWEST = 1e-2  # of the top speed, below which friction is not looked at
+_DRIVES = 3.0  # deviations by which an offset must be above dry friction
 _OFFSET = 0.6  # of the joint's RMS torque
 _OFFSET_DEVIATIONS = 3.0
 
@@ -97,7 +100,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         top = max((float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data), default=0.0)
         if not (own[j] & free).any() or not top > 0.0 or case.at_rest(j):
             continue
-        speeds = top * np.geomspace(1e-2, 1.0, _SPEEDS)
+        speeds = top * np.geomspace(_SLOWEST, 1.0, _SPEEDS)
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
         push = -np.sign(speeds) * torque - _BELOW * deviation
@@ -109,6 +112,43 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
                       f"the friction of {who} would push, most at speeds of {at} rad/s or m/s: its shape has more "
                       "freedom than the data fix; take a friction that cannot push, such as 'curve' or "
                       "'exponential-stribeck'", joints=[*found], evidence={"speed": each([*found.values()])})
+
+
+def driving_friction(case: Case) -> Iterator[Finding]:
+    """Joints whose offset is above their dry friction, by more than deviations of the difference and enough to matter:
+    together they would push the joint on at slow speeds one way (Ardiani, C.5.1). One that makes up most of the torque
+    is named as such."""
+    estimate, parameters = case.estimate, case.estimate.base.parameters
+    if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
+        return
+    known, found = {int(c) for c in estimate.base.independent[estimate.identified]}, []
+    dry = np.array([item.kind != VISCOUS for item in parameters])
+    for j, (own, name) in enumerate(zip(velocity_friction(estimate), case.problem.regression.joints, strict=True)):
+        offsets = np.array([item.kind.group == "offset" and item.owner == j for item in parameters])
+        columns = {int(c) for c in np.flatnonzero(own | offsets)}
+        if case.at_rest(j) or not (own & dry).any() or not offsets.any() or not columns <= known:
+            continue
+        top = max(float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data)
+        value = float(estimate.full[offsets].sum())
+        speeds = -np.sign(value) * top * np.geomspace(_SLOWEST, 1.0, _SPEEDS)
+        torque, deviation = friction_at(estimate, j, own | offsets, speeds)
+        push = np.sign(value) * torque - _DRIVES * deviation  # both work against the motion, or for it
+        rms = case.reconstruction.joints[j].torque_rms or 0.0
+        if push[0] > 0.0 and np.sign(value) * torque[0] > _LITTLE * rms and abs(value) <= _OFFSET * rms:
+            friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
+            found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
+                          float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
+    if found:
+        joints = [one[0] for one in found]
+        names = [text for one in found for text in one[1]]
+        values = listed([f"{one[2]:.3g} N m or N against {one[3]:.3g}" for one in found])
+        yield suspect("driving-friction", "friction that drives", ", ".join(names),
+                      f"the offset of {joints_listed(joints)} is above the dry friction, {values}: moving slowly one "
+                      "way, friction would push on; check the zero of the sensor or current, or take a friction of "
+                      "another shape, 'asymmetric-coulomb' among them, which a pc- method keeps from pushing",
+                      joints=joints, parameters=names, evidence={
+                          "offset": each([one[2] for one in found]), "friction": each([one[3] for one in found]),
+                          "std": each([one[4] for one in found]), "speed": each([one[5] for one in found])})
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
@@ -164,4 +204,5 @@ def large_offsets(case: Case) -> Iterator[Finding]:
 
 
 SUSPICIONS = (Suspicion("fit", negative_parameters), Suspicion("fit", pushing_friction),
-              Suspicion("fit", indefinite_inertia), Suspicion("fit", large_offsets))
+              Suspicion("fit", driving_friction), Suspicion("fit", indefinite_inertia),
+              Suspicion("fit", large_offsets))
