@@ -13,20 +13,23 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.loop_fit import LoopFit, loop_fits
 from dynid.recording import Recording
+from dynid.robot import numbered_joints
 from dynid.simulation import Cascade, Controller, control_law
 from dynid.simulation.plant import per_joint
 
 
 @dataclass(frozen=True, eq=False)
 class ControllerFit:
-    """Gains of tau = kp (qr - q) + kd (follow dqr - dq), (dof,), from loops (one a joint) and inertias (dof,).
+    """Gains of tau = kp (qr - q) + kd (follow dqr - dq) of the joints that a log asks to move.
 
-    H = C G / (1 + C G) with G = 1 / (J s^2) solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 / a2,
-    follow = b1 / a1. Friction, gravity and coupling are taken for disturbances that the loop rejects.
+    loops: one each, places: their joints, kp, kd, follow (loops,). inertias (dof,): of all joints.
+    H = C G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 /
+    a2, follow = b1 / a1. Friction, gravity and coupling are taken for disturbances that the loop rejects.
     """
 
     loops: tuple[LoopFit, ...]
-    inertia: Array
+    inertias: Array
+    places: tuple[int, ...]
     kp: Array
     kd: Array
     follow: Array
@@ -34,17 +37,19 @@ class ControllerFit:
     @property
     def law(self) -> Cascade:
         """As a control law to simulate, the speed of the reference fed forward where at least half of it is."""
+        if len(self.loops) < len(self.inertias):
+            raise ModelError(f"only {len(self.loops)} of {len(self.inertias)} joints are asked to move, and the others "
+                             "show no controller", "give a log in which every joint moves", "joint-at-rest")
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
         """Natural frequency that the log shows over the one that a controller has with these inertias (dof,), usually
-        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); not a number where the log does not show it, None for a law
-        without poles of its own."""
-        dof = len(self.inertia)
-        gains = control_law(controller).tuned(self.inertia).gains(dof)
+        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47), (loops,); not a number where the log does not show it, None
+        for a law without poles of its own."""
+        gains = control_law(controller).tuned(self.inertias).gains(len(self.inertias))
         if gains is None or np.any(gains.kp <= 0):
             return None
-        wanted = np.sqrt(gains.kp / self.inertia)
+        wanted = np.sqrt(gains.kp / self.inertias)[list(self.places)]
         return np.array([loop.natural_frequency / omega if loop.seen else np.nan
                          for loop, omega in zip(self.loops, wanted, strict=True)])
 
@@ -59,19 +64,19 @@ class ControllerFit:
 
 
 def identify_controller(recordings: Recording | Sequence[Recording], inertia: ArrayLike) -> ControllerFit:
-    """The gains of every joint's loop from logs with references, all joints of which move.
+    """The gains of every joint's loop from logs with references, of the joints that these ask to move.
 
     inertia: of each joint, kg m^2 or kg, one number or one a joint, such as the largest along the motion
     (`dynid.simulation.joint_inertia`): reference and position alone show gains per inertia.
     """
     loops = loop_fits(recordings)
-    dof = recordings.dof if isinstance(recordings, Recording) else recordings[0].dof
-    if len(loops) < dof:
-        raise ModelError(f"only {len(loops)} of {dof} joints are asked to move, and the others show no controller",
-                         "give a log in which every joint moves", "joint-at-rest")
+    first = recordings if isinstance(recordings, Recording) else recordings[0]
+    dof, names = first.dof, list(first.joints or numbered_joints(first.dof))
     own = per_joint(inertia, dof, "inertia")
     if not np.all(own > 0):
         raise ModelError(f"the inertia of joint {int(np.argmin(own)) + 1} is {own.min():.3g}, which shows no gains",
                          "give inertias above zero", "inertia-not-positive")
     a2, a1, b1 = (np.array([getattr(loop, name) for loop in loops]) for name in ("a2", "a1", "b1"))
-    return ControllerFit(loops, own, own / a2, own * a1 / a2, b1 / a1)
+    places = tuple(names.index(loop.joint) for loop in loops)
+    moved = own[list(places)]
+    return ControllerFit(loops, own, places, moved / a2, moved * a1 / a2, b1 / a1)

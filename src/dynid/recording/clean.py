@@ -25,10 +25,11 @@ from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
-          "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9}
+          "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
+          "external_torque": 1e9}
 _ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench", "temperature", "motor_position",
-                  "sensed_torque", "target_torque", "target_current")
+                  "sensed_torque", "target_torque", "target_current", "external_torque")
 _SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -249,7 +250,7 @@ def _convert(current: Layout, signal: str, array: Array) -> Array:
         return current.conversion.motor_position(array)
     if signal == "sensed_torque":
         return current.conversion.sensed_torque(array)
-    if signal == "target_torque":
+    if signal in ("target_torque", "external_torque"):
         return current.conversion.joint_torque(array)
     return array if signal == "wrench" else current.conversion.torque(array)
 

@@ -20,6 +20,6 @@ def commanded(recording: Recording) -> Recording:
         raise RecordingError(f"{recording.source}: commanded = true needs the commanded positions and torques; name "
                              f"{' and '.join(missing)} in [log]")
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
-                   reference_velocity=None, target_torque=None, target_current=None,
+                   reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
                    motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are taken in place of those measured"))

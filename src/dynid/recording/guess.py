@@ -27,7 +27,8 @@ _PLAIN = set("joint joints actual measured meas msr j axis state states data log
 _UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
-_WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque"}  # keys of `write_npz`
+_WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
+            "target_torques": "target_torque", "external_torques": "external_torque"}  # keys of `write_npz`
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
@@ -104,7 +105,8 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
     encoders may be on other joints of the robot than motors."""
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
                 "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
-                "motor_position_": "motor_position", "sensed_torque_": "sensed_torque"}
+                "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
+                "target_torque_": "target_torque", "external_torque_": "external_torque"}
     groups: _Groups = {}
     for name in known:
         for prefix, signal in prefixes.items():

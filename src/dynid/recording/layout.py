@@ -23,7 +23,8 @@ from dynid.recording.source import Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
-_OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque")
+_OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
+             "target_torque", "external_torque")
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class _Files:
         key = (self.path if name is None else folder / name, place.width)
         if key not in self.opened:
             said = self.mapping
-            self.opened[key] = open_source(key[0], topic=said.topic, delimiter=said.delimiter, decimal=said.decimal,
-                                           header=said.header, skip=said.skip, width=place.width, array=said.array,
-                                           axis=said.axis)
+            self.opened[key] = open_source(key[0], topic=said.main_topic, delimiter=said.delimiter,
+                                           decimal=said.decimal, header=said.header, skip=said.skip,
+                                           width=place.width, array=said.array, axis=said.axis)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
             if long is not None:
                 raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; it "
@@ -201,6 +202,10 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
 
 def _placed(source: Source, place: Place, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
     """The columns of a source that a place means."""
+    if place.topic is not None:
+        if not isinstance(source, Bag):
+            raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', and this file is no bag")
+        return match(source, source.named(place.topic, place.columns, signal), signal, joints, count)
     if place.array is not None:
         return match_parts(source, place.array, place.columns, signal, joints, count)
     return match(source, place.columns if place.width is None else "values", signal, joints, count)

@@ -28,7 +28,7 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
-           "motor_position", "sensed_torque", "target_torque", "target_current")
+           "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque")
 FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
@@ -40,7 +40,7 @@ class Place(BaseModel):
     stands for the log's own file name without its ending: every log then has a file of its own.
     width: the file holds one number a line and this many consecutive lines make one sample. array: the key of an array
     (samples, k) that holds several signals; columns are then its columns, by number from 1 or by the names that the
-    file gives them.
+    file gives them. topic: of the bag, where it is another than that of the positions; columns may then be left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,11 +49,14 @@ class Place(BaseModel):
     file: str | None = None
     width: Annotated[int, Field(gt=0, le=10_000)] | None = None
     array: str | None = None
+    topic: str | None = None
 
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
         if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("give columns or width, not both: a flat file has no columns to choose from")
+        if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
+            raise ValueError("topic is one of the log's own bag, and goes with columns alone")
         return self
 
 
@@ -63,10 +66,10 @@ class Mapping(BaseModel):
     preset: the name of a `Preset`, whose settings hold where none are given here.
     time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature, motor_position,
     sensed_torque, target_torque, target_current (the controller's own torque and current, of which "from-log" finds
-    drive gains): a column name, a list of them, a column number counted from 1, a range of numbers "2-8", a pattern
-    "q{i}" or "q_{joint}", the key of an array (samples, joints), or a `Place`. Two time columns are seconds and
-    nanoseconds. One temperature column is that of all joints. time_unit: s, ms, us or ns. rate: Hz, when the log has
-    no time column.
+    drive gains), external_torque (what the controller takes for torques from outside, joint side): a column name, a
+    list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or "q_{joint}", the key of
+    an array (samples, joints), or a `Place`. Two time columns are seconds and nanoseconds. One temperature column is
+    that of all joints. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
     drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
     target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
     torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
@@ -116,6 +119,7 @@ class Mapping(BaseModel):
     sensed_torque: Names | Place | None = None
     target_torque: Names | Place | None = None
     target_current: Names | Place | None = None
+    external_torque: Names | Place | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
@@ -235,6 +239,12 @@ class Mapping(BaseModel):
         return (Place(**told) if isinstance(told, dict) else told) == getattr(self, signal)
 
     @property
+    def main_topic(self) -> str | None:
+        """The topic of a bag whose times are the log's: the one that is said, or that of the positions."""
+        place = self.position
+        return self.topic if self.topic is not None or not isinstance(place, Place) else place.topic
+
+    @property
     def names_signals(self) -> bool:
         """Whether it says where any signal is; then what it leaves out is not guessed."""
         return any(getattr(self, name) is not None for name in SIGNALS)
@@ -249,14 +259,14 @@ def sentence(problem: ValidationError) -> str:
         close = difflib.get_close_matches(name, list(Mapping.model_fields), n=1)
         hint = f"; did you mean '{close[0]}'?" if close else f"; it knows {', '.join(Mapping.model_fields)}"
         if len(first["loc"]) > 1:
-            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width, array"
+            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width, array, topic"
         return f"there is no setting '{name}'{hint}"
     text = str(first["msg"]).removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
     if first["type"] == "value_error":
         return f"'{name}': {text}" if name else text
     wanted = dict.fromkeys(("time", *SIGNALS),
-                           "column names, a pattern, an array key or {file, columns, width, array}")
+                           "column names, a pattern, an array key or {file, columns, width, array, topic}")
     wanted |= {name: "a number, one a joint, or a key of the file" for name in ("drive_gain", "ratio")}
     wanted["axis"] = "0 (a row a sample) or 1 (a column a sample)"
     if name in wanted:

@@ -19,15 +19,11 @@ from dynid.recording.drive_gains import gain_covariance, gains_from_log
 from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.measured import Measuring
-from dynid.recording.recording import DroppedRow, Recording
+from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
 from dynid.robot import Robot
 from dynid.robot.roles import as_logged
 
 Paths = str | Path | Sequence[str | Path]
-ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
-              "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
-              "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
-              "target_current": "target_current"}
 
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,
@@ -119,7 +115,7 @@ class _Collected:
 def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
                  notes: Sequence[str]) -> Recording:
     """Signals by their names in the mapping (samples, dof) as a Recording."""
-    arrays: dict[str, Any] = {ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
+    arrays: dict[str, Any] = {SIGNAL_ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
                               for name, array in signals.items()}
     return Recording(t=t, joints=tuple(joints), source=", ".join(map(str, paths)),
                      notes=tuple(dict.fromkeys(notes)), **arrays)

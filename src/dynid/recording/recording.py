@@ -10,8 +10,14 @@ import numpy as np
 from dynid.arrays import Array, first_not_finite
 from dynid.errors import RecordingError
 
+# Signals as mappings call them, and as a recording does.
+SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "reference": "reference",
+                     "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
+                     "motor_position": "motor_position", "sensed_torque": "sensed_torque",
+                     "target_torque": "target_torque", "target_current": "target_current",
+                     "external_torque": "external_torque"}
 _SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-            "target_torque", "target_current")
+            "target_torque", "target_current", "external_torque")
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,8 @@ class Recording:
     motor_position: of the motors, as the joint would stand without bending, where encoders sit on both sides of the
     gears; `q` is then that of the links. sensed_torque: of sensors between gear and link, N m or N.
     target_torque, target_current: the controller's own, joint side, if logged; the latter like `tau` in whatever
-    currents were turned into. gain_deviation: covariance (joints, joints) of the
+    currents were turned into. external_torque: what the controller takes for torques from outside, joint side, if
+    logged. gain_deviation: covariance (joints, joints) of the
     drive gains, relative, where they were found.
     unscaled: `tau` still holds currents, whose drive gains are to be found.
     unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
@@ -56,6 +63,7 @@ class Recording:
     sensed_torque: Array | None = None
     target_torque: Array | None = field(default=None, kw_only=True)
     target_current: Array | None = field(default=None, kw_only=True)
+    external_torque: Array | None = field(default=None, kw_only=True)
     gain_deviation: Array | None = field(default=None, kw_only=True)
     unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
@@ -92,6 +100,12 @@ class Recording:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Names of the signals that it holds, as mappings call them."""
+        return ("time", *(name for name, attribute in SIGNAL_ATTRIBUTES.items()
+                          if getattr(self, attribute) is not None))
 
     @property
     def dof(self) -> int:

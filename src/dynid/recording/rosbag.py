@@ -1,23 +1,24 @@
-"""Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState, and geometry_msgs/WrenchStamped
-beside it."""
+"""Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState of one topic or several, and
+geometry_msgs/WrenchStamped beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
+from dynid.recording.mapping import Names
 from dynid.recording.source import Block, Fault, Values, need
+from dynid.recording.topics import PART_OF, PARTS, TopicSeries, joints_of, series_of, stamp_of
 from dynid.signals import at_times
 
 _TYPE = "sensor_msgs/msg/JointState"
 _WRENCH = "geometry_msgs/msg/WrenchStamped"
-_PARTS = ("position", "velocity", "effort")
 _LOOK = 200  # messages looked at to learn the joints of a topic
 _CHUNK = 20_000
 
@@ -27,7 +28,9 @@ class Bag:
 
     Time is `stamp` (of the message's header) or `received` (when the bag got it), ns.
     Joints are found by name in every message, so their order may change. A topic of wrenches is a field of six columns,
-    force and then moment, by its own name, straight between its messages at the times of the joints'.
+    force and then moment, by its own name, straight between its messages at the times of the joints'. JointState
+    messages of other topics are columns <topic>:position/<joint> and so on, at the same times; rows that lie outside
+    another topic's messages, or in a gap of them, are left out.
     """
 
     row = "message"
@@ -50,6 +53,8 @@ class Bag:
             self._connections = [item for item in self._reader.connections
                                  if item.topic == self.topic and item.msgtype == _TYPE]
             self._look()
+            self._others = {name: joints_of(message for _, message in islice(self._messages(name), _LOOK))
+                            for name in self._topics if name != self.topic}
             self._wrenches = sorted({item.topic for item in self._reader.connections
                                      if item.msgtype == _WRENCH and item.msgcount})
         except BaseException:
@@ -57,7 +62,7 @@ class Bag:
             raise
 
     def _choose(self, topic: str | None) -> str:
-        topics = sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
+        topics = self._topics
         if not topics:
             others = sorted({item.topic for item in self._reader.connections})
             raise RecordingError(f"{self.path}: has no topic of type sensor_msgs/JointState, only "
@@ -71,9 +76,30 @@ class Bag:
                                  f"say which with topic = \"...\"")
         return topics[0]
 
-    def _messages(self) -> Iterator[tuple[int, Any]]:
-        for connection, stamp, raw in self._reader.messages(connections=self._connections):
+    @property
+    def _topics(self) -> list[str]:
+        """Topics of joints."""
+        return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
+
+    def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
+        """Time of receipt and message of the topic, or of another one."""
+        connections = self._connections if topic in ("", self.topic) else [
+            item for item in self._reader.connections if item.topic == topic and item.msgtype == _TYPE]
+        for connection, stamp, raw in self._reader.messages(connections=connections):
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
+
+    def named(self, topic: str, columns: Names | None, signal: str) -> Names:
+        """The columns of a topic, by default those that a signal has in its messages, as columns of the bag."""
+        if topic in self._wrenches and columns is None:
+            return topic
+        if topic not in self._topics:
+            raise RecordingError(f"{self.path}: has no JointState topic '{topic}' for {signal}; it has "
+                                 f"{', '.join([*self._topics, *self._wrenches])}")
+        if columns is None and signal not in PART_OF:
+            raise RecordingError(f"{self.path}: {signal} is no part of a JointState message; name its columns")
+        given = PART_OF[signal] + "/{joint}" if columns is None else columns
+        before = "" if topic == self.topic else f"{topic}:"
+        return [f"{before}{one}" for one in given] if isinstance(given, list) else f"{before}{given}"
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
         """Times, ns, and force and moment (messages, 6) of a topic, in the order of time."""
@@ -81,7 +107,7 @@ class Bag:
         times, values = [], []
         for connection, received, raw in self._reader.messages(connections=connections):
             message = self._reader.deserialize(raw, connection.msgtype)
-            times.append(_stamp(message) if self._clock == "stamp" else received)
+            times.append(stamp_of(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)
                            for axis in "xyz"])
         order = np.argsort(times, kind="stable")
@@ -89,14 +115,7 @@ class Bag:
 
     def _look(self) -> None:
         """Which joints and which of position, velocity, effort the messages carry; and whether they are stamped."""
-        found: dict[str, dict[str, None]] = {part: {} for part in _PARTS}
-        stamped = looked = 0
-        for _, message in islice(self._messages(), _LOOK):
-            looked += 1
-            stamped += bool(_stamp(message))
-            for part in _PARTS:
-                if len(getattr(message, part)) == len(message.name):
-                    found[part].update(dict.fromkeys(message.name))
+        found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _LOOK))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} holds no messages")
         self._found = found
@@ -106,13 +125,15 @@ class Bag:
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
-        names = ["stamp", "received", *(f"{part}/{joint}" for part in _PARTS for joint in self._found[part])]
+        names = ["stamp", "received", *(f"{part}/{joint}" for part in PARTS for joint in self._found[part])]
+        names += [f"{topic}:{part}/{joint}" for topic, (found, _, _) in self._others.items()
+                  for part in PARTS for joint in found[part]]
         return {**{name: (0,) for name in names}, **{topic: (0, 6) for topic in self._wrenches}}
 
     @property
     def defaults(self) -> dict[str, str]:
         signals = {"position": "position", "velocity": "velocity", "effort": "torque"}
-        found = {signals[part]: part + "/{joint}" for part in _PARTS if self._found[part]}
+        found = {signals[part]: part + "/{joint}" for part in PARTS if self._found[part]}
         return {"time": self._clock, **found, **({"wrench": self._wrenches[0]} if len(self._wrenches) == 1
                                                  else {})}
 
@@ -124,14 +145,17 @@ class Bag:
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
         sensors = [name for name in names if name in self._wrenches]
-        wanted = [(name, *name.split("/", 1)) for name in names if "/" in name and name not in sensors]
+        elsewhere = self._elsewhere(name for name in names if name not in sensors)
+        wanted = [(name, *name.split("/", 1)) for name in names
+                  if "/" in name and name not in sensors and name not in elsewhere]
         joints = {joint for _, _, joint in wanted}
         felt = {name: self._wrench(name) for name in sensors}
-        columns: dict[str, list[Any]] = {name: [] for name in names if name not in sensors}
+        columns: dict[str, list[Any]] = {name: [] for name in names if name not in sensors and name not in elsewhere}
         times: list[int] = []
         numbers: list[int] = []
         faults: dict[int, Fault] = {}
         others = 0
+        reached: dict[TopicSeries, list[int]] = {series: [0, 0] for series, _, _ in elsewhere.values()}
 
         def block() -> Block:
             values: dict[str, Values] = {name: np.array(column, dtype=float) for name, column in columns.items()
@@ -140,7 +164,9 @@ class Bag:
                 values[name] = np.array(columns[name], dtype=np.int64).view("datetime64[ns]")
             at = np.array(times, dtype=float)
             values.update({name: at_times(at, *found) for name, found in felt.items()})
-            return Block(values, np.array(numbers, dtype=np.int64), faults)
+            stamps = np.array(times, dtype=np.int64)
+            values.update({name: series.at(stamps, part, joint) for name, (series, part, joint) in elsewhere.items()})
+            return self._reached(Block(values, np.array(numbers, dtype=np.int64), faults), stamps, reached)
 
         for number, (received, message) in enumerate(self._messages(), start=1):
             places = {joint: i for i, joint in enumerate(message.name)}
@@ -158,20 +184,46 @@ class Bag:
                 else:
                     columns[name].append(values[place])
             if "stamp" in columns:
-                columns["stamp"].append(_stamp(message))
+                columns["stamp"].append(stamp_of(message))
             if "received" in columns:
                 columns["received"].append(received)
-            times.append(_stamp(message) if self._clock == "stamp" else received)
+            times.append(stamp_of(message) if self._clock == "stamp" else received)
             numbers.append(number)
             if len(numbers) == min(rows or _CHUNK, _CHUNK):
                 yield block()
                 columns, numbers, faults, times = {name: [] for name in columns}, [], {}, []
         if numbers:
             yield block()
+        self.notes += [series.note(*counts) for series, counts in reached.items()]
         if others:
             self.notes.append(f"{others} messages of {self.topic} name none of the joints and were passed over")
 
+    def _elsewhere(self, names: Iterable[str]) -> dict[str, tuple[TopicSeries, str, str]]:
+        """Columns of other topics: name -> their series, part and joint."""
+        pairs: dict[str, dict[str, tuple[str, str]]] = {}
+        for name in names:
+            for topic in self._others:
+                if name.startswith(f"{topic}:"):
+                    part, joint = name.removeprefix(f"{topic}:").split("/", 1)
+                    pairs.setdefault(topic, {})[name] = (part, joint)
+        found: dict[str, tuple[TopicSeries, str, str]] = {}
+        for topic, columns in pairs.items():
+            stamped = self._clock == "stamp" and bool(self._others[topic][1])
+            if self._clock == "stamp" and not stamped:
+                self.notes.append(f"messages of {topic} carry no stamp, the times when the bag received them are used")
+            series = series_of(topic, self._messages(topic), columns.values(), stamped)
+            found |= {name: (series, *pair) for name, pair in columns.items()}
+        return found
 
-def _stamp(message: Any) -> int:
-    """Nanoseconds of the header's stamp."""
-    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
+    def _reached(self, block: Block, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> Block:
+        """The rows of a block for which every other topic has messages; how many it has and lacks is counted."""
+        good = np.ones(len(stamps), dtype=bool)
+        for series, counts in reached.items():
+            there = series.reaches(stamps)
+            counts[0], counts[1] = counts[0] + len(stamps), counts[1] + int(np.sum(~there))
+            good &= there
+        if np.all(good):
+            return block
+        place = np.cumsum(good) - 1
+        return Block({name: array[good] for name, array in block.values.items()}, block.rows[good],
+                     {int(place[row]): fault for row, fault in block.faults.items() if good[row]})

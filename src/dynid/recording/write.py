@@ -13,11 +13,12 @@ from dynid.recording.recording import Recording
 
 _COLUMNS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
             "reference_velocity": "reference_velocity", "temperature": "temperature",
-            "motor_position": "motor_position", "sensed_torque": "sensed_torque"}
+            "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
+            "external_torque": "external_torque"}
 _KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "reference": "target_positions",
          "reference_velocity": "target_velocities", "wrench": "wrench", "temperature": "temperatures",
          "motor_position": "motor_positions",
-         "sensed_torque": "sensed_torques"}
+         "sensed_torque": "sensed_torques", "target_torque": "target_torques", "external_torque": "external_torques"}
 _WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
@@ -50,7 +51,8 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
 
 def write_npz(recording: Recording, path: str | Path) -> Path:
     """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
-    motor_positions, sensed_torques, joints; where other joints carry the encoders, positions are theirs."""
+    motor_positions, sensed_torques, target_torques, external_torques, joints; where other joints carry the encoders,
+    positions are theirs."""
     arrays = {key: signal for name, key in _KEYS.items() if (signal := getattr(recording, name)) is not None}
     if recording.measured_position is not None:
         arrays["positions"] = recording.measured_position

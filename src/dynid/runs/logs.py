@@ -129,8 +129,8 @@ def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> No
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What reading a log gave. role: "identification" or "validation". dropped: how many rows could not be used, and
-    dropped_rows: the first of them."""
+    """What reading a log gave. role: "identification" or "validation". signals: it holds. dropped: how many rows could
+    not be used, and dropped_rows: the first of them."""
 
     source: str
     role: str
@@ -139,11 +139,12 @@ class LogFacts:
     dropped: int
     dropped_rows: tuple[DroppedRow, ...]
     notes: tuple[str, ...]
+    signals: tuple[str, ...] = ()
 
     @staticmethod
     def of(recording: Recording, role: str) -> LogFacts:
         return LogFacts(recording.source, role, len(recording), recording.duration, recording.dropped,
-                        recording.dropped_rows, recording.notes)
+                        recording.dropped_rows, recording.notes, recording.signals)
 
     @property
     def sentence(self) -> str:
@@ -157,4 +158,5 @@ class LogFacts:
                 f"{'it' if self.dropped == 1 else 'the first'}: {first.why}")
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "dropped_rows": [asdict(one) for one in self.dropped_rows], "notes": list(self.notes)}
+        return {**asdict(self), "dropped_rows": [asdict(one) for one in self.dropped_rows], "notes": list(self.notes),
+                "signals": list(self.signals)}

@@ -14,6 +14,7 @@ from dynid.estimate import Estimate
 from dynid.files import try_folder
 from dynid.report import ReportData, write_report
 from dynid.runs.improvement import improve_command
+from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, check, new_result, owned
 from dynid.runs.run import Run
@@ -61,6 +62,9 @@ def facts(run: Run) -> dict[str, Any]:
         "friction": None if run.friction is None else run.friction.to_dict(),
         "essential": None if run.essential is None else {
             **run.essential.to_dict(), "validation_before": [_finite(x) for x in run.essential_on_others]},
+        "iterations": [one.to_dict(estimate.names) for one in estimate.iterations],
+        "tracking": [one.to_dict() for one in run.tracking],
+        "loops": [] if run.controller_fit is None else run.controller_fit.to_dict(control_law(run.settings)),
         "breakaway": [one.to_dict() for one in run.breakaway],
         "deflection": [one.to_dict() for one in run.deflections],
         "payloads": [one.to_dict() for one in run.payloads],
@@ -195,6 +199,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       physics=run.physics, cutoff_choice=run.choice, cutoff_dependence=run.dependence,
                       friction=run.friction, essential=run.essential, essential_on_others=run.essential_on_others,
                       deflections=run.deflections, breakaway=run.breakaway, payloads=run.payloads, verdict=run.verdict,
+                      tracking=run.tracking, controller_fit=run.controller_fit, controller=control_law(run.settings),
                       notes=run.notes, command=command, settings=settings, seconds=run.seconds)
 
 

@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynid.errors import NotPossibleError
+import numpy as np
+
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.controller_fit import ControllerFit, identify_controller
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
@@ -24,6 +27,7 @@ from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepa
 from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
+from dynid.simulation import joint_inertia
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -33,6 +37,7 @@ from dynid.validate import (
     Physics,
     Reconstruction,
     SimulationCheck,
+    Tracking,
     Verdict,
     breakaway,
     cross_validate,
@@ -41,10 +46,12 @@ from dynid.validate import (
     physics,
     reconstruct,
     simulation_checks,
+    trackings,
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
 
+_POSTURES = 300  # of a log at which inertias are looked at
 _PATIENCE = 20.0  # s, for cross-validation
 
 
@@ -57,7 +64,8 @@ class Run:
     estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
     joints whose motor and link are both in the logs. breakaway: of joints that start from rest there. payloads: of the
     logs that name one. essential: what was left out of the model, where the run asked for that, and
-    essential_on_others: the relative error of all parameters on each of the validations."""
+    essential_on_others: the relative error of all parameters on each of the validations. tracking: commanded against
+    sensed in the logs that hold both; controller_fit: the loops that these show, of methods that go by steps."""
 
     settings: RunSettings
     robot: Robot
@@ -81,6 +89,8 @@ class Run:
     payloads: tuple[PayloadEstimate, ...] = ()
     essential: Essential | None = None
     essential_on_others: tuple[float, ...] = ()
+    tracking: tuple[Tracking, ...] = ()
+    controller_fit: ControllerFit | None = None
 
     @property
     def model(self) -> LinearModel:
@@ -186,7 +196,20 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
                loaded.friction, deflections(estimate, problem.data, problem.recordings),
-               breakaway(estimate, problem.data, problem.recordings) if problem.recordings else ())
+               breakaway(estimate, problem.data, problem.recordings) if problem.recordings else (),
+               tracking=trackings(problem.recordings), controller_fit=fitted_loops(problem, estimate))
+
+
+def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
+    """The loops that logs with references show, for a method that goes by steps; None where they show none."""
+    if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
+        return None
+    try:
+        inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _POSTURES)])
+                          for one in problem.recordings], axis=0)
+        return identify_controller(problem.recordings, inertia)
+    except (ModelError, NotPossibleError):  # a robot that cannot move, or no loop: nothing of the estimate hangs on it
+        return None
 
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],

@@ -29,14 +29,15 @@ from dynid.validate.simulation_check import (
     simulation_checks,
     torque_driven,
 )
+from dynid.validate.tracking import Tracking, trackings
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
     "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
     "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SetComparison", "SimulationCheck",
-    "Verdict", "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare", "compare_sets",
-    "cross_validate",
+    "Tracking", "Verdict", "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare",
+    "compare_sets", "cross_validate",
     "cutoff_dependence", "deflections", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
-    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "verdict",
-    "wrench_comparison",
+    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "trackings",
+    "verdict", "wrench_comparison",
 ]

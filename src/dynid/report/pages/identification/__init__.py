@@ -17,6 +17,7 @@ from dynid.report.pages.identification import (
     filtered_rows,
     flexibility,
     friction,
+    iterations,
     logs,
     parameters,
     payloads,
@@ -25,6 +26,7 @@ from dynid.report.pages.identification import (
     simulation,
     skeleton,
     torques,
+    tracking,
     verdict,
 )
 from dynid.report.pages.identification.data import ReportData
@@ -43,7 +45,9 @@ SECTIONS: tuple[Section[ReportData], ...] = (
     essential.SECTION,
     expressions.SECTION,
     covariance.SECTION,
+    iterations.SECTION,
     logs.SECTION,
+    tracking.SECTION,
     cutoff.SECTION,
     filtered_rows.SECTION,
     cross_validation.SECTION,

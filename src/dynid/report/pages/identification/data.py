@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from dynid.estimate import Essential, Estimate, FrictionChoice
+from dynid.estimate.controller_fit import ControllerFit
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Samples
 from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
+from dynid.simulation import Controller
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -22,6 +24,7 @@ from dynid.validate import (
     Physics,
     Reconstruction,
     SimulationCheck,
+    Tracking,
     Verdict,
 )
 
@@ -35,7 +38,8 @@ class ReportData:
     cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
     chosen for each joint. essential: what was left out of the model; essential_on_others: the error of all parameters
     on each of the validations. deflections: of joints whose motor and link were both measured. breakaway: of joints
-    that start from rest. payloads: of the logs that name one.
+    that start from rest. payloads: of the logs that name one. tracking: commanded against sensed, of the logs that hold
+    both; controller_fit: the loops that these show, controller: the law that the run was given.
     samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
     by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
     file; improve: the command that designs a motion for what is known worst. seconds: it took.
@@ -59,6 +63,9 @@ class ReportData:
     deflections: tuple[Deflection, ...] = ()
     breakaway: tuple[Breakaway, ...] = ()
     payloads: tuple[PayloadEstimate, ...] = ()
+    tracking: tuple[Tracking, ...] = ()
+    controller_fit: ControllerFit | None = None
+    controller: Controller | None = None
     samples: tuple[Samples, ...] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

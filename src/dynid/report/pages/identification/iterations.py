@@ -1,0 +1,157 @@
+"""Iterations: values, torque errors and motion of every step of a method that goes by steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynid.estimate import Estimate
+from dynid.estimate.iterations import QUANTITIES, Iteration, StepMotion
+from dynid.report.figure import (
+    BLUE,
+    GREY,
+    LIGHT,
+    MEASURED,
+    SERIES,
+    Figure,
+    axis,
+    line,
+    log_axis,
+    numbers,
+    significant,
+    title,
+)
+from dynid.report.figure import text as plain_text
+from dynid.report.pages.identification.data import ReportData
+from dynid.report.section import Section
+from dynid.report.units import JointUnits
+from dynid.report.words import count, number
+
+PARAMETERS = 12  # drawn, those that moved most in their deviations
+COLUMNS = 8  # steps in the table
+STEPS = 10  # whose motion can be chosen
+_BAND = 2.0  # deviations of the last step
+
+
+def gather(data: ReportData) -> Mapping[str, Any] | None:
+    steps = data.estimate.iterations
+    if not steps:
+        return None
+    shown, passes = _chosen(len(steps), COLUMNS), steps[-1].number != len(steps)
+    moved = _most_moved(data.estimate)[:PARAMETERS]
+    return {"words": count(len(steps), "step") if not passes else
+            f"{count(round(steps[-1].number), 'pass')[:-1] if steps[-1].number == 1 else 'passes'} through the logs",
+            "passes": passes, "count": len(steps), "settled": steps[-1].change, "step": steps[-1].step,
+            "heads": [number(steps[k].number, 3) for k in shown], "rows": _rows(data.estimate, shown),
+            "values": [value_figure(data.estimate, k) for k in moved], "drawn": len(moved),
+            "of": len(data.estimate.values), "errors": error_figure(steps, data.joints, passes),
+            "motions": motion_figures(steps, data.joints, passes), "panes": _panes(steps, data.joints, data.units),
+            "driven": any(one.motion is not None and one.motion.torque_error is None for one in steps)}
+
+
+def _chosen(steps: int, most: int) -> list[int]:
+    """First, second, some between and last."""
+    if steps <= most:
+        return list(range(steps))
+    return sorted({0, 1, *np.linspace(1, steps - 1, most - 1).round().astype(int).tolist()})
+
+
+def _most_moved(estimate: Estimate) -> list[int]:
+    """Base parameters that are identified, those first that moved most in their deviations."""
+    values = np.array([one.values for one in estimate.iterations])
+    known = estimate.identified & np.isfinite(estimate.std) & (estimate.std > 0)
+    moved = np.where(known, np.ptp(values, axis=0) / np.where(known, estimate.std, 1.0), -1.0)
+    return [int(k) for k in np.argsort(-moved, kind="stable") if known[k]]
+
+
+def _rows(estimate: Estimate, shown: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"name": name, "values": [float(estimate.iterations[k].values[i]) for k in shown],
+             "std": float(estimate.std[i]), "unit": estimate.base.units[i]}
+            for i, name in enumerate(estimate.names)]
+
+
+def value_figure(estimate: Estimate, parameter: int) -> Figure:
+    """Value of one base parameter at every step, two deviations of the last as a band, and those stated on the way."""
+    steps, name = estimate.iterations, estimate.names[parameter]
+    x, y = [one.number for one in steps], [float(one.values[parameter]) for one in steps]
+    reach, last = _BAND * float(estimate.std[parameter]), y[-1]
+    own = [0.0 if one.std is None else _BAND * float(one.std[parameter]) for one in steps]
+    ends = [min(x) - 0.25, max(x) + 0.25]
+    band = line([*ends, *ends[::-1]], numbers([last - reach] * 2 + [last + reach] * 2), "± 2 deviations", LIGHT,
+                0.0, fill="toself", fillcolor="rgba(86,180,233,0.22)", hoverinfo="skip")
+    many = len(steps) > 30
+    points = line(numbers(x), numbers(y), "value", BLUE, 1.4, mode="lines+markers", marker={"size": 3 if many else 6},
+                  error_y={"type": "data", "array": numbers(own), "color": GREY, "thickness": 0.8, "width": 2},
+                  hovertemplate="%{y:.5~g} at step %{x:.3~g}")
+    unit = estimate.base.units[parameter]
+    layout = {"title": title(name), "xaxis": axis("step", range=ends, **_ticks(x)), "showlegend": False,
+              "yaxis": axis(unit.replace("^2", "²"))}
+    return Figure([band, points], layout, f"Value of {name} at every step", 230)
+
+
+def _ticks(x: Sequence[float]) -> dict[str, Any]:
+    return {"dtick": 1} if max(x) <= 12 else {}
+
+
+def error_figure(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> Figure:
+    """Torque error of every joint over the steps."""
+    x = [one.number for one in steps]
+    errors = np.array([one.relative_error_per_joint for one in steps])
+    good = errors[np.isfinite(errors) & (errors > 0)]
+    traces = [line(numbers(x), significant(np.where(errors[:, j] > 0, errors[:, j], np.nan)), plain_text(name),
+                   SERIES[j % len(SERIES)], 1.5, mode="lines+markers", marker={"size": 5},
+                   hovertemplate="%{y:.3~g} % at step %{x:.3~g}") for j, name in enumerate(joints)]
+    layout = {"xaxis": axis("pass through the logs" if passes else "step", **_ticks(x)),
+              "yaxis": log_axis("torque not explained, %", float(good.min()) if len(good) else 1.0,
+                                float(good.max()) if len(good) else 10.0)}
+    return Figure(traces, layout, "Torque error of every joint over the steps", 300)
+
+
+def motion_figures(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> list[Figure]:
+    """Errors of position, velocity and acceleration of every joint over the steps, and from the references dashed."""
+    moving = [(one.number, one.motion) for one in steps if one.motion is not None]
+    return [_motion_figure(moving, joints, k, passes) for k in range(3)] if len(moving) > 1 else []
+
+
+def _motion_figure(moving: Sequence[tuple[float, StepMotion]], joints: Sequence[str], k: int, passes: bool) -> Figure:
+    x, everything, traces = [one for one, _ in moving], list[float](), list[Mapping[str, Any]]()
+    for j, name in enumerate(joints):
+        color = SERIES[j % len(SERIES)]
+        for label, dash, found in (
+                (plain_text(name), "solid", [motion.errors[k, j] for _, motion in moving]),
+                ("from its reference", "dot", [motion.from_reference[k, j] for _, motion in moving
+                                               if motion.from_reference is not None])):
+            shown = [float(value) if value > 0 else np.nan for value in found]
+            if len(shown) < len(x):
+                continue
+            everything += [value for value in shown if np.isfinite(value)]
+            traces.append(line(numbers(x), significant(shown), label, color, 1.5, mode="lines+markers",
+                               marker={"size": 5}, line={"dash": dash}, legendgroup=str(j), showlegend=dash == "solid",
+                               hovertemplate="%{y:.3~g} % at step %{x:.3~g}"))
+    layout = {"title": title(QUANTITIES[k]), "xaxis": axis("pass" if passes else "step", **_ticks(x)),
+              "yaxis": log_axis("off by, %", min(everything, default=1.0), max(everything, default=10.0))}
+    return Figure(traces, layout, f"Error of the simulated {QUANTITIES[k]} over the steps", 280)
+
+
+def _panes(steps: Sequence[Iteration], joints: Sequence[str], units: Sequence[JointUnits]) -> list[dict[str, Any]]:
+    """Measured and simulated positions of the steps that can be chosen."""
+    moving = [one for one in steps if one.motion is not None]
+    return [{"label": f"step {number(moving[k].number, 3)}", "kind": "last" if k == len(moving) - 1 else "",
+             "source": "", "error": motion.tracking_error,
+             "figures": [position_figure(motion, j, name, unit)
+                         for j, (name, unit) in enumerate(zip(joints, units, strict=True))]}
+            for k in _chosen(len(moving), STEPS) if (motion := moving[k].motion) is not None]
+
+
+def position_figure(motion: StepMotion, j: int, name: str, units: JointUnits) -> Figure:
+    """Measured position of one joint and that of the simulated robot of one step."""
+    t, hover = numbers(motion.t - motion.t[0], 6), f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
+    traces = [line(t, numbers(motion.measured[:, j]), "measured", MEASURED, 4, hovertemplate=hover),
+              line(t, numbers(motion.q[:, j]), "simulated", BLUE, 1.4, hovertemplate=hover)]
+    layout = {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"position, {units.position}")}
+    return Figure(traces, layout, f"Measured and simulated position of {name} at one step", 250)
+
+
+SECTION = Section("iterations", "Iterations", gather)

@@ -1,0 +1,98 @@
+"""Tracking: what a controller commanded beside what was sensed, in one log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.recording import Recording
+from dynid.robot import numbered_joints
+from dynid.validate.words import plain
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """Commanded minus sensed in one log, row by row: t (rows,), error (rows, dof), rad or m, speed (rows, dof), the
+    commanded one. reach, torque_rms (dof,): root mean square of the commanded motion about its mean, and of the
+    measured torques. torque_error (rows, dof): commanded minus measured torques, external_torque (rows, dof): what the
+    controller took for torques from outside; None where the log has none.
+    """
+
+    source: str
+    joints: tuple[str, ...]
+    t: Array
+    error: Array
+    speed: Array
+    reach: Array
+    torque_rms: Array
+    torque_error: Array | None = None
+    external_torque: Array | None = None
+
+    @property
+    def rms(self) -> Array:
+        """Root mean square of the error (dof,), rad or m."""
+        return _rms(self.error)
+
+    @property
+    def share(self) -> Array:
+        """The same in percent of the root mean square of the commanded motion about its mean (dof,); not a number for a
+        joint at rest."""
+        return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
+
+    @property
+    def lag(self) -> Array:
+        """Seconds d (dof,) of error = d speed that fits best: by so much a joint is late; not a number for one at
+        rest."""
+        size = np.sum(self.speed ** 2, axis=0)
+        return np.where(size > 0, np.sum(self.speed * self.error, axis=0) / np.where(size > 0, size, 1.0), np.nan)
+
+    @property
+    def by_speed(self) -> Array:
+        """Share of the squared error that goes with the speed (dof,), percent (Ardiani, s. B.3.4)."""
+        size, left = np.sum(self.error ** 2, axis=0), np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2,
+                                                             axis=0)
+        return np.where(size > 0, 100.0 * (1.0 - left / np.where(size > 0, size, 1.0)), np.nan)
+
+    @property
+    def torque_share(self) -> Array | None:
+        """Commanded minus measured torque in percent of the measured one (dof,), None without commanded torques."""
+        if self.torque_error is None:
+            return None
+        known = self.torque_rms > 0
+        return np.where(known, 100.0 * _rms(self.torque_error) / np.where(known, self.torque_rms, 1.0), np.nan)
+
+    @property
+    def external_rms(self) -> Array | None:
+        """Root mean square of the external torques (dof,), None where the log has none."""
+        return None if self.external_torque is None else _rms(self.external_torque)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"source": self.source, "position_rms_per_joint": plain(self.rms),
+                "position_largest_per_joint": plain(np.abs(self.error).max(axis=0)),
+                "position_error_per_joint": plain(self.share), "lag_per_joint": plain(self.lag),
+                "share_by_speed_per_joint": plain(self.by_speed),
+                "torque_error_per_joint": None if (torque := self.torque_share) is None else plain(torque),
+                "external_torque_rms_per_joint": None if (outside := self.external_rms) is None else plain(outside)}
+
+
+def trackings(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
+    """Of every log that holds commanded positions."""
+    return tuple(_tracking(one) for one in recordings if one.reference is not None and len(one) > 2)
+
+
+def _tracking(log: Recording) -> Tracking:
+    asked = log.reference
+    assert asked is not None
+    speed = np.gradient(asked, log.t, axis=0) if log.reference_velocity is None else log.reference_velocity
+    torque = None if log.target_torque is None else log.target_torque - log.tau
+    return Tracking(log.source, log.joints or numbered_joints(log.dof), log.t, asked - log.q, speed,
+                    _rms(asked - asked.mean(axis=0)), _rms(log.tau), torque, log.external_torque)
+
+
+def _rms(x: Array) -> Array:
+    return np.sqrt(np.mean(x ** 2, axis=0))
