@@ -21,7 +21,7 @@ _LEGEND_LETTERS = 62  # of names in one row
 @dataclass(frozen=True)
 class Curve:
     """One curve. x: numbers, or names for bars and points; y: as many, None where there is none. role: whose it is;
-    what a document prints is grey, the truth of a simulation lies thick below the others."""
+    what a document prints is dashed or an open circle, the truth of a simulation lies thick below the others."""
 
     name: str
     x: Sequence[float] | Sequence[str]
@@ -75,9 +75,11 @@ def _trace(curve: Curve, place: int) -> dict[str, Any]:
     if curve.kind == "bars":
         return {"type": "bar", "x": x, "y": y, "name": curve.name, "marker": {"color": color}}
     if curve.kind == "points":
-        symbol = "circle-open" if curve.role == "printed" else SYMBOLS[place % len(SYMBOLS)]
+        printed = curve.role == "printed"
+        marker = {"symbol": "circle-open", "size": 9, "line": {"width": 2}} if printed else {
+            "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 8}
         return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": curve.name,
-                "marker": {"color": color, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.5}}}
+                "marker": {"color": INK if printed else color, **marker}}
     dash = {"dash": "dash"} if curve.role == "printed" else {}
     return line(x, y, curve.name, color, 4.0 if curve.role == "true" else 1.6, line=dash)
 
