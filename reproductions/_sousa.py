@@ -90,3 +90,6 @@ HEAVIEST = 27.0
 # Tables 5.1 and 5.2: gains of joints 1-4 and 5-7, 1/s^2 and 1/s.
 GAINS = {"slow": (np.repeat([156.3, 123.5], (4, 3)), np.repeat([25.0, 22.2], (4, 3))),
          "tight": (np.repeat([2500.0, 625.0], (4, 3)), np.repeat([100.0, 50.0], (4, 3)))}
+
+# Table 4.3: gains of the controller that tracks the motions for regression (eq. 4.16), N m/rad and N m s/rad.
+TRACKING = (np.array([200.0, 200.0, 40.0, 40.0, 3.0, 3.0, 0.5]), np.array([5.0, 5.0, 1.0, 1.0, 0.2, 0.2, 0.0]))

@@ -17,6 +17,7 @@ from dynid.recording.prepare import prepare
 
 FORCE, LINKS = 40.0, ("link2", "link3", "link4", "link5", "link6", "link7")
 POINTS, LOGS, FREE_LOGS = 20, 2, 10  # of a motion; logs with pushes of each kind; logs of about 100 s without
+IN_ALL = {"logs": 1, "free_logs": 4}  # the smaller study of `--all`: about 120 pushes and 7 minutes of free motion
 IN_TIME = 0.02  # s
 FELT = 2.0  # times the alarm's level that a push must reach in the joints, to be known when most of it is in the filter
 AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
@@ -75,12 +76,12 @@ def summed(pushes: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "force_std": float(np.sqrt(np.mean([one["std"] ** 2 for one in pushes])))}
 
 
-def free_time(made: Machine, outside: ExternalWrench, progress: Callable[[str], None]) -> dict[str, Any]:
+def free_time(made: Machine, outside: ExternalWrench, logs: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """False alarms in motion that nobody touches, counted, and what their largest statistics say of the rate."""
     seconds, alarms, maxima = 0.0, 0, []
     block = round(5.0 * outside.free.options.used_window * outside.free.options.rate)
-    for k in range(FREE_LOGS):
-        progress(f"free motion, {k + 1} of {FREE_LOGS}, {alarms} false alarms so far")
+    for k in range(logs):
+        progress(f"free motion, {k + 1} of {logs}, {alarms} false alarms so far")
         log = made.log(random_points(made.model.robot, 1000 + k, POINTS), 1000 + k)
         rows, _ = outside.of_log(log)
         alarms += int(np.sum(np.diff(rows.touched.astype(int)) == 1) + rows.touched[0])
@@ -95,7 +96,7 @@ def free_time(made: Machine, outside: ExternalWrench, progress: Callable[[str], 
             "level": outside.free.level, "largest": largest[:5].tolist()}
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
+def run(progress: Callable[[str], None], logs: int = LOGS, free_logs: int = FREE_LOGS) -> dict[str, Any]:
     made = machine()
     robot = made.model.robot
     progress("identifying the robot")
@@ -107,15 +108,15 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, (kind, points) in enumerate(kinds.items()):
         one = []
-        for k in range(LOGS):
-            progress(f"pushes {kind}, log {k + 1} of {LOGS}")
+        for k in range(logs):
+            progress(f"pushes {kind}, log {k + 1} of {logs}")
             seed = 200 + 10 * number + k
             reference = motion(made, points(seed))
             pushes = random_pushes(robot, reference.duration, FORCE, seed, LINKS)
             contacts = find_contacts(outside, pushed(made, reference, pushes, seed))
             one += [judged(made, outside, contacts, push) for push in pushes]
         found[kind] = summed(one)
-    free = free_time(made, outside, progress)
+    free = free_time(made, outside, free_logs, progress)
     checks: dict[str, bool] = {}
     for kind, one in found.items():
         checks |= {
@@ -129,7 +130,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     checks[f"{free['alarms']} false alarms in {free['hours']:.2f} h of free motion, {free['an_hour_by_the_tail']:.2f} "
            "an hour by the tail of what was seen, at most one an hour is stated"] = (
         free["alarms"] <= max(1.0, free["hours"]) and free["an_hour_by_the_tail"] <= 1.0)
-    return {"pushes": found, "free": free, "checks": {words: bool(holds) for words, holds in checks.items()}}
+    return {"logs": logs, "free_logs": free_logs, "pushes": found, "free": free,
+            "checks": {words: bool(holds) for words, holds in checks.items()}}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

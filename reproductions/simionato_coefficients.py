@@ -18,6 +18,7 @@ from dynid.robot import Robot
 MASS_FIRST = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")
 PERIOD = 2.0 / 0.15  # s: the pulsation is 0.15 pi
 REPETITIONS = 200
+IN_ALL = {"repetitions": 40}  # the smaller study of `--all`
 NOISE = 0.05  # N m
 
 # Table 5.1: a1..a5, b1..b5, q0 of each joint, three trajectories.
@@ -33,12 +34,12 @@ TABLE_5_1 = np.array([
     [0.354, -0.079, -0.353, -0.013, 0.260, 0.260, -0.402, 0.010, 0.130, 0.110, -0.403]]).reshape(3, 3, 11)
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
+def run(progress: Callable[[str], None], repetitions: int = REPETITIONS) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    found: dict[str, Any] = {"repetitions": REPETITIONS, "checks": {}}
+    found: dict[str, Any] = {"repetitions": repetitions, "checks": {}}
     for name, trajectories in (("arm3r", TABLE_5_1), ("kuka-lwr4", rng.uniform(-0.5, 0.5, (6, 7, 11)))):
         progress(f"{name}: folding {len(trajectories)} trajectories")
-        result = found[name] = _study(name, trajectories, progress)
+        result = found[name] = _study(name, trajectories, repetitions, progress)
         checks = found["checks"]
         checks[f"{name}: coefficients come back to 1e-9 without noise: {result['largest_error']:.1e}"] = \
             result["largest_error"] < 1e-9
@@ -47,7 +48,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     return found
 
 
-def _study(name: str, trajectories: np.ndarray, progress: Callable[[str], None]) -> dict[str, Any]:
+def _study(name: str, trajectories: np.ndarray, repetitions: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """Without noise the largest error of a coefficient; with noise the share inside three deviations."""
     robot = Robot.builtin(name)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
@@ -59,9 +60,9 @@ def _study(name: str, trajectories: np.ndarray, progress: Callable[[str], None])
     tau, truth = model.inverse_dynamics(theta, q, dq, ddq), base.reduce(theta)
     clean = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100), base=base), method="ols")
     seconds, inside = time.perf_counter() - start, []
-    for k in range(REPETITIONS):
+    for k in range(repetitions):
         if k % 20 == 0:
-            progress(f"{name}: noisy repetition {k + 1} of {REPETITIONS}")
+            progress(f"{name}: noisy repetition {k + 1} of {repetitions}")
         noisy = tau + NOISE * np.random.default_rng([1, k]).normal(size=tau.shape)
         estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, noisy, rate=100), base=base), method="wls")
         inside.append(np.mean(np.abs(estimate.values - truth) < 3.0 * estimate.std))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _sousa import BOXES, GAINS, HEAVIEST, TRAJECTORY_B, WAM
+from _sousa import BOXES, GAINS, HEAVIEST, TRACKING, TRAJECTORY_B, WAM
 from numpy.typing import NDArray
 
 from dynid.consistency import Box, Consistency, MassLimit
@@ -23,7 +23,7 @@ from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters
 from dynid.report.drawing import thinned
 from dynid.robot import Robot
-from dynid.simulation import ComputedTorque, Reference, simulate
+from dynid.simulation import CompensatedPD, ComputedTorque, ControlLaw, Reference, simulate
 from dynid.validate import free_fall
 
 Array = NDArray[np.float64]
@@ -31,7 +31,8 @@ COLUMNS = ("weighted LS", "nearest feasible", "constrained", "constrained, more 
 PERIOD, RATE, HELD = 12.5, 1000.0, 2.0  # s, Hz, s at the first point before the motion begins
 WEAKER = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)  # of the damping of the loop; stiffness falls with its square
 FALL, SOON = 5.0, 0.5  # s, of a fall, and within which one that cannot be is over
-BEFORE = 0.005  # s before it is said to have diverged, to which a motion is drawn
+BEFORE = 4  # ticks by which a motion that diverges is cut shorter, until it is simulated to its end
+FAST = 100.0  # rad/s, to which a fall that cannot be is drawn
 SIGN = 0.01  # rad/s, width of the sigmoid for the sign of dry friction
 PUBLISHED = {"condition": 111.0, "fall": 0.041}
 
@@ -58,6 +59,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             progress(f"motion B, {gains} gains, the controller believes {name}")
             runs[f"{name}, {gains}"] = _follow(model, machine, ComputedTorque(
                 model, theta, kp, kd, feedforward=False, rotors=False), motion)
+    progress("motion B, PD beside the model of the maker's drawings (eq. 4.16)")
+    drawings = np.array([p.nominal if p.body is not None and p.nominal is not None else 0.0 for p in model.parameters])
+    tracking = _follow(model, machine, CompensatedPD(model, drawings, *TRACKING, rotors=False), motion)
     progress("motion B with ever weaker gains")
     kp, kd = GAINS["slow"]
     weaker = {share: _follow(model, machine, ComputedTorque(model, believed[COLUMNS[0]], share ** 2 * kp, share * kd,
@@ -67,12 +71,12 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for name, theta in believed.items():
         progress(f"free fall of {name}")
         falls[name] = _fall(model, theta)
-    falls[COLUMNS[0]]["dormand_prince"] = _dormand_prince(model, believed[COLUMNS[0]])
-    return {"condition": condition, "published": PUBLISHED, "follow": runs, "fall": falls,
+    falls[COLUMNS[0]] |= _dormand_prince(model, believed[COLUMNS[0]])
+    return {"condition": condition, "published": PUBLISHED, "follow": runs, "tracking": tracking, "fall": falls,
             "diverges_with_gains": {str(share): when for share, when in weaker.items()},
             "within_limits": {name: {"possible": one.possible, "distance": one.distance}
                               for name, one in within.items()},
-            "checks": _checks(condition, within, runs, falls)}
+            "checks": {**_checks(condition, within, runs, falls), **_tracking_check(tracking)}}
 
 
 def _condition(model: Model, base: BaseParameters, motion: FourierSeries) -> float:
@@ -82,7 +86,7 @@ def _condition(model: Model, base: BaseParameters, motion: FourierSeries) -> flo
     return float(np.linalg.cond(y))
 
 
-def _follow(model: Model, machine: Array, law: ComputedTorque, motion: FourierSeries) -> dict[str, Any]:
+def _follow(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries) -> dict[str, Any]:
     """The machine under a law: at rest at the first point, then along motion B. diverged: s after that begins, or None;
     errors (dof,): largest, rad; moved: largest motion while at rest, rad; t, q, wanted: the motion as it is drawn."""
     t = np.arange(0.0, HELD + PERIOD, 1.0 / RATE)
@@ -91,13 +95,21 @@ def _follow(model: Model, machine: Array, law: ComputedTorque, motion: FourierSe
         found = simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q
     except NotPossibleError as problem:
         when = float(str(problem).split("diverged at ")[1].split(" s")[0])
-        until = int((when - BEFORE) * RATE)
-        shown = simulate(model, machine, law, Reference.of(wanted[:until], rate=RATE)).q
-        return {"diverged": when - HELD, "errors": None, "moved": None, **_curves(t, shown, wanted)}
+        return {"diverged": when - HELD, "errors": None, "moved": None,
+                **_curves(t, _as_far(model, machine, law, wanted[:int(when * RATE)]), wanted)}
     error = np.abs(found - wanted[:len(found)])
     held = round(HELD * RATE)
     return {"diverged": None, "errors": error[held:].max(axis=0).tolist(), "moved": float(error[:held].max()),
             **_curves(t, found, wanted)}
+
+
+def _as_far(model: Model, machine: Array, law: ControlLaw, wanted: Array) -> Array:
+    """Positions (rows, dof) of a motion that diverges, as far as it is simulated. A shorter reference moves more slowly
+    and counts as diverged a little sooner."""
+    try:
+        return simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q
+    except NotPossibleError:
+        return _as_far(model, machine, law, wanted[:-BEFORE])
 
 
 def _curves(t: Array, found: Array, wanted: Array) -> dict[str, Any]:
@@ -116,9 +128,9 @@ def _fall(model: Model, theta: Array) -> dict[str, Any]:
             "t": t, "q": columns[:model.dof], "energy": columns[model.dof:]}
 
 
-def _dormand_prince(model: Model, theta: Array) -> float:
+def _dormand_prince(model: Model, theta: Array) -> dict[str, Any]:
     """The same by Dormand-Prince 4(5), signs as narrow sigmoids, as the thesis integrates: s until it cannot go on or
-    joints are faster than 1e4 rad/s."""
+    joints are faster than 1e4 rad/s, and the fall with its kinetic energy as it is drawn."""
     from scipy.integrate import solve_ivp
 
     smooth = model.with_smooth_signs(SIGN)
@@ -130,7 +142,12 @@ def _dormand_prince(model: Model, theta: Array) -> float:
         return np.concatenate([y[dof:], ddq])
 
     with np.errstate(all="ignore"):
-        return float(solve_ivp(slope, (0.0, SOON), np.zeros(2 * dof), rtol=1e-6, atol=1e-8, events=_Enough()).t[-1])
+        found = solve_ivp(slope, (0.0, SOON), np.zeros(2 * dof), rtol=1e-6, atol=1e-8, events=_Enough())
+    fine = np.flatnonzero(np.abs(np.nan_to_num(found.y[dof:], nan=1e9)).max(axis=0) < FAST)
+    q, dq = found.y[:dof, fine].T, found.y[dof:, fine].T
+    kinetic = 0.5 * np.einsum("ti,tij,tj->t", dq, model.inertia_matrix(theta, q), dq)
+    t, columns = thinned(found.t[fine], np.column_stack([q, kinetic]), 600)
+    return {"dormand_prince": float(found.t[-1]), "t": t, "q": columns[:dof], "energy": columns[dof:]}
 
 
 class _Enough:
@@ -169,12 +186,22 @@ def _checks(condition: float, within: dict[str, Any], runs: dict[str, Any], fall
     return {sentence: bool(holds) for sentence, holds in checks.items()}
 
 
+def _tracking_check(tracking: dict[str, Any]) -> dict[str, bool]:
+    errors = tracking["errors"]
+    said = "diverges" if errors is None else " ".join(f"{x:.2f}" for x in errors)
+    return {"table 4.3: PD beside the model of the drawings, without friction, follows motion B in the joints of the "
+            f"arm within 0.2 rad: {said}": errors is not None and max(errors[:4]) < 0.2}
+
+
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows = [("the controller believes", "gains", "diverges after", "largest errors of joints 1-7, rad")]
     for name, one in result["follow"].items():
         who, _, gains = name.rpartition(", ")
         rows.append((who, gains, "-" if one["diverged"] is None else f"{one['diverged']:.2f} s",
                      "-" if one["errors"] is None else " ".join(f"{x:.2f}" for x in one["errors"])))
+    errors = result["tracking"]["errors"]
+    rows.append(("the drawings, PD beside (eq. 4.16)", "table 4.3", "-" if errors else "diverges",
+                 " ".join(f"{x:.2f}" for x in errors or ())))
     for share, when in result["diverges_with_gains"].items():
         rows.append((COLUMNS[0], f"slow, damping x {share}", "-" if when is None else f"{when:.2f} s", ""))
     for name, fall in result["fall"].items():

@@ -23,5 +23,5 @@ def bars(names: Sequence[str], ours: Heights, printed: Heights, title: str, y: s
          logarithmic: bool = False) -> Panel:
     """A panel of bars, ours beside those that are printed. names: of the places along x."""
     curves = [Curve(name, names, values, "bars") for name, values in ours.items()]
-    curves += [Curve(f"{name}, printed", names, values, "points", "printed") for name, values in printed.items()]
+    curves += [Curve(f"{name}, printed", names, values, "bars", "printed") for name, values in printed.items()]
     return Panel(title, "", y, tuple(curves), logarithmic)

@@ -33,7 +33,7 @@ def _cases(result: dict[str, Any]) -> Drawing:
         k = result["names"].index(name)
         panels.append(Panel(name, "", f"{name}, {UNITS[name]}", (
             Curve("ours", cases, [result["values"][case][k] for case in cases], "bars"),
-            Curve("printed", cases, [result["published"][case][k] for case in cases], "points", "printed"))))
+            Curve("printed", cases, [result["published"][case][k] for case in cases], "bars", "printed"))))
     return Drawing("Estimates of all cases", "tables 1 to 7: filtered, both methods agree; unfiltered, least squares "
                    "is off by half in the first inertia and instruments are not; half the bandwidth changes little.",
                    tuple(panels))

@@ -18,10 +18,10 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     return [
         Drawing("Let go from q = 0, weighted least squares", "figures 5.1 and 5.2: the simulation with the classical "
                 "parameters breaks off after 0.041 s, while the energy grows without end.",
-                (_positions(falls[infeasible]), _energies({infeasible: falls[infeasible]}))),
+                (_positions(falls[infeasible]), _energies({infeasible: falls[infeasible]}, "kinetic energy"))),
         Drawing("Let go from q = 0, feasible parameters", "figures 5.3 and 5.4: with the three feasible solutions the "
                 "arm falls and its total energy only falls.",
-                (_positions(falls[extended]), _energies({name: falls[name] for name in feasible}))),
+                (_positions(falls[extended]), _energies({name: falls[name] for name in feasible}, "total energy"))),
         _followed(follow[f"{infeasible}, slow"], "Motion B, the controller believes weighted least squares",
                   "figure 5.6: the arm leaves the reference as soon as motion B begins and is stopped."),
         _followed(follow[f"{extended}, slow"], "Motion B, feasible parameters, slow gains",
@@ -35,8 +35,8 @@ def _positions(fall: dict[str, Any]) -> Panel:
                                                 for j, q in enumerate(fall["q"], 1)))
 
 
-def _energies(falls: dict[str, Any]) -> Panel:
-    return Panel("total energy", TIME, "energy, J", tuple(Curve(name, fall["t"], fall["energy"][0])
+def _energies(falls: dict[str, Any], title: str) -> Panel:
+    return Panel(title, TIME, "energy, J", tuple(Curve(name, fall["t"], fall["energy"][0])
                                                          for name, fall in falls.items()))
 
 

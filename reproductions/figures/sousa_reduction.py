@@ -16,7 +16,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
         Curve("constrained, all parameters", ends, (error["constrained"],) * 2),
         Curve("printed: least squares, constrained, reduced", (0, 0, published["left out"]),
               (published["least squares"], published["constrained"], published["reduced"]), "points", "printed")))
-    far = Panel("distance to the feasible set", "parameters left out", "distance, norm of base parameters",
+    far = Panel("distance to the feasible set", "parameters left out", "distance",
                 (Curve("distance", out, [max(step["distance"], 1e-9) for step in steps]),), logarithmic=True)
     return [Drawing("Leaving out parameters", "figure 6.4: the error grows with the number of parameters left out, and "
                     "the distance to the feasible set comes to zero only after 36 of 76, with an error above that of "

@@ -8,10 +8,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_pushes_are_found_in_time_and_free_motion_is_not(monkeypatch) -> None:
-    monkeypatch.setattr(contact_iiwa, "LOGS", 1)
-    monkeypatch.setattr(contact_iiwa, "FREE_LOGS", 3)
-    result = contact_iiwa.run(lambda step: None)
+def test_pushes_are_found_in_time_and_free_motion_is_not() -> None:
+    result = contact_iiwa.run(lambda step: None, logs=1, free_logs=3)
     assert all(result["checks"].values()), result["checks"]
 
 

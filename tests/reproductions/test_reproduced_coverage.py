@@ -42,7 +42,8 @@ def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
     for share, fine in ((0.95, True), (0.75, False)):
         row = coverage_._row(key, first, np.array([0]), held([share] + [0.5] * (len(names) - 1)))
         assert row["worst"] == 75.0 and row["again"] == {names[0]: pytest.approx(100.0 * share)}
-        assert [holds for _, holds in coverage_._checks(row)] == [True, fine, True]
+        checks = coverage_._row_checks(row, coverage_.MEDIAN, coverage_.WORST)
+        assert [holds for _, holds in checks] == [True, fine, True]
 
 
 @pytest.mark.slow

@@ -14,8 +14,11 @@ from dynid.cli.output import Json, print_json, progress
 
 class Law(StrEnum):
     computed_torque = "computed-torque"
+    compensated_pd = "compensated-pd"
     pd = "pd"
     poles = "poles"
+    task_space = "task-space"
+    impedance = "impedance"
 
 
 def command(
@@ -24,8 +27,8 @@ def command(
     trajectory: Annotated[Path, typer.Option(show_default=False,
                                              help="The motion: .csv or .npz as `dynid excite` writes it.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="The log: .csv or .npz.")],
-    controller: Annotated[Law, typer.Option(help="With the robot's nominal model, or by joint: pd, or a cascade given "
-                                            "by its poles.")] = Law.computed_torque,
+    controller: Annotated[Law, typer.Option(help="With the robot's nominal model, of the joints or of the tool, or by "
+                                            "joint: pd, or a cascade given by its poles.")] = Law.computed_torque,
     bandwidth: Annotated[float, typer.Option(help="Of the closed loop, rad/s.")] = 60.0,
     damping: Annotated[float, typer.Option(help="Of the closed loop.")] = 1.0,
     encoder: Annotated[str, typer.Option(metavar="STEP|S1,S2,...", show_default=False,

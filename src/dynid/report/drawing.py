@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dynid.report.figure import GREY, INK, MEASURED, SERIES, SYMBOLS, Figure, ax
 from dynid.report.thin import thinned_rows
 
 Role = Literal["ours", "printed", "true"]
+ROLES: tuple[Role, ...] = get_args(Role)
 Kind = Literal["line", "points", "bars"]
 _LEGEND_LINE = 26  # px, that a legend's row needs
 _LEGEND_LETTERS = 62  # of names in one row
@@ -21,7 +22,7 @@ _LEGEND_LETTERS = 62  # of names in one row
 @dataclass(frozen=True)
 class Curve:
     """One curve. x: numbers, or names for bars and points; y: as many, None where there is none. role: whose it is;
-    what a document prints is grey, the truth of a simulation lies thick below the others."""
+    what a document prints is hatched or an open circle, the truth of a simulation lies thick below the others."""
 
     name: str
     x: Sequence[float] | Sequence[str]
@@ -42,8 +43,8 @@ class Panel:
 
     def figure(self) -> Figure:
         """The panel in the report's look."""
-        own = [curve.name for curve in self.curves if curve.role == "ours"]
-        traces = [_trace(curve, own.index(curve.name) if curve.role == "ours" else 0) for curve in self.curves]
+        places = {role: [curve for curve in self.curves if curve.role == role] for role in ROLES}
+        traces = [_trace(curve, places[curve.role].index(curve)) for curve in self.curves]
         shown = len(self.curves) > 1
         rows = -(-sum(len(curve.name) + 6 for curve in self.curves) // _LEGEND_LETTERS) if shown else 0
         layout: dict[str, Any] = {
@@ -72,12 +73,17 @@ def _trace(curve: Curve, place: int) -> dict[str, Any]:
     color = {"ours": SERIES[place % len(SERIES)], "printed": GREY, "true": MEASURED}[curve.role]
     x = list(curve.x) if curve.x and isinstance(curve.x[0], str) else numbers(np.asarray(curve.x, dtype=float), 6)
     y = numbers(np.array([np.nan if value is None else value for value in curve.y], dtype=float))
-    if curve.kind == "bars":
-        return {"type": "bar", "x": x, "y": y, "name": curve.name, "marker": {"color": color}}
+    if curve.kind == "bars":  # printed ones are hatched in the colour of the bars of ours in the same place
+        hatched = {"color": "#ffffff", "line": {"color": SERIES[place % len(SERIES)], "width": 1},
+                   "pattern": {"shape": "/", "fgcolor": SERIES[place % len(SERIES)], "size": 5}}
+        return {"type": "bar", "x": x, "y": y, "name": curve.name,
+                "marker": hatched if curve.role == "printed" else {"color": color}}
     if curve.kind == "points":
-        symbol = "circle-open" if curve.role == "printed" else SYMBOLS[place % len(SYMBOLS)]
+        printed = curve.role == "printed"
+        marker = {"symbol": "circle-open", "size": 9, "line": {"width": 2}} if printed else {
+            "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 8}
         return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": curve.name,
-                "marker": {"color": color, "symbol": symbol, "size": 8, "line": {"color": INK, "width": 0.5}}}
+                "marker": {"color": INK if printed else color, **marker}}
     dash = {"dash": "dash"} if curve.role == "printed" else {}
     return line(x, y, curve.name, color, 4.0 if curve.role == "true" else 1.6, line=dash)
 

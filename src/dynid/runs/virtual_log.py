@@ -13,22 +13,35 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
 from dynid.model import FlexibleModel, Model
+from dynid.payloads.frames import mounting_frame
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
 from dynid.runs.design_motion import known_values, terms_model
 from dynid.runs.results import load
-from dynid.simulation import PD, ComputedTorque, Controller, Flexible, Poles, VirtualRobot, joint_inertia
+from dynid.simulation import (
+    PD,
+    CompensatedPD,
+    ComputedTorque,
+    Controller,
+    Flexible,
+    Impedance,
+    Poles,
+    TaskSpace,
+    VirtualRobot,
+    joint_inertia,
+)
 
-CONTROLLERS = ("computed-torque", "pd", "poles")
+CONTROLLERS = ("computed-torque", "compensated-pd", "pd", "poles", "task-space", "impedance")
 _RIGID = "the controller takes the joints, which bend, as rigid"
 WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """controller: 'computed-torque', 'pd' or 'poles', with closed-loop poles at `bandwidth` (rad/s) and `damping`; it
-    believes the robot's file where that gives all inertias. rate: of controller and log, Hz."""
+    """controller: one of `CONTROLLERS`, with closed-loop poles at `bandwidth` (rad/s) and `damping`, of the joints or,
+    in space, of the tool, which is the robot's flange; it believes the robot's file where that gives all inertias.
+    rate: of controller and log, Hz."""
 
     controller: str = "computed-torque"
     bandwidth: float = 60.0
@@ -117,12 +130,28 @@ def _controller(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Con
     kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
         return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)
+    if kind in ("task-space", "impedance"):
+        return _tool_law(loop, model, belief, q[0])
     inertia = joint_inertia(model, belief, q)
+    if kind == "compensated-pd":
+        return CompensatedPD(model, belief, inertia * bandwidth ** 2, 2.0 * damping * bandwidth * inertia, limit=limit)
     if kind == "pd":
         return PD(inertia * bandwidth ** 2, 2.0 * damping * bandwidth * inertia, limit=limit)
     if kind == "poles":
         return Poles(bandwidth, damping, limit=limit)
     raise DynidError(f"there is no controller '{kind}'; there are {', '.join(CONTROLLERS)}")
+
+
+def _tool_law(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Controller:
+    """A law of the tool's pose, or of its position where the robot has fewer than six joints; an impedance is that of
+    the tool's inertia at the first posture (dof,) with the loop's poles."""
+    frame, task = mounting_frame(model.robot), "pose" if model.dof >= 6 else "position"
+    kp, kd, limit = loop.bandwidth ** 2, 2.0 * loop.damping * loop.bandwidth, model.robot.limit("effort")
+    law = TaskSpace(model, belief, frame, kp, kd, task=task, limit=limit)
+    if loop.controller == "task-space":
+        return law
+    inertia = np.diag(law.tool_inertia(q))
+    return Impedance(model, belief, frame, kp * inertia, kd * inertia, task=task, limit=limit)
 
 
 def save_log(found: VirtualLog, path: str | Path) -> Path:

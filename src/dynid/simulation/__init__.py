@@ -4,6 +4,7 @@ from dynid.simulation.controllers import (
     PD,
     PID,
     Cascade,
+    CompensatedPD,
     ComputedTorque,
     ControlLaw,
     Controller,
@@ -21,10 +22,11 @@ from dynid.simulation.simulation import (
     simulate,
     simulate_many,
 )
+from dynid.simulation.task_space import Impedance, TaskSpace
 from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
-    "PD", "PID", "Cascade", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "LuGre", "Poles", "Reference",
-    "Ripple", "Simulation", "TorqueDriven", "VirtualRobot", "control_law", "controller_from_table", "dry_elements",
-    "joint_inertia", "simulate", "simulate_many",
+    "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "Impedance",
+    "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot", "control_law",
+    "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_many",
 ]

@@ -217,15 +217,8 @@ class ComputedTorque(ControlLaw):
     rotors: bool = True
 
     def law(self, dof: int) -> Law:
-        if not can_compile(self.model):
-            raise ModelError("computed torque needs a model all of whose terms give their elements; give a function "
-                             "instead")
-        if self.model.dof != dof:
-            raise ModelError(f"the model of the computed torque has {self.model.dof} joints, the machine has {dof}")
-        plant = make_plant(self.model, self.theta)
         law = _law(dof, self, kp=self.kp, kd=self.kd, follow=float(self.feedforward), ahead=float(self.feedforward))
-        rotors = plant.extra if self.rotors and len(plant.extra) else np.zeros((dof, dof))
-        return law._replace(rows=plant.rows, extra=rotors)
+        return _believing(law, self.model, self.theta, self.rotors)
 
     def with_poles(self, inertia: Array, machine: Array | None) -> Cascade:
         root = np.sqrt(np.asarray(self.kp, dtype=float))
@@ -233,6 +226,32 @@ class ComputedTorque(ControlLaw):
 
     def settling(self, inertia: Array | None) -> float:
         return float(_TIME_CONSTANTS / np.sqrt(np.min(np.asarray(self.kp, dtype=float))))
+
+
+@dataclass(frozen=True, eq=False)
+class CompensatedPD(ControlLaw):
+    """tau = M(q) ddqr + c(q, dq) + g(q) + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 4.16), friction left alone.
+
+    As `ComputedTorque`, but the feedback does not go through the inertia matrix: its gains are N m/rad and N m s/rad,
+    or N/m and N s/m, and how fast a joint answers depends on its inertia.
+    """
+
+    needs_inertia: ClassVar[bool] = True
+    model: Model
+    theta: ArrayLike
+    kp: ArrayLike
+    kd: ArrayLike
+    rotors: bool = True
+
+    def law(self, dof: int) -> Law:
+        law = _law(dof, self, kp=self.kp, kd=self.kd, follow=1.0, ahead=1.0)
+        return _believing(law, self.model, self.theta, self.rotors)._replace(beside=True)
+
+    def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
+        return PD(self.kp, self.kd, limit=self.limit).with_poles(inertia, machine)
+
+    def settling(self, inertia: Array | None) -> float:
+        return PD(self.kp, self.kd).settling(inertia)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +290,7 @@ def control_law(controller: Any) -> ControlLaw:
     if isinstance(controller, ControlLaw):
         return controller
     if not callable(controller):
-        raise ModelError(f"a controller is PD, PID, Cascade, Poles, ComputedTorque, TorqueDriven or a function "
+        raise ModelError(f"a controller is a law of dynid.simulation, such as PD or ComputedTorque, or a function "
                          f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
     return ControlFunction(controller)
 
@@ -299,6 +318,18 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
         raise ModelError(f"controller '{kind}' needs {needed[0]}") from None
 
 
+def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
+    """The law with what it believes of the machine's bodies, and of its rotors where these are asked for."""
+    dof = len(law.kp)
+    if not can_compile(model):
+        raise ModelError("computed torque needs a model all of whose terms give their elements; give a function "
+                         "instead")
+    if model.dof != dof:
+        raise ModelError(f"the model of the computed torque has {model.dof} joints, the machine has {dof}")
+    plant = make_plant(model, theta)
+    return law._replace(rows=plant.rows, extra=plant.extra if rotors and len(plant.extra) else np.zeros((dof, dof)))
+
+
 def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     arrays = {name: per_joint(gains.get(name, 0.0), dof, f"{name} of the controller")
               for name in ("kp", "ki", "kd", "follow", "ahead")}
@@ -316,4 +347,4 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     if not 0.0 <= lag <= 1000.0:
         raise ModelError(f"the speed lag of a controller is a number of ticks from 0, got {controller.speed_lag}")
     return Law(**arrays, rows=np.zeros(0), extra=np.zeros((dof, dof)), feed=np.zeros((0, dof)),
-               limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag)
+               limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag, beside=False)

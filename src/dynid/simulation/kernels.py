@@ -26,8 +26,9 @@ REST = 1e-7  # rad/s or m/s, below which what dry friction holds is at rest
 class Law(NamedTuple):
     """A control law in numbers, all (n,): a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
 
-    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) where there are any; then
-    `feed` (ticks, n) or (0, n) is added and the sum is cut to +-limit. delay: ticks until it reaches the motor.
+    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) where there are any; with
+    `beside` only ahead ddqr goes through M and the feedback is a torque itself. Then `feed` (ticks, n) or (0, n) is
+    added and the sum is cut to +-limit. delay: ticks until it reaches the motor.
     speed_lag: ticks, not always whole, by which the speed used is old.
     """
 
@@ -42,6 +43,7 @@ class Law(NamedTuple):
     limit: Array
     delay: int
     speed_lag: float
+    beside: bool
 
 
 class Space(NamedTuple):
@@ -299,8 +301,11 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
         mass_and_bias(plant.parent, plant.gravity, law.rows, seen, speed, work.matrix, work.bias)
         for i in range(n):
             total = work.bias[i]
+            if law.beside:  # Sousa, eq. 4.16
+                total += out[i] - law.ahead[i] * ddqr[i]
             for j in range(n):
-                total += ((work.matrix[i, j] if j <= i else work.matrix[j, i]) + law.extra[i, j]) * out[j]
+                a = law.ahead[j] * ddqr[j] if law.beside else out[j]
+                total += ((work.matrix[i, j] if j <= i else work.matrix[j, i]) + law.extra[i, j]) * a
             work.net[i] = total
         for i in range(n):
             out[i] = work.net[i]

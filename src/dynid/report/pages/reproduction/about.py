@@ -10,8 +10,9 @@ from dynid.report.section import Section
 
 
 def gather(data: ReproductionData) -> Mapping[str, Any]:
-    return {"paragraphs": [part for part in data.further.split("\n\n") if part.strip()], "cpu": data.cpu,
-            "command": data.command}
+    parts = [part.strip() for part in data.further.split("\n\n") if part.strip()]
+    return {"parts": [part.removeprefix("- ").split("\n- ") if part.startswith("- ") else part for part in parts],
+            "cpu": data.cpu, "command": data.command}
 
 
 SECTION = Section("about", "How it was made", gather)

@@ -1,0 +1,85 @@
+"""dynid reproduce: pages with figures, sizes of studies, and what everything took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+SMALL = '''"""A line (a document, figure 1).
+
+Chosen here:
+
+- the slope
+- the start
+"""
+IN_ALL = {"logs": 2}
+def run(progress, logs=5):
+    progress("drawing")
+    return {"logs": logs, "x": [0.0, 1.0], "y": [0.0, 2.0], "checks": {"the slope is 2": True}}
+def table(result):
+    return [("what", "theirs", "ours"), ("slope", "2.1", "2.0")]
+'''
+PLAIN = '''"""No figure."""
+def run(progress):
+    return {"checks": {"this holds": True, "this does not": False}}
+def table(result):
+    return [("what", "ours"), ("a", "1 +- 2")]
+'''
+FIGURES = '''"""Figures of small."""
+from dynid.report.drawing import Curve, Drawing, Panel
+def figures(result):
+    return [Drawing("The line", "figure 1: a line.", (Panel("line", "time, s", "way, m", (
+        Curve("ours", result["x"], result["y"]), Curve("printed", [0.5], [1.05], "points", "printed"))),))]
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    place = tmp_path / "reproductions"
+    (place / "figures").mkdir(parents=True)
+    (place / "small_line.py").write_text(SMALL)
+    (place / "without.py").write_text(PLAIN)
+    (place / "figures" / "small_line.py").write_text(FIGURES)
+    monkeypatch.setattr("dynid.cli.reproduce.FOLDER", place)
+    return place
+
+
+def test_a_page_has_figures_what_holds_and_both_numbers(dynid, folder, tmp_path) -> None:
+    shown = dynid("reproduce", "small-line", "-o", str(tmp_path / "pages"))
+    assert shown.code == 0 and "small-line.html" in shown.out
+    page = (tmp_path / "pages" / "small-line.html").read_text()
+    for part in ("The line", "figure 1: a line.", "the slope is 2", "<td class=\"n\">2.1</td>", "<li>the slope</li>",
+                 "way, m", "src=\"http"):
+        assert (part in page) == (part != "src=\"http"), part
+
+
+def test_open_writes_to_a_new_folder_and_opens_the_page(dynid, folder, monkeypatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert dynid("reproduce", "small-line", "--open").code == 0
+    assert len(opened) == 1 and opened[0].startswith("file://") and opened[0].endswith("small-line.html")
+    assert Path(opened[0].removeprefix("file://")).exists()
+
+
+def test_one_without_figures_has_its_page_and_a_failed_check_its_code(dynid, folder, tmp_path) -> None:
+    shown = dynid("reproduce", "without", "-o", str(tmp_path / "pages"))
+    assert shown.code == 1 and "DOES NOT HOLD: this does not" in shown.out
+    page = (tmp_path / "pages" / "without.html").read_text()
+    assert 'id="figures"' not in page and "1 \u00b1 2" in page and "this does not" in page
+
+
+def test_pages_are_not_replaced_unasked(dynid, folder, tmp_path) -> None:
+    place = str(tmp_path / "pages")
+    assert dynid("reproduce", "small-line", "-o", place).code == 0
+    assert dynid("reproduce", "small-line", "-o", place).code == 2
+    assert dynid("reproduce", "small-line", "-o", place, "--force").code == 0
+
+
+def test_all_runs_the_smaller_studies_and_sums_up(dynid, folder) -> None:
+    found = json.loads(dynid("reproduce", "--all", "--json").out)
+    assert found["small-line"]["logs"] == 2 and set(found) == {"small-line", "without"}
+    assert json.loads(dynid("reproduce", "small-line", "--json").out)["logs"] == 5
+    shown = dynid("reproduce", "--all")
+    assert shown.code == 1 and "CPU s" in shown.out and "2 of 3" in shown.out
