@@ -34,10 +34,10 @@ def by_arrows(page: Any, name: str) -> None:
 
 
 def choose_file(page: Any, selector: str, file: Path) -> None:
-    """Open the file dialog of an input by Enter."""
+    """Open the file dialog of an input by the space bar."""
     by_tab(page, selector)
     with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Enter")
+        page.keyboard.press("Space")
     chooser.value.set_files(str(file))
 
 
