@@ -88,3 +88,42 @@ def opened(page: Any, address: str) -> Any:
     page.goto(address)
     page.wait_for_selector("html[data-ready]", timeout=60_000)
     return page
+
+
+def upload(page: Any, role: str, *files: Path) -> None:
+    """Choose files in the input of a role on the step that is open, and wait until they are there."""
+    page.set_input_files(f"#upload-{role}", [str(file) for file in files])
+    page.wait_for_function("(name) => [...document.querySelectorAll('.files a')].some((one) => one.textContent === name)",
+                           arg=files[-1].name)
+
+
+def open_step(page: Any, name: str) -> None:
+    """Go to a step by its tab."""
+    page.click(f"#tab-{name}")
+    page.wait_for_selector(f"#panel-{name}:visible")
+
+
+def load_robot_and_log(page: Any, robot: Path, log: Path) -> None:
+    """Steps 1 and 3: the robot in the scene, the log read and ready to replay."""
+    open_step(page, "robot")
+    upload(page, "robot", robot)
+    page.wait_for_selector("#panel-robot .joints", timeout=120_000)
+    open_step(page, "log")
+    upload(page, "log", log)
+    page.wait_for_selector("#transport:visible", timeout=120_000)
+
+
+def finished(page: Any, state: str = "done", timeout: float = 240_000) -> None:
+    """Wait until the job has ended in a state."""
+    page.wait_for_selector(f"#progress[data-state='{state}']", timeout=timeout)
+
+
+def asked(page: Any, path: str) -> Any:
+    """What the server answers to a GET of the page, as plain data."""
+    return page.evaluate("async (path) => (await fetch(path)).json()", path)
+
+
+def newest(page: Any, kind: str = "run") -> dict[str, Any]:
+    """The newest result of a kind."""
+    found = [one for one in asked(page, "/api/state")["results"] if one["kind"] == kind]
+    return max(found, key=lambda one: (one["created"], one["id"]))

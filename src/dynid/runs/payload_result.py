@@ -27,6 +27,7 @@ from dynid.report.pages.payload import PAYLOAD, PayloadData
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
 from dynid.runs.loading import Resting, prepared
+from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
@@ -75,7 +76,7 @@ def checked_way(name: str) -> AnyWay | None:
     return found
 
 
-def find_payload(folder: str | Path, logs: Sequence[str], options: PayloadOptions | None = None,
+def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadOptions | None = None,
                  given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundPayload:
     """What hangs on the robot of an earlier result in logs that are prepared as those it was identified from.
 

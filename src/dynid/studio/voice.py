@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
 
 class Voice:
-    """How a task speaks: messages on the way, and the answer."""
+    """How a task speaks: messages on the way, and the answer; several threads may."""
 
     def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
+        self._out, self._lock = out, threading.Lock()
 
     def say(self, kind: str, body: bytes = b"", **facts: Any) -> None:
         """One message."""
         head = {"kind": kind, **facts, **({"bytes": len(body)} if body else {})}
-        self._out.write(json.dumps(head, allow_nan=False).encode() + b"\n" + body)
-        self._out.flush()
+        with self._lock:
+            self._out.write(json.dumps(head, allow_nan=False).encode() + b"\n" + body)
+            self._out.flush()
 
     def progress(self, sentence: str, share: float | None = None, data: Mapping[str, Any] | None = None) -> None:
         """How far the task is."""

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.excitation.limits.limit_check import LimitReport
 from dynid.excitation.search.experiment_design import ExperimentDesign
-from dynid.excitation.search.options import Search
+from dynid.excitation.search.options import BestSoFar, Search
 from dynid.excitation.search.sequential import descend
 from dynid.excitation.search.starts import Anchor, best_random_motion, random_motion, safe_posture
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
@@ -109,8 +109,16 @@ class MultiStart:
             self.found[number, k] = result
             if not self.history or result.value < self.history[-1][1]:
                 self.history.append((time.monotonic() - self.began, result.value))
-                if self.options.progress is not None:
-                    self.options.progress(*self.history[-1])
+                self._tell(result)
+
+    def _tell(self, found: Candidate) -> None:
+        """Say that a better motion was found."""
+        design, options = self.design, self.options
+        if options.progress is not None:
+            options.progress(*self.history[-1])
+        if options.best is not None:
+            options.best(BestSoFar(*self.history[-1], design.condition(found.trajectory), design.base,
+                                   design.deviations(found.trajectory)))
 
     def _start(self, first: bool, near: Candidate | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:

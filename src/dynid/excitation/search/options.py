@@ -17,11 +17,24 @@ Progress = Callable[[float, float], None]  # seconds so far, best value so far
 
 
 @dataclass(frozen=True, eq=False)
+class BestSoFar:
+    """The best motion of a search that goes on: seconds since its beginning, value of the criterion, condition number
+    of the base regressor, and expected deviations (base,) of the base parameters."""
+
+    seconds: float
+    value: float
+    condition: float
+    base: BaseParameters
+    deviations: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
     """How long to search, and from where.
 
     budget: seconds. rounds: of four starts each; with rounds and no budget the result depends on the seed alone.
-    start: a motion of the family to begin with. threads: all cores unless given. progress(seconds, best value).
+    start: a motion of the family to begin with. threads: all cores unless given. progress(seconds, best value); best:
+    is given every better motion that is found.
     """
 
     budget: float | None = 30.0
@@ -30,6 +43,7 @@ class Search:
     start: Trajectory | None = None
     threads: int | None = None
     progress: Progress | None = None
+    best: Callable[[BestSoFar], None] | None = None
 
     def __post_init__(self) -> None:
         if self.budget is None and self.rounds is None:

@@ -91,8 +91,8 @@ export class LogStep {
         this.update();
       }), { where: "logs" }) : null,
       missing.map((name) => button(`Take ${name}`, () => this.edit((settings) => { settings.logs.push(name); }))),
-      field("Recorder", select([["", "none of these: by column names"], ...presets.map((one) => [one.name, `${one.name}${fits.includes(one.name) ? " (fits)" : ""}: ${one.recorder}`])], state.settings.log.preset || "",
-        (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: "a preset knows names, units and signs" }));
+      field("Recorder", select([["", "by column names"], ...presets.map((one) => [one.name, `${one.name}${fits.includes(one.name) ? " (fits)" : ""}`])], state.settings.log.preset || "",
+        (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: presets.find((one) => one.name === state.settings.log.preset)?.recorder || "a preset knows names, units and signs" }));
   }
 
   // The log is read again only when what it is read with has changed.

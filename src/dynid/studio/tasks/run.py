@@ -11,6 +11,7 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.files import write_json
 from dynid.progress import Progress
+from dynid.report import ReportData, write_report
 from dynid.runs.results import facts, save
 from dynid.runs.run import Run, run
 from dynid.studio.confinement import Confinement
@@ -32,12 +33,15 @@ def run_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dic
     return {"result": identity, "sentence": found.verdict.headline}
 
 
-def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None) -> None:
+def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None,
+             report: ReportData | None = None) -> None:
     """Write a run with what the page shows of it; what says that it is whole is written last.
 
-    more: of the curves, such as the methods that were compared.
+    more: of the curves, such as the methods that were compared. report: in the place of the run's own.
     """
-    save(found, folder, repeat_command(folder))
+    save(found, folder, repeat_command(folder), report=report is None)
+    if report is not None:
+        write_report(report, folder / "report.html")
     write_json(folder / "results.json", facts(found))
     tell("drawing", 0.95)
     curves = {**run_curves(found), **(more or {})}

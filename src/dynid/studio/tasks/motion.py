@@ -1,0 +1,155 @@
+"""The search for an exciting motion, as a job whose numbers are seen while it runs."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.errors import DynidError
+from dynid.excitation import Search
+from dynid.excitation.exciting_motion import nominal_base_values
+from dynid.excitation.search.options import BestSoFar
+from dynid.excitation.trajectories import family_named
+from dynid.files import write_json
+from dynid.model.registry import FRICTION
+from dynid.progress import Progress
+from dynid.report.pages.motion import MotionData, write_motion
+from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
+from dynid.runs.models import make_robot
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.log import replay
+from dynid.studio.tasks.numbers import plain
+from dynid.studio.tasks.run import keep_meta
+from dynid.studio.tasks.settings import run_settings
+from dynid.studio.voice import Voice
+
+_RATE, _POINTS, _DIGITS, _LONGEST, _TICK = 100.0, 2000, 6, 3600.0, 0.5
+
+
+def motion_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """A motion for the robot of the run, inside its limits; gives the id of the result."""
+    settings = run_settings(bounds, logs=False)
+    request, command = _request(params, settings.robot, bounds)
+    live = _Live(voice, request.search.budget or _LONGEST)
+    with bounds.trusting(settings.robot):
+        robot = make_robot(settings)
+        with live:
+            data = design_motion(robot, _listened(request, live), live.progress)
+    folder = Path("results") / str(params["id"])
+    folder.mkdir(parents=True)
+    data.excitation.save(folder / "motion.csv")
+    data.excitation.save(folder / "motion.yaml")
+    write_motion(data, folder / "report.html")
+    write_json(folder / "results.json", motion_facts(data))
+    write_json(folder / "motion.json", {**_curves(data), "history": live.history, "deviations": live.deviations,
+                                        "command": command})
+    keep_meta(folder, "motion", data.excitation.criterion, robot.name, None)
+    return {"result": folder.name, "sentence": f"condition number {data.excitation.condition:.4g}",
+            "data": {"condition": plain(data.excitation.condition), "history": live.history,
+                     "deviations": live.deviations}}
+
+
+def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tuple[MotionRequest, str]:
+    """What the page asks for, checked, and the command that asks for the same."""
+    def number(name: str, default: float, low: float, high: float) -> float:
+        value = params.get(name)
+        value = default if value is None else value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise DynidError(f"{name} is a number from {low:g} to {high:g}", where=f"motion.{name}")
+        return float(value)
+
+    duration, harmonics = number("duration", 10.0, 0.5, 600.0), int(number("harmonics", 5, 1, 50))
+    seconds, seed = number("seconds", 20.0, 0.5, _LONGEST), int(number("seed", 0, 0, 2 ** 31))
+    kinds = params.get("friction") or []
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    unknown = next((kind for kind in kinds if kind not in FRICTION), None)
+    if unknown is not None:
+        raise DynidError(f"there is no friction '{str(unknown)[:40]}' to plan a motion for", f"there are "
+                         f"{', '.join(FRICTION)}", where="motion.friction")
+    family, criterion = str(params.get("family") or "fourier"), params.get("criterion") or None
+    limits = _limits(params.get("limits"), bounds)
+    words = ["dynid", "excite", robot, "-o", "motion.csv", "--kind", family, "--duration", f"{duration:g}",
+             "--harmonics", str(harmonics), "--budget", f"{seconds:g}", "--seed", str(seed),
+             *(["--friction", ",".join(kinds)] if kinds else []), *(["--rotor"] if params.get("rotor") else []),
+             *(["--criterion", str(criterion)] if criterion else []),
+             *(["--limits", str(limits)] if limits else [])]
+    command = shlex.join(words)
+    return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
+                         family=family_named(family, duration, harmonics), rate=_RATE,
+                         search=Search(seconds, None, seed), command=command), command
+
+
+def _limits(name: Any, bounds: Confinement) -> Path | None:
+    """The limits file that was uploaded under a name."""
+    if not name:
+        return None
+    path = (bounds.files / str(name).removeprefix("files/")).resolve()
+    if not path.is_relative_to(bounds.files) or not path.is_file():
+        raise DynidError(f"there is no limits file '{str(name)[:80]}'", "upload it", where="motion.limits")
+    return path.relative_to(bounds.folder)
+
+
+def _listened(request: MotionRequest, live: _Live) -> MotionRequest:
+    """The request with someone who listens to its search."""
+    return replace(request, search=replace(request.search, best=live.take))
+
+
+class _Live:
+    """What is known of a search while it runs: best condition number so far over time, and expected deviations."""
+
+    def __init__(self, voice: Voice, budget: float) -> None:
+        self._voice, self._budget = voice, budget
+        self._sentence, self._share = "building the model", 0.0
+        self.progress = Progress(self._say)
+        self._over = threading.Event()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+        self.history: list[list[float]] = []
+        self.deviations: list[dict[str, Any]] = []
+
+    def __enter__(self) -> _Live:
+        self._clock.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._over.set()
+        self._clock.join()
+
+    def _tick(self) -> None:
+        """The share grows while nothing better is found, too."""
+        began = time.monotonic()
+        while not self._over.wait(_TICK):
+            self.progress(self._sentence, min(0.99, (time.monotonic() - began) / self._budget))
+
+    def _say(self, sentence: str, share: float) -> None:
+        self._sentence, self._share = sentence, share
+        self._voice.progress(sentence, share)
+
+    def take(self, best: BestSoFar) -> None:
+        """A better motion was found."""
+        self.history.append([round(best.seconds, 3), float(best.condition)])
+        values = nominal_base_values(best.base)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = 100.0 * best.deviations / np.abs(values)
+        self.deviations = [{"name": name, "unit": unit, "deviation": plain(std, 4), "relative": plain(share, 4)}
+                           for name, unit, std, share in zip(best.base.names, best.base.units, best.deviations,
+                                                             relative, strict=True)]
+        self._voice.progress(self._sentence, self._share, {
+            "condition": plain(best.condition), "history": self.history, "deviations": self.deviations})
+
+
+def _curves(data: MotionData) -> dict[str, Any]:
+    """The motion sampled for plots and replay."""
+    path = data.excitation.trajectory
+    t = np.linspace(0.0, path.duration, min(_POINTS, max(2, round(path.duration * _RATE))))
+    at = path.at(t)
+    return {"t": plain(t, 9), "q": plain(at.q.T, _DIGITS), "dq": plain(at.dq.T, _DIGITS),
+            "ddq": plain(at.ddq.T, _DIGITS), "joints": list(data.excitation.limits.names),
+            **replay(data.robot, t, at.q), "condition": plain(data.excitation.condition),
+            "limits": motion_facts(data)["limits"], "notes": list(data.notes)}

@@ -1,0 +1,77 @@
+"""What a result is used for: a payload found with it, and code for a controller, as jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError
+from dynid.estimate import Estimate
+from dynid.progress import Progress
+from dynid.runs.code_files import CodeOptions, estimate_program, write_code
+from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
+from dynid.runs.results import load
+from dynid.runs.settings import RunSettings, read_table
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.log import chosen_log
+from dynid.studio.tasks.run import keep_meta
+from dynid.studio.tasks.settings import run_settings, trust
+from dynid.studio.voice import Voice
+
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+
+
+def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
+    """The folder of the result that a page names, relative to the workspace; files it names may be read."""
+    identity = params.get("result")
+    if not isinstance(identity, str) or not _ID.fullmatch(identity) or not (
+            bounds.folder / "results" / identity / "run.toml").is_file():
+        raise DynidError("choose the result of a run first", where="result")
+    folder = Path("results") / identity
+    trust(bounds)
+    named = RunSettings.of(read_table(folder / "run.toml"), "the result's run file").moved(folder, Path())
+    bounds.check(named.model_dump(mode="json"))
+    return folder
+
+
+def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, RunSettings]:
+    """The result that a page names: its estimate and settings."""
+    folder = result_folder(params, bounds)
+    with bounds.trusting(RunSettings.load(folder / "run.toml").robot):
+        return load(folder)
+
+
+def payload_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """What hangs on the robot of a result in one of the run's logs, and what to type into controllers."""
+    tell, settings = Progress(voice.progress), run_settings(bounds)
+    chosen, folder = chosen_log(params, settings), result_folder(params, bounds)
+    table = {**settings.log, **chosen.own}
+    with bounds.trusting(settings.robot):
+        found = find_payload(folder, [chosen.file], PayloadOptions(frame=params.get("frame") or None),
+                             {"log": table} if table else None, tell.part(0.0, 0.9))
+    made = Path("results") / str(params["id"])
+    tell("writing the results", 0.9)
+    command = f"dynid payload {folder} {' '.join(chosen.files)} -o FOLDER"
+    save_payload(found, made, command)
+    keep_meta(made, "payload", None, found.robot.name, found.payload.relative_error)
+    return {"result": made.name, "sentence": f"{found.payload.mass:.4g} kg on {found.payload.frame}"}
+
+
+def code_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+    """The identified model as functions for a controller, a file a language."""
+    tell = Progress(voice.progress)
+    languages = params.get("languages") or ["c"]
+    if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
+        raise DynidError("languages is a list of names", where="languages")
+    options = CodeOptions(languages=tuple(dict.fromkeys(languages)))
+    estimate, settings = loaded(params, bounds)
+    tell("writing the functions", 0.2)
+    with bounds.trusting(settings.robot):
+        program = estimate_program(estimate, options)
+    made = Path("results") / str(params["id"])
+    made.mkdir(parents=True)
+    paths = write_code(program, options, made)
+    keep_meta(made, "code", estimate.method, program.plan.model.robot.name, None)
+    return {"result": made.name, "sentence": f"{', '.join(path.name for path in paths.values())} written"}

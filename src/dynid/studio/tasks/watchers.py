@@ -1,0 +1,185 @@
+"""What a live stream is watched for: the robot's parameters, what hangs on it, or what touches it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.contacts import ExternalWrench
+from dynid.contacts.external_wrench import WrenchRows
+from dynid.dynamics import frame_pose
+from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.estimate import Estimate
+from dynid.online import FeedOptions, Online
+from dynid.payloads import LivePayload
+from dynid.regression import base_parameters
+from dynid.robot import Robot
+from dynid.runs.loading import read_logs
+from dynid.runs.models import first_model
+from dynid.runs.settings import RunSettings
+from dynid.studio.confinement import Confinement
+from dynid.studio.tasks.numbers import plain
+from dynid.studio.tasks.use import loaded
+
+WATCHES = ("parameters", "payload", "contact")
+_RECENT = 50  # rows that tell which link is touched
+
+
+class Watcher(Protocol):
+    """What samples are fed to, and what is seen of it."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def events(self) -> list[dict[str, Any]]: ...
+
+    def feed(self, t: Array, q: Array, tau: Array) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def complain(self, text: str) -> None: ...
+
+    def look(self) -> dict[str, Any]: ...
+
+
+def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> Watcher:
+    """What the page asks to watch."""
+    watch = params.get("watch") or "parameters"
+    if watch not in WATCHES:
+        raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
+    result = loaded(params, bounds) if params.get("result") or watch != "parameters" else None
+    if result is not None and result[0].model.dof != robot.dof:
+        raise DynidError("the result is of a robot with other joints than the one that is chosen", where="result")
+    if watch == "parameters" or result is None:
+        return Parameters(_online(params, settings, robot, None if result is None else result[0]))
+    estimate, own = result
+    frame = params.get("frame") or None
+    if watch == "payload":
+        cutoff = own.prepare.get("cutoff")
+        return Load(LivePayload(estimate, frame, feeding=FeedOptions(
+            float(cutoff) if isinstance(cutoff, int | float) else None)))
+    with bounds.trusting(own.robot):
+        free = list(read_logs(own.unloaded, own, robot))
+    try:
+        return Touch(ExternalWrench(estimate, frame, free=free))
+    except ModelError:  # a model without momentum, such as one with friction from load
+        return Touch(ExternalWrench(estimate, frame, free=free, way="inverse"))
+
+
+def _online(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> Online:
+    """The recursive estimate of the run's model, or of a result's, which is then what is known at the start."""
+    model = first_model(settings, robot) if prior is None else prior.model
+    cutoff = settings.prepare.get("cutoff")
+    return Online(model, str(params.get("method") or "rls"), prior=prior, base=base_parameters(model),
+                  feeding=FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None))
+
+
+class _Fed:
+    """Of `Online` and `LivePayload`: how samples get in, and what was wrong with them."""
+
+    def __init__(self, stream: Online | LivePayload) -> None:
+        self._stream = stream
+
+    @property
+    def samples(self) -> int:
+        return self._stream.samples
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [one.to_dict() for one in self._stream.events]
+
+    def feed(self, t: Array, q: Array, tau: Array) -> None:
+        self._stream.feed(t, q, tau)
+
+    def finish(self) -> None:
+        self._stream.finish()
+
+    def complain(self, text: str) -> None:
+        self._stream.remark("bad-line", text)
+
+
+class Parameters(_Fed):
+    """Base parameters with deviations while the robot moves."""
+
+    def __init__(self, online: Online) -> None:
+        super().__init__(online)
+        self._online = online
+
+    def look(self) -> dict[str, Any]:
+        """The estimate as it is now, None before there is one."""
+        if not self._online.samples:
+            return {}
+        try:
+            estimate = self._online.estimate()
+        except NotPossibleError:
+            return {}
+        status = {one.name: one.status for one in self._online.verdict()}
+        return {"relative_error": plain(estimate.diagnostics.relative_error),
+                "parameters": [{"name": name, "unit": unit, "value": plain(value), "std": plain(std),
+                                "status": status.get(name)}
+                               for name, unit, value, std in zip(estimate.names, estimate.base.units, estimate.values,
+                                                                 estimate.std, strict=True)]}
+
+
+class Load(_Fed):
+    """What hangs on a frame of the robot."""
+
+    def __init__(self, live: LivePayload) -> None:
+        super().__init__(live)
+        self._live = live
+
+    def look(self) -> dict[str, Any]:
+        """Mass and centre, as of a body that can exist; None before the robot moved."""
+        if not self._live.samples:
+            return {}
+        found = self._live.estimate(consistent=True)
+        return {"relative_error": plain(found.relative_error),
+                "payload": {"frame": found.frame, "mass": plain(found.mass), "mass_std": plain(found.mass_std),
+                            "centre": plain(found.centre), "centre_std": plain(found.centre_std)}}
+
+
+class Touch:
+    """What touches the robot: on which link, and how hard."""
+
+    def __init__(self, outside: ExternalWrench) -> None:
+        self._outside = outside
+        self._rows: WrenchRows | None = None
+        self._said: list[dict[str, Any]] = []
+        self.samples = 0
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [*self._said, *({"code": "sample", "text": text} for text in self._outside.events)]
+
+    def feed(self, t: Array, q: Array, tau: Array) -> None:
+        self.samples += len(t)
+        rows = self._outside.feed(t, q, tau)
+        self._rows = rows if len(rows) else self._rows
+
+    def finish(self) -> None:
+        """Nothing waits for more samples."""
+
+    def complain(self, text: str) -> None:
+        self._said.append({"code": "bad-line", "text": text})
+
+    def look(self) -> dict[str, Any]:
+        """The contact at the link that is most probably touched; its force in axes of the base, N."""
+        rows = self._rows
+        if rows is None or not len(rows):
+            return {}
+        recent = rows.rows(slice(-_RECENT, None))
+        active = bool(recent.touched[-1])
+        if not active:
+            return {"contact": {"active": False, "link": None, "point": None, "force": None, "force_std": None}}
+        felt = recent.rows(np.flatnonzero(recent.touched))
+        share = self._outside.link_probabilities(felt)
+        link = self._outside.robot.body_names[int(np.argmax(share))]
+        wrench, covariance = self._outside.at_frame(felt.rows(slice(-1, None)), link)
+        place = frame_pose(self._outside.robot, link, felt.torques.q[-1:])[0]
+        return {"contact": {"active": True, "link": link, "probability": plain(share.max()),
+                            "point": plain(place[:3, 3]), "force": plain(wrench[0, :3]),
+                            "force_std": plain(np.sqrt(np.diagonal(covariance[0])[:3]))}}
