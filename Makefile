@@ -29,7 +29,9 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.docs
-	$(BIN)/python docs/build.py
+	rm -rf site
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	@echo 'open site/index.html'
 
 # After an upgrade in .venv: write down the versions that pass the tests.
 constraints: $(VENV)/.dev

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from dynid.estimate.estimate import HARDLY_KNOWN, Estimate, Uncertainty
+from dynid.html_tables import card, paragraph, table
 from dynid.recording.frames import pandas
 
 # How deviations were found, as the end of "deviations ...".
@@ -59,12 +59,11 @@ def summary(estimate: Estimate) -> str:
 
 
 def summary_html(estimate: Estimate) -> str:
-    """The same table for notebooks."""
-    head = "".join(f"<th>{name}</th>" for name in ("", "value", "deviation", "relative", "expression"))
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows(estimate))
-    said = "".join(f"<p>{escape(note)}</p>" for note in _notes(estimate))
-    return (f"<p>{escape(headline(estimate))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"{said}")
+    """The same table for notebooks, with units."""
+    lines = [(name, value, unit, *rest) for (name, value, *rest), unit in zip(rows(estimate), estimate.base.units,
+                                                                              strict=True)]
+    shown = table(("", "value", "unit", "deviation", "relative", "expression"), lines, words=(0, 2, 5))
+    return card(headline(estimate), shown, *(paragraph(note) for note in _notes(estimate)))
 
 
 def _notes(estimate: Estimate) -> list[str]:

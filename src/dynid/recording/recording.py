@@ -121,6 +121,10 @@ class Recording:
         """Median sampling rate, Hz."""
         return float(1.0 / np.median(np.diff(self.t))) if len(self) > 1 else 0.0
 
+    def _repr_html_(self) -> str:
+        from dynid.recording.card import recording_card
+        return recording_card(self)
+
     def between(self, start: float, end: float) -> Recording:
         """The part with start <= t < end (s, as in `t`)."""
         rows = np.flatnonzero((self.t >= start) & (self.t < end))

@@ -236,6 +236,10 @@ class Robot:
         """One chain without branches."""
         return all(joint.parent == i - 1 for i, joint in enumerate(self.joints))
 
+    def _repr_html_(self) -> str:
+        from dynid.robot.card import robot_card
+        return robot_card(self)
+
     def limit(self, which: Limit) -> Array:
         """A limit of every joint (dof,): lower, upper, velocity, acceleration or effort; infinite where unknown."""
         return np.array([getattr(joint, which) for joint in self.joints], dtype=float)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid import html_tables
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import HARDLY_KNOWN
 from dynid.findings import Finding
@@ -62,6 +63,12 @@ class Verdict:
     def text(self) -> str:
         """Headline and sentences, one a line."""
         return "\n".join([self.headline, *(f"- {finding.text}" for finding in self.findings)])
+
+    def _repr_html_(self) -> str:
+        urgent = [(one.title, one.text) for one in self.findings if one.kind in ("suspicious", "not-excited")]
+        others = [(one.title, one.text) for one in self.findings if one.kind in ("identified", "validation")]
+        return html_tables.card(self.headline, html_tables.listed(urgent),
+                                html_tables.listed(others, folded=f"{len(others)} more"))
 
     def to_dict(self) -> dict[str, Any]:
         return plain({"headline": self.headline, "good": self.good, "findings": self.findings, "tests": self.tests,

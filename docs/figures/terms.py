@@ -4,33 +4,18 @@ terms' own columns."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
 from dynid.model.term import Motion, Remembering
 from dynid.robot import Robot
 
-IMAGE = Path(__file__).resolve().parent / "images" / "terms.svg"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito's
-WIDTH, HEIGHT, COLUMNS = 450, 340, 2  # of a panel, pixels
-LEFT, TOP, BOTTOM = 52, 30, 118  # room for labels and the legend
 ROBOT = Robot.builtin("arm3r")
 JOINT = ROBOT.joint_names[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """Lines by their legend, each x and y (points,)."""
-
-    title: str
-    x: str
-    y: str
-    lines: Mapping[str, tuple[Array, Array]]
 
 
 def torque(tables: Mapping[str, Mapping[str, float]], motion: Motion, **options: Any) -> Array:
@@ -141,52 +126,8 @@ def delay_panel() -> Panel:
     return Panel("Delay", "time, s", "torque, N m", {"as the positions are": (t, swing), "delay, D = 40 ms": (t, late)})
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """About five round numbers between two."""
-    raw = (high - low) / 5.0
-    step = min((m * 10.0 ** np.floor(np.log10(raw)) for m in (1.0, 2.0, 5.0, 10.0)), key=lambda s: abs(s - raw))
-    return [float(round(x, 10)) + 0.0 for x in np.arange(np.ceil(low / step) * step, high + 1e-9 * step, step)]
-
-
-def drawn(panel: Panel) -> str:
-    """A panel as SVG, its upper left corner at the origin."""
-    xs, ys = (np.concatenate([line[k] for line in panel.lines.values()]) for k in (0, 1))
-    room = 0.06 * (ys.max() - ys.min())
-    (x0, x1), (y0, y1) = (xs.min(), xs.max()), (ys.min() - room, ys.max() + room)
-    right, low = WIDTH - 12, HEIGHT - BOTTOM
-
-    def place(x: Any, y: Any) -> tuple[Any, Any]:
-        return LEFT + (x - x0) / (x1 - x0) * (right - LEFT), low - (y - y0) / (y1 - y0) * (low - TOP)
-
-    parts = [f'<text x="{LEFT}" y="18" font-weight="bold" font-size="14">{panel.title}</text>']
-    for x in ticks(x0, x1):
-        at, _ = place(x, 0.0)
-        parts.append(f'<path d="M{at:.1f} {TOP}V{low}" stroke="#e4e4e4"/><text x="{at:.1f}" y="{low + 15}" '
-                     f'text-anchor="middle">{x:g}</text>')
-    for y in ticks(y0, y1):
-        _, at = place(0.0, y)
-        parts.append(f'<path d="M{LEFT} {at:.1f}H{right}" stroke="#e4e4e4"/><text x="{LEFT - 6}" y="{at + 4:.1f}" '
-                     f'text-anchor="end">{y:g}</text>')
-    parts.append(f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{low - TOP}" fill="none" stroke="#999"/>')
-    parts.append(f'<text x="{(LEFT + right) / 2}" y="{low + 31}" text-anchor="middle">{panel.x}</text>')
-    parts.append(f'<text transform="translate(13 {(TOP + low) / 2}) rotate(-90)" text-anchor="middle">{panel.y}</text>')
-    for k, (name, (x, y)) in enumerate(panel.lines.items()):
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*place(x, y), strict=True))
-        key = low + 47 + 13 * k
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[k]}" stroke-width="1.8"/>'
-                     f'<path d="M{LEFT} {key - 4}h20" stroke="{COLOURS[k]}" stroke-width="3"/>'
-                     f'<text x="{LEFT + 26}" y="{key}">{name}</text>')
-    return "".join(parts)
-
-
 def main() -> None:
-    panels = [*velocity_panels(), *position_panels(), *memory_panels()]
-    rows = -(-len(panels) // COLUMNS)
-    inside = "\n".join(f'<g transform="translate({WIDTH * (k % COLUMNS)} {HEIGHT * (k // COLUMNS)})">{drawn(one)}</g>'
-                       for k, one in enumerate(panels))
-    IMAGE.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * COLUMNS} {HEIGHT * rows}" '
-                     f'font-family="sans-serif" font-size="11" fill="#222"><rect width="100%" height="100%" '
-                     f'fill="#fff"/>\n{inside}\n</svg>\n', encoding="utf-8")
+    write("terms", [*velocity_panels(), *position_panels(), *memory_panels()])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,34 @@
+"""excitation.svg: a motion drawn at random and one that was searched for, and what each tells."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawing import Panel, write
+
+import dynid
+from dynid.excitation import assess, random_sines
+
+
+def main() -> None:
+    robot = dynid.Robot.load("arm3r")
+    model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb")))
+    found = dynid.excite(model, family=dynid.Fourier(duration=10.0, harmonics=5),
+                         search=dynid.Search(budget=None, rounds=1, seed=0))
+    drawn = assess(model, random_sines(dynid.Limits.of(robot), duration=10.0, seed=0))
+    t = np.linspace(0.0, 10.0, 400)
+    better, worse = (one.trajectory.at(t).q for one in (found, drawn))
+    order = np.argsort(drawn.deviations)
+    number = np.arange(1, len(order) + 1)
+    write("excitation", [
+        Panel("Joint 2", "time, s", "angle, rad", {
+            f"searched, condition number {found.condition:.0f}": (t, better[:, 1]),
+            f"at random, {drawn.condition:.0f}": (t, worse[:, 1])}),
+        Panel("Deviations to expect", "base parameter, in the order of the random motion", "SI units", {
+            "searched": (number, found.deviations[order]), "at random": (number, drawn.deviations[order])},
+            points=("searched", "at random"), log=True)])
+    print(found.condition, drawn.condition, np.median(drawn.deviations / found.deviations),
+          np.max(drawn.deviations / found.deviations))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What notebooks show of a result: a headline, a table and sentences as HTML.
+
+Colours are those of the page around it, so that it reads in light and dark; all text is escaped, since names of robots
+and joints come from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+_LINE = "1px solid rgba(128, 128, 128, 0.4)"
+_BOX = f"border: {_LINE}; border-radius: 6px; padding: 0.5em 0.8em; max-width: 60em; color: inherit; overflow-x: auto"
+_CELL = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: none; color: inherit; white-space: nowrap"
+
+
+def card(title: str, *parts: str) -> str:
+    """A box with a headline and parts that are HTML already."""
+    return f'<div style="{_BOX}"><div style="font-weight: 600">{escape(title)}</div>{"".join(parts)}</div>'
+
+
+def paragraph(text: str) -> str:
+    """One sentence or more."""
+    return f'<div style="margin: 0.3em 0">{escape(text)}</div>'
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+    """A table that scrolls where it is long. words: columns that are text; the others are numbers, to the right."""
+    sides = ["left" if k in words else "right" for k in range(len(header))]
+    head = _row("th", header, sides)
+    body = "".join(_row("td", row, sides) for row in rows)
+    return (f'<div style="max-height: 26em; overflow: auto"><table style="border-collapse: collapse; margin: 0.3em 0">'
+            f'<thead style="border-bottom: {_LINE}">{head}</thead><tbody>{body}</tbody></table></div>')
+
+
+def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
+    """Sentences, each behind a word in bold; folded: behind this line, to be opened."""
+    if not items:
+        return ""
+    lines = "".join(f"<li><b>{escape(word)}</b> {escape(text)}</li>" for word, text in items)
+    whole = f'<ul style="margin: 0.3em 0; padding-left: 1.4em">{lines}</ul>'
+    return f"<details><summary>{escape(folded)}</summary>{whole}</details>" if folded else whole
+
+
+def _row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    inside = "".join(f'<{tag} style="{_CELL.format(side=side)}">{escape(cell)}</{tag}>'
+                     for cell, side in zip(cells, sides, strict=True))
+    return f"<tr>{inside}</tr>"

@@ -1,0 +1,20 @@
+"""A recording as notebooks show it: how long, how fast, and the range and torque of each joint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.html_tables import card, paragraph, table
+from dynid.recording.recording import Recording
+
+_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", "largest")
+
+
+def recording_card(recording: Recording) -> str:
+    """HTML of a recording: a row a joint, then its notes."""
+    names = recording.joints or tuple(f"joint {j + 1}" for j in range(recording.dof))
+    numbers = np.column_stack([recording.q.min(axis=0), recording.q.max(axis=0),
+                               np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])
+    rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
+    extent = f"{len(recording):,} samples, {recording.duration:.1f} s at {recording.rate:.4g} Hz"
+    return card(f"{recording.source}: {extent}", table(_HEADER, rows), *map(paragraph, recording.notes))

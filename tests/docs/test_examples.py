@@ -1,0 +1,85 @@
+"""Every example of the README, the documentation and the docstrings runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from documentation import DOCS, ROOT, run_page
+from examples import blocks, data_of
+
+import dynid
+
+DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
+WALKED = sorted(page for folder in ("learn", "howto", "explain") for page in (DOCS / folder).glob("*.md"))
+SLOW = {"learn/arm"}
+
+
+def emps(names):
+    """The published values, and a friction that differs by direction and holds on blocks left out."""
+    published = {"M1": 95.1089, "Fv1": 203.5034, "Fc1": 20.3935, "Fo1": -3.1648}
+    found = dict(zip(names["estimate"].names, names["estimate"].values, strict=True))
+    assert all(abs(found[name] / value - 1.0) < 0.02 for name, value in published.items())
+    assert names["better"].diagnostics["relative_error"] < 0.8 * names["estimate"].diagnostics["relative_error"]
+    assert names["left_out"].mean < 3.2
+
+
+def arm(names):
+    errors = [dynid.reconstruct(names["found"][name], names["other"]).total.relative_error
+              for name in ("wls", "pc-ridge", "the URDF's bodies")]
+    assert errors == sorted(errors) and errors[1] < 1.6
+
+
+def load(names):
+    assert abs(names["found"].mass - 2.0) < 0.04 and names["low"] < 2.0 < names["high"] and not names["none"].seen
+    assert names["sure"].mass_std < 0.2 * names["found"].mass_std
+
+
+def live(names):
+    assert names["error"] < 2.3 and names["change"].cause == "the load"
+
+
+# What a page says of its numbers.
+CLAIMS = {"learn/emps": emps, "learn/arm": arm, "learn/payload": load, "learn/live": live}
+
+
+def marked(page):
+    name = f"{page.parent.name}/{page.stem}"
+    return pytest.param(page, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in WALKED])
+def test_a_page_runs_from_top_to_bottom(page, at_desk, monkeypatch):
+    missing = [name for name in data_of(page) if not (DATA / name).exists()]
+    if missing:
+        pytest.skip(f"needs the data folder: {', '.join(missing)} not below DYNID_DATA")
+    monkeypatch.setenv("DYNID_DATA", str(DATA))
+    CLAIMS.get(f"{page.parent.name}/{page.stem}", len)(run_page(page))
+
+
+@pytest.mark.parametrize("page", sorted(set(DOCS.glob("*.md")) - {DOCS / "tutorial.md"}), ids=lambda page: page.stem)
+def test_the_examples_of_the_reference_run(page, at_desk):
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile(block.text, page.name, "exec"), {"__name__": "__main__"})
+
+
+def test_the_tutorial_runs_and_ends_with_a_robot(at_desk):
+    run_page(DOCS / "tutorial.md")
+    assert (at_desk / "second" / "robot.urdf").exists()
+
+
+def test_the_run_file_of_the_tutorial_is_the_one_of_the_example():
+    (text,) = (block.text for block in blocks(DOCS / "tutorial.md") if block.language == "toml")
+    assert text == (DOCS / "example" / "run.toml").read_text()
+
+
+def test_the_example_of_the_readme_runs(at_desk, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 12
+    names: dict = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert "All 64 base parameters are identified" in capsys.readouterr().out
+    assert names["estimate"].diagnostics["rank"] == 64
