@@ -15,6 +15,7 @@ from dynid.errors import RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, Payload, RigidBodies, make_terms
 from dynid.model.held import held_values
+from dynid.online import Online
 from dynid.payloads.payload import payload
 from dynid.recording import Samples
 from dynid.regression import base_parameters
@@ -168,3 +169,15 @@ def test_a_load_on_a_body_that_follows_is_simulated_and_found(name: str, frame: 
     np.testing.assert_allclose(found.free[seen], load[seen], atol=1e-5 * np.abs(load).max())
     pushed = model.inverse_dynamics(theta, q, dq, ddq)
     np.testing.assert_allclose(motion.tau[inside], pushed, atol=2e-2 * np.abs(pushed).max())
+
+
+def test_a_stream_does_not_look_for_held_bodies() -> None:
+    robot = Robot.builtin("four-bar").holding(["coupler-bar"])
+    model = Model(robot)
+    q, dq, ddq = states(robot, 400)
+    torque = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    online = Online(model, noise=1.0, forgetting=None)
+    online.update(q, dq, ddq, torque)
+    batch = identify(Problem.of(model, Samples.of(q, dq, ddq, torque), blocks=1), method="ols")
+    assert online.base.names == batch.base.names and dict(online.base.known) == held_values(model)
+    np.testing.assert_allclose(online.values, batch.values, atol=1e-8 * np.abs(batch.values).max())

@@ -106,6 +106,23 @@ def test_torques_of_another_driven_joint() -> None:
     assert any("crank has no motor" in note for note in log.notes)
 
 
+def test_a_joint_without_a_motor_has_the_torque_zero(tmp_path: Path) -> None:
+    """Of a plain arm: its log has no torque of the elbow, whose equation still counts."""
+    robot = Robot.builtin("arm3r").measuring([], [Robot.builtin("arm3r").joint_names[k] for k in (0, 2)])
+    q = np.random.default_rng(0).normal(size=(40, 3))
+    tau = q[:, [0, 2]] + 1.0
+    log = recording_of_measured(robot, np.arange(40.0) / 100, q, tau)
+    np.testing.assert_array_equal(log.tau, np.column_stack([tau[:, 0], np.zeros(40), tau[:, 1]]))
+    names = robot.joint_names
+    rows = ["time," + ",".join([f"position_{one}" for one in names] + [f"torque_{names[k]}" for k in (0, 2)])]
+    rows += [",".join(repr(float(x)) for x in (k / 100, *q[k], *tau[k])) for k in range(40)]
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    again = read(tmp_path / "log.csv", robot=robot)
+    np.testing.assert_array_equal(again.tau, log.tau)
+    np.testing.assert_array_equal(again.q, q)
+    assert again.unmeasured == () and any("has no motor" in note for note in again.notes)
+
+
 def test_files_of_measured_joints(tmp_path: Path) -> None:
     """A virtual four-bar with its encoder on the rocker: the log holds the rocker, and reads as the crank."""
     text = (Path(__file__).parents[2] / "src/dynid/robot/builtin/four-bar.toml").read_text()

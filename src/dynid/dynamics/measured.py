@@ -109,13 +109,12 @@ def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> 
     joints hardly move with the robot's own, since there they turn back and two postures have the same positions.
     """
     followers = robot.followers
-    assert followers is not None
-    tree = followers.tree
+    tree = robot if followers is None else followers.tree
     where, torques = (np.array([tree.joint_index(name) for name in names], dtype=np.int64)
                       for names in (robot.measured or robot.joint_names, robot.driven or robot.joint_names))
     given = np.ascontiguousarray(measured, dtype=float)
-    if followers.loops is None:
-        return _by_mimics(followers, given, where, torques)
+    if followers is None or followers.loops is None:
+        return _by_mimics(robot, given, where, torques)
     closures, shape = chain_of(robot).closures, (len(given), robot.dof)
     state = np.append(closures.begin, closures.branch) if begin is None else begin.copy()
     if begin is None:
@@ -139,12 +138,13 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
                                "loops they stand still while it moves", "measure one more joint, or another one")
 
 
-def _by_mimics(followers: Followers, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """The linear case: q_measured = coupling q + offset."""
-    coupling = followers.coupling[where]
-    off = given - followers.offset[where]
+def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
+    """The linear case: q_measured = coupling q + offset; of a tree without joints that follow, q itself."""
+    followers, n = robot.followers, robot.dof
+    whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
+    coupling, off = whole[where], given - offset[where]
     q = off @ np.linalg.pinv(coupling).T
-    rates, moving = (np.broadcast_to(one, (len(given), *one.shape)) for one in (coupling, followers.coupling[torques]))
+    rates, moving = (np.broadcast_to(one, (len(given), *one.shape)) for one in (coupling, whole[torques]))
     return OwnPositions(np.ascontiguousarray(q), rates, moving, off - q @ coupling.T, np.zeros(0))
 
 

@@ -21,6 +21,7 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
+from dynid.model.held import held_values
 from dynid.model.momentum import MomentumForm
 from dynid.online.changes import Change, changes
 from dynid.online.feed import Feed, FeedOptions
@@ -80,7 +81,9 @@ class Online(Streamed):
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
         options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted, limits or {})
-        self._stream = Stream(base_parameters(model) if base is None else base, lambda own: Layout.of(model, own),
+        if base is None:
+            base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
+        self._stream = Stream(base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
         self._torque_rows = torque_rows(self.layout)

@@ -39,9 +39,9 @@ _TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
 class Cleaned:
     """Rows that can be used: t (n,) s from the start of the log, signals (n, dof), the notes about them.
 
-    joints: names of the columns, if known. unit_said: whether the unit of positions was given, not assumed. dropped:
-    how many rows could not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was
-    read, rows outside the window too. lacking: joints, by signal, that it is not logged of."""
+    joints: of the columns, if known. unit_said: the unit of positions was given, not assumed. dropped: rows that could
+    not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was read, rows outside the
+    window too. lacking: joints, by signal, that it is not logged of."""
 
     t: Array
     signals: dict[str, Array]
@@ -79,12 +79,12 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
                 raise RecordingError(f"{path}: has other joints than {paths[0]}, so they are not one log")
             joints = current.conversion.joints
             before = current.notes
-            lacking = {signal: tuple(current.conversion.joints[current.conversion.order.index(i)] for i in columns)
+            lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)
                        for signal, columns in current.lacking.items()}
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
-                said = (*before, *notes, *part.notes)
-                yield replace(part, notes=said, joints=joints, lacking=lacking, unit_said=current.unit_said)
+                yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
+                              unit_said=current.unit_said)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
@@ -171,9 +171,7 @@ def _logged(current: Layout, raw: dict[str, Array], clock: _Clock, notes: list[s
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
     """Rows (count,) that have no fault."""
-    good = np.ones(count, dtype=bool)
-    good[list(faults)] = False
-    return good
+    return np.isin(np.arange(count), list(faults), invert=True)
 
 
 def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, tuple[int, Fault]], count: int,

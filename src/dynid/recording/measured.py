@@ -84,7 +84,8 @@ class Measuring:
         """What was done, and how well the encoders agree with the loops."""
         robot, found = self.robot, list[str]()
         followers = robot.followers
-        how = "mimic joints" if followers is None or followers.loops is None else f"the loops {followers.loops.names}"
+        how = "its tree" if followers is None else "mimic joints" if followers.loops is None else \
+            f"the loops {followers.loops.names}"
         if robot.measured:
             found.append(f"positions were measured at {', '.join(robot.measured)} and brought onto "
                          f"{', '.join(robot.joint_names)} by {how}")
@@ -108,8 +109,6 @@ def recording_of_measured(robot: Robot, t: ArrayLike, positions: Dictionary[str,
     t (samples,), s; positions, torques: by joint name (samples,) each, or as arrays (samples, k) in the order of
     `Robot.measured` and `Robot.driven`. other: fields of the recording beside them, of the robot's own joints.
     """
-    if robot.followers is None:
-        raise RecordingError(f"robot '{robot.name}' has no joints that follow, so its own are measured and driven")
     measuring = Measuring(robot)
     names, drives = measuring.measured, robot.driven or robot.joint_names
     joints = (*names, *(name for name in dict.fromkeys((*drives, *robot.joint_names)) if name not in names))

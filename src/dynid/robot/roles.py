@@ -61,13 +61,12 @@ def _tell_all(robot: Robot, measured: Sequence[str]) -> bool:
 def as_logged(robot: Robot) -> Robot:
     """The joints that logs of a robot may hold, measured and driven ones, as a robot of unconnected bodies: what a
     reader of logs needs to know of them."""
-    assert robot.followers is not None
-    tree = robot.followers.tree
+    tree = robot if robot.followers is None else robot.followers.tree
     names = {*robot.joint_names, *robot.measured, *robot.driven}
     chosen = [joint for joint in tree.joints if joint.name in names]
     return Robot(robot.name, tuple(Joint(one.name, one.kind, BASE, lower=one.lower, upper=one.upper,
                                          reduction=one.reduction) for one in chosen),
-                 tuple(Body(one.name) for one in chosen), source_joints=robot.source_joints,
+                 tuple(Body(one.name) for one in chosen), source_joints=robot.source_joints or robot.joint_names,
                  measured=robot.measured or robot.joint_names, driven=robot.driven or robot.joint_names)
 
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
-from dynid.model import LinearModel
+from dynid.model import LinearModel, Model
+from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
 from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
@@ -116,7 +117,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
 
 
 def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> Online:
-    base = base_parameters(model)
+    base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
     return Online(model, options.method, forgetting=options.forgetting, base=base,
                   prior=None if options.prior is None else prior_of(options.prior, settings, base),
                   feeding=FeedOptions(options.cutoff, options.rate, equations=options.equations))
