@@ -147,6 +147,8 @@ class Folding:
         common = None if store is None else store.common  # an earlier run's choice holds on
         if common is None:
             there = [log for k, log in enumerate(logs) if k not in failures]
+            if not there:
+                raise NotPossibleError(f"none of {len(logs)} logs can be used; the first said: {failures[0].reason}")
             common = common_preparation(there, options.preparation, options.mapping, options.robot)
         if store is not None:
             store.common = common
