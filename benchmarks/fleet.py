@@ -17,7 +17,8 @@ from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.log_files import find_logs
-from dynid.recording.prepare import prepare
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import on_grid, prepare_gridded
 from dynid.recording.read import read
 from dynid.recording.write import write_npz
 from dynid.regression import base_parameters, equations_of, fold
@@ -78,11 +79,11 @@ def write_logs(folder: Path, model: Model, count: int, samples: int, progress: C
 
 def plain_loop(model: Model, files: list[str]) -> tuple[float, float]:
     """Seconds of wall and of the processor for reading, preparing and folding one log after the other."""
-    base = base_parameters(model)
+    base, chosen = base_parameters(model), Preparation.of(PREPARE)
     wall, cpu = time.perf_counter(), time.process_time()
     total = None
     for name in files:
-        samples = prepare(read(name, robot=model.robot), **PREPARE)
+        samples = prepare_gridded(on_grid(read(name, robot=model.robot), chosen, spectrum=False), chosen)
         one = fold(equations_of(model, (samples,), base), blocks=1, threads=1)
         total = one if total is None else (total + one).joined(10)
     return time.perf_counter() - wall, time.process_time() - cpu
