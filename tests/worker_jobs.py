@@ -41,6 +41,15 @@ def slow(shared: float, item: int) -> int:
     return item
 
 
+def pair_of(shared: int, item: int) -> tuple[int, int]:
+    """A report and a part of a sum."""
+    return item, shared * item
+
+
+def plus(shared: int, one: int, other: int) -> int:
+    return one + other
+
+
 def slow_part(job: SumJob, log: LogFile) -> Any:
     """The part of a log, which writes its process's number down and waits the first time it has the second log."""
     mark = Path(os.environ["DYNID_TEST_MARK"])

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from motions import arm, fourier
-from worker_jobs import slow_part, slow_sum
+from worker_jobs import pair_of, plus, slow_part, slow_sum
 
 import dynid
 from dynid.errors import DynidError, NotPossibleError, RecordingError
@@ -52,23 +53,34 @@ def options(model: Model, **more: Any) -> FoldOptions:
     return FoldOptions.of(model.robot, prepare=PREPARE, **more)
 
 
+def kill_marked(mark: Path) -> None:
+    """Kills the process whose number a file holds, once it is there."""
+    while not (mark.exists() and mark.read_text()):
+        time.sleep(0.01)
+    os.kill(int(mark.read_text()), signal.SIGKILL)
+
+
 def same(one: Regression, other: Regression) -> bool:
     return all(np.array_equal(a.r, b.r) and a.rows == b.rows for a, b in zip(one.factors, other.factors, strict=True))
 
 
-def test_a_tree_sums_alike_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    parts = [float(x) for x in rng.normal(size=13) * 10.0 ** rng.integers(-8, 8, 13)]
-    whole = tree_sum(parts, lambda a, b: a + b)
-    for _ in range(5):
-        tree = TreeSum[float](13, lambda a, b: a + b)
-        for k in rng.permutation(13):
-            tree.put(int(k), parts[k])
-        assert tree.total == whole
-    empty = TreeSum[float](3, lambda a, b: a + b)
-    for k in range(3):
-        empty.put(k, None)
-    assert empty.total is None
+def test_a_tree_sums_in_pairs() -> None:
+    """As halves that are split where the largest power of two below the count ends; no more wait than it is deep."""
+    def halves(parts: list[str]) -> str:
+        if len(parts) == 1:
+            return parts[0]
+        cut = 1 << (len(parts) - 1).bit_length() - 1
+        return f"({halves(parts[:cut])}{halves(parts[cut:])})"
+
+    for count in range(1, 40):
+        parts = [f"{k}." for k in range(count)]
+        assert tree_sum(parts, lambda one, other: f"({one}{other})") == halves(parts)
+    tree = TreeSum[int](int.__add__)
+    assert tree.total() is None
+    for k in range(1000):
+        tree.append(k)
+        assert len(tree._waiting) <= 10
+    assert tree.total() == sum(range(1000))
 
 
 def test_logs_are_found_with_robot_and_date(tmp_path: Path) -> None:
@@ -107,12 +119,38 @@ def test_workers_and_a_store_change_no_bit(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cluster_changes_no_bit(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    model, folder = written(tmp_path)
+    model, folder = written(tmp_path / "logs")
     alone, _ = fold_logs(model, folder, options(model))
+    (folder / "robot=R0" / "broken.npz").write_bytes(b"PK\x03\x04")
+    shutil.copy(folder / "robot=R0" / "2026-01-01.npz", folder / "robot=R1" / "2026-09-09.npz")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
                                   dashboard_address=None) as cluster:
-        there, _ = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address))
-    assert same(alone, there)
+        for _ in range(2):  # the second from what the first kept
+            there, said = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address,
+                                                           store=tmp_path / "store"))
+            assert same(alone, there) and len(said.failures) == 1 and len(said.copies) == 1
+        assert said.read == 1  # the broken one is tried again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "stand_in"), [("part_task", slow_part), ("add_parts", slow_sum)])
+def test_a_worker_of_a_cluster_killed_in_the_middle_changes_nothing(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stand_in: Any) -> None:
+    """While it folds a log, and while it adds two, with the parts of the sum that it held."""
+    distributed = pytest.importorskip("distributed")
+    model, folder = written(tmp_path / "logs")
+    alone, _ = fold_logs(model, folder, options(model))
+    mark = tmp_path / "pid"
+    monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setattr(f"dynid.regression.fold_logs.{name}", stand_in)
+    killer = threading.Thread(target=kill_marked, args=(mark,))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                                  dashboard_address=None) as cluster:
+        killer.start()
+        found, said = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address))
+        killer.join()
+    assert same(alone, found) and not said.failures and len(said.entries) == 5
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +227,7 @@ def test_another_model_uses_no_fold_of_this_one(tmp_path: Path) -> None:
 
 
 def test_addresses_of_stores(tmp_path: Path) -> None:
+    """Folders, patterns and single files of fsspec's own file systems; workers fetch what they fold."""
     fsspec = pytest.importorskip("fsspec")
     model, folder = written(tmp_path / "logs", 3)
     alone, _ = fold_logs(model, folder, options(model))
@@ -197,6 +236,79 @@ def test_addresses_of_stores(tmp_path: Path) -> None:
         memory.put_file(log.source, "/fleet/" + os.path.relpath(log.source, folder))
     found, said = fold_logs(model, "memory://fleet", options(model, store=tmp_path / "store"))
     assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
+    again, said = fold_logs(model, "memory://fleet/*/*.npz", options(model, store=tmp_path / "store"))
+    assert same(again, alone) and said.read == 0
+    for source in (f"file://{folder}", f"file://{folder}/**/*.npz"):
+        found, said = fold_logs(model, source, options(model, workers=2))
+        assert same(found, alone) and len(said.entries) == 3
+    one = find_logs(folder)[0].source
+    assert fold_logs(model, f"file://{one}", options(model))[0].rows == fold_logs(model, one, options(model))[0].rows
+    with pytest.raises(RecordingError, match="no log in memory://nowhere"):
+        fold_logs(model, "memory://nowhere/*.npz", options(model))
+    with pytest.raises(NotPossibleError, match="cannot be reached"):
+        fold_logs(model, "nosuchstore://bucket/logs", options(model))
+    with pytest.raises(NotPossibleError, match="none of 1 logs"):
+        fold_logs(model, "memory://fleet/gone.npz", options(model))
+
+
+def test_a_parquet_dataset_in_folders(tmp_path: Path) -> None:
+    """Columns by name, robot and motion by folder, as datasets are written."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    model, theta = arm()
+    for k in range(3):
+        rng = np.random.default_rng(k)
+        q, dq, ddq = fourier(model.dof, seconds=3.0, seed=k)
+        tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+        columns = {"t": np.arange(len(q)) / 200.0, **{f"q{j + 1}": q[:, j] for j in range(3)},
+                   **{f"tau{j + 1}": tau[:, j] for j in range(3)}}
+        place = tmp_path / f"robot=R{k}" / "motion=wave"
+        place.mkdir(parents=True)
+        parquet.write_table(arrow.table(columns), place / f"2026-01-0{k + 1}.parquet")
+        one_log(tmp_path / f"plain{k}.npz", model, theta, k)
+    found, said = fold_logs(model, [tmp_path / f"robot=R{k}" for k in range(3)], options(model))
+    plain, _ = fold_logs(model, f"{tmp_path}/plain*.npz", options(model))
+    assert [(entry.robot, entry.motion, entry.date) for entry in said.entries] == [
+        (f"R{k}", "wave", f"2026-01-0{k + 1}") for k in range(3)]
+    settings = said.preparation
+    samples = [dynid.prepare(dynid.read(tmp_path / f"plain{k}.npz", robot=model.robot), settings) for k in range(3)]
+    whole = fold(dynid.equations_of(model, samples, found.base))
+    assert found.rows == whole.rows and sum(plain.rows) > 0
+    for one, other in zip(found.factors, whole.factors, strict=True):
+        squares = other.r.T @ other.r
+        assert np.abs(one.r.T @ one.r - squares).max() < 1e-9 * squares.max()
+
+
+def test_the_cut_off_of_many_logs_is_the_middle_one_of_a_few(tmp_path: Path) -> None:
+    """Of five of seven logs, whatever their names' order; given, one log is asked for the rest."""
+    model, theta = arm()
+    for k in range(7):
+        rng = np.random.default_rng(k)
+        q, dq, ddq = fourier(model.dof, seconds=6.0, seed=k)
+        tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+        noisy = q + (1e-6 if k < 2 else 2e-4 * (k - 1)) * rng.normal(size=q.shape)
+        write_npz(Recording(np.arange(len(q)) / 200.0, noisy, tau, joints=model.robot.joint_names),
+                  tmp_path / f"{k}.npz")
+    _, said = fold_logs(model, tmp_path, FoldOptions.of(model.robot))
+    asked = {source: dynid.prepare(dynid.read(source, robot=model.robot)).settings["cutoff"]
+             for source in said.common.cutoffs}
+    assert len(asked) == 5 and dict(said.common.cutoffs) == asked and len(set(asked.values())) > 1
+    assert said.preparation.cutoff == sorted(asked.values())[2] and "5 logs" in said.common.sentence
+    assert len(fold_logs(model, tmp_path, options(model))[1].common.cutoffs) == 1
+
+
+def test_the_client_holds_few_parts_however_many_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of a sum of 3,000 items that wait here for an earlier one, or to be added."""
+    from dynid.workers import Job, Workers, processes
+    held = []
+    real = processes.Processes._take
+
+    def take(self: processes.Processes, *given: Any) -> None:
+        real(self, *given)
+        held.append(len(self._done) + len(self._sums))
+
+    monkeypatch.setattr(processes.Processes, "_take", take)
+    assert Workers(2).total(Job(pair_of, 10, add=plus), range(3000), lambda k, report: True) == sum(range(3000)) * 10
+    assert max(held) <= 2 * 8 + 12
 
 
 @pytest.mark.parametrize(("name", "stand_in"), [("part_task", slow_part), ("add_parts", slow_sum)])
@@ -208,13 +320,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypat
     mark = tmp_path / "pid"
     monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
     monkeypatch.setattr(f"dynid.regression.fold_logs.{name}", stand_in)
-
-    def kill() -> None:
-        while not (mark.exists() and mark.read_text()):
-            time.sleep(0.01)
-        os.kill(int(mark.read_text()), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill_marked, args=(mark,))
     killer.start()
     found, said = fold_logs(model, folder, options(model, workers=2, store=tmp_path / "store"))
     killer.join()

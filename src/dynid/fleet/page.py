@@ -12,6 +12,7 @@ from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.pages.fleet_robot import FleetRobotData
 
 _BOXES = 24  # parameters drawn as boxes: those that differ most certainly
+_SURE = 4.0  # deviations of a step from which it is drawn
 _BOXED = 40  # robots of a picture
 
 
@@ -87,6 +88,13 @@ def robot_data(result: FleetResult, k: int) -> FleetRobotData:
         f"{robot.name} of a fleet of {len(result.robots)}", words_of(result, robot.name), base.names, base.units,
         pooled.values, pooled.std, np.where(alone.identified, alone.beta, np.nan),
         np.where(alone.identified, np.sqrt(np.maximum(np.diag(robot.covariance), 0.0)), np.nan),
-        result.out.pooling.mean, 100.0 * pooled.lean, dates, days(dates),
+        result.out.pooling.mean, np.round(100.0 * pooled.lean, 1), dates, days(dates),
         tuple(entry.source for entry in logs.entries), logs.values, logs.std, robot.regression.joints,
-        logs.relative_error)
+        logs.relative_error, _changed(result, robot.name, dates))
+
+
+def _changed(result: FleetResult, robot: str, dates: tuple[str, ...]) -> tuple[tuple[str, float, str], ...]:
+    """Each parameter that steps of a robot changed surely, with the day and the date of the step."""
+    at = dict(zip(dates, days(dates).tolist(), strict=True))
+    return tuple((name, at[one.date], one.date) for one in result.changes if one.robot == robot and one.kind == "step"
+                 and one.date in at for name, _, _, sigmas in one.parameters if abs(sigmas) > _SURE)

@@ -40,7 +40,8 @@ class LogFile:
         it."""
         if self.remote:
             system, path = _system(self.source)
-            return f"store-{system.ukey(path)}"
+            with _sentences(f"there is no log {self.source} that can be read"):
+                return f"store-{system.ukey(path)}"
         try:
             parts = [path.stat() for path in _files(Path(self.source))]
         except OSError as problem:
@@ -56,10 +57,8 @@ class LogFile:
         system, path = _system(self.source)
         with tempfile.TemporaryDirectory(prefix="dynid-log-") as folder:
             copy = Path(folder) / Path(path).name
-            try:
+            with _sentences(f"{self.source} cannot be fetched"):
                 system.get_file(path, str(copy))
-            except OSError as problem:
-                raise RecordingError(f"{self.source} cannot be fetched: {problem}") from None
             yield copy
 
 
@@ -135,16 +134,23 @@ def _local(text: str) -> list[str]:
 def _remote(text: str) -> list[str]:
     system, path = _system(text)
     scheme = text.split("://", 1)[0]
-    try:
+    with _sentences(f"{text} cannot be listed"):
         if _PATTERN.search(path):
             names = system.glob(path)
         elif system.isdir(path):
             names = system.find(path)
         else:
             return [text]
-    except OSError as problem:
-        raise RecordingError(f"{text} cannot be listed: {problem}") from None
     return sorted(f"{scheme}://{name}" for name in names if Path(str(name)).suffix.lower() in SUFFIXES)
+
+
+@contextmanager
+def _sentences(what: str) -> Iterator[None]:
+    """Turns whatever the package of an object store raises into a sentence: each has kinds of its own."""
+    try:
+        yield
+    except Exception as problem:
+        raise RecordingError(f"{what}: {type(problem).__name__}: {problem}") from None
 
 
 def _system(text: str) -> tuple[Any, str]:

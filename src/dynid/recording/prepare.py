@@ -54,14 +54,18 @@ class Gridded:
     spectrum: Spectrum | None
 
 
-def on_grid(recording: Recording, settings: Preparation) -> Gridded:
-    """A recording on its uniform grid, as these options ask for it."""
+def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) -> Gridded:
+    """A recording on its uniform grid, as these options ask for it. spectrum: False leaves out that of the positions
+    where the cut-off is given, a fifth of the work of a preparation."""
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: holds currents whose drive gains are to be found with a known load",
                              "give a log with that load in the same run file, or drive_gain as numbers")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
-    return Gridded(recording, grid, moving, tuple(remarks), _spectrum(grid, moving, settings, recording.source))
+    found = None
+    if spectrum or settings.cutoff is None:
+        found = _spectrum(grid, moving, settings, recording.source)
+    return Gridded(recording, grid, moving, tuple(remarks), found)
 
 
 def _named(recording: Recording) -> Recording:

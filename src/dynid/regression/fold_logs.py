@@ -21,7 +21,7 @@ from dynid.model import LinearModel
 from dynid.recording.log_files import LogFile, content_hash, find_logs
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.prepare import on_grid, prepare_gridded
 from dynid.recording.read import mapping_of, read
 from dynid.regression.base import BaseParameters, base_parameters
 from dynid.regression.common_preparation import CommonPreparation, common_preparation
@@ -97,7 +97,7 @@ class FoldJob:
         with log.local() as path:
             sha256 = content_hash(path)
             recording = replace(read(path, self.options.mapping, self.options.robot), source=log.source)
-            samples = prepare(recording, self.preparation)
+            samples = prepare_gridded(on_grid(recording, self.preparation, spectrum=False), self.preparation)
         equations = equations_of(self.model, (samples,), self.base)
         found = fold(equations, blocks=self.options.blocks, threads=1)
         noise = None if self.options.noise is None else self.options.noise(equations, found)
@@ -147,6 +147,8 @@ class Folding:
         common = None if store is None else store.common  # an earlier run's choice holds on
         if common is None:
             there = [log for k, log in enumerate(logs) if k not in failures]
+            if not there:
+                raise NotPossibleError(f"none of {len(logs)} logs can be used; the first said: {failures[0].reason}")
             common = common_preparation(there, options.preparation, options.mapping, options.robot)
         if store is not None:
             store.common = common

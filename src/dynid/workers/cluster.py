@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.version import __version__
-from dynid.workers.job import LOST, TRIES, WINDOW, Job
+from dynid.workers.job import LOST, TRIES, Job
 
 Found = TypeVar("Found")
 
 _PATIENCE = 30  # s, for a cluster to answer
 _LOOK = 0.02  # s between two looks at a cluster
+_WINDOW = 1000  # items that are out at once
 _BATCH = 200  # reports that are fetched at once
 
 
@@ -48,7 +49,7 @@ class Cluster:
             return _done({k: report for k, (report, _) in out.items()}, ordered)
 
         while left < len(items):
-            while sent < min(len(items), left + WINDOW):
+            while sent < min(len(items), left + _WINDOW):
                 out[sent] = self._submit(items[sent])
                 sent += 1
             places = self._wait(ready)

@@ -13,7 +13,6 @@ Item = TypeVar("Item")
 Report = TypeVar("Report")
 
 TRIES = 3  # workers that an item may cost before it is given up
-WINDOW = 1000  # items that are out before the first of them has come back: more would pile up here
 LOST = ("a worker process ended before its work was done, {tries} times with the same item: too little memory, or a "
         "script that starts workers without \"if __name__ == '__main__':\" around it; use fewer workers, or "
         "workers = 1")

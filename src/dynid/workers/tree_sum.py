@@ -1,4 +1,4 @@
-"""Sums over a fixed tree: the same to the last bit in whatever order, and wherever, the parts are made."""
+"""Sums over a fixed tree: the same to the last bit wherever the parts are made and added."""
 
 from __future__ import annotations
 
@@ -9,44 +9,40 @@ Part = TypeVar("Part")
 
 
 class TreeSum(Generic[Part]):
-    """The sum of `count` parts that come in any order.
+    """The sum of parts that come one after the other.
 
-    Neighbours are added in pairs, then pairs in pairs, as the places of the parts say; a pair is added as soon as both
-    are there, so parts that come about in order are not kept. A part that is None counts for nothing.
+    Neighbours are added in pairs, then pairs in pairs: two sums of as many parts become one as soon as both are there,
+    so that no more of them wait than the tree is deep. What is left over at the end is added from the last one on.
     """
 
-    def __init__(self, count: int, add: Callable[[Part, Part], Part]) -> None:
+    def __init__(self, add: Callable[[Part, Part], Part]) -> None:
         self._add = add
-        self._waiting: dict[tuple[int, int], Part | None] = {}
-        self._sizes = [count]
-        while self._sizes[-1] > 1:
-            self._sizes.append((self._sizes[-1] + 1) // 2)
+        self._waiting: list[tuple[int, Part]] = []  # depth of each sum, and the sum; depths fall
 
-    def put(self, place: int, part: Part | None) -> None:
-        """Take the part of a place in."""
-        level, value = 0, part
-        while level < len(self._sizes) - 1:
-            other = place ^ 1
-            if other < self._sizes[level]:
-                if (level, other) not in self._waiting:
-                    break
-                beside = self._waiting.pop((level, other))
-                first, second = (value, beside) if place < other else (beside, value)
-                value = second if first is None else first if second is None else self._add(first, second)
-            level, place = level + 1, place // 2
-        self._waiting[level, place] = value
+    def append(self, part: Part) -> None:
+        """Take the next part in."""
+        depth = 0
+        while self._waiting and self._waiting[-1][0] == depth:
+            part = self._add(self._waiting.pop()[1], part)
+            depth += 1
+        self._waiting.append((depth, part))
 
-    @property
     def total(self) -> Part | None:
-        """The sum, once all parts are there; None where all of them were."""
-        return self._waiting[len(self._sizes) - 1, 0] if self._sizes[0] else None
+        """The sum of all parts so far; None before the first."""
+        parts = [part for _, part in self._waiting]
+        if not parts:
+            return None
+        total = parts.pop()
+        while parts:
+            total = self._add(parts.pop(), total)
+        return total
 
 
 def tree_sum(parts: Sequence[Part], add: Callable[[Part, Part], Part]) -> Part:
     """The sum of one or more parts."""
-    tree = TreeSum[Part](len(parts), add)
-    for place, part in enumerate(parts):
-        tree.put(place, part)
-    total = tree.total
+    tree = TreeSum[Part](add)
+    for part in parts:
+        tree.append(part)
+    total = tree.total()
     assert total is not None
     return total

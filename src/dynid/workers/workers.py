@@ -43,18 +43,20 @@ class Workers:
     def total(self, job: Job[Shared, Item, Report], items: Sequence[Item],
               take: Callable[[int, Report], bool]) -> Any:
         """The sum of the parts of all items, None where there is none. Workers add them in pairs over a fixed tree, so
-        it is the same to the last bit wherever it is made, and nothing but the sum comes here.
+        it is the same to the last bit wherever it is made, and whichever items count for nothing between the others.
 
         take: told of every report, in the order of the items; whether the item's part is to count. items: may make each
-        one as it is asked for; at most WINDOW of them are out at once, and some may be asked for again.
+        one as it is asked for; a fixed number of them is out at once, and some may be asked for again.
         """
         if not items:
             return None
         with self._engine(job, len(items)) as engine:
-            tree = TreeSum[Any](len(items), engine.add)
+            tree = TreeSum[Any](engine.add)
             for k, report, handle in engine.reports(items, ordered=True):
-                tree.put(k, handle if take(k, report) else None)
-            return None if tree.total is None else engine.value(tree.total)
+                if take(k, report):
+                    tree.append(handle)
+            total = tree.total()
+            return None if total is None else engine.value(total)
 
     def _engine(self, job: Job[Any, Any, Any], count: int) -> AbstractContextManager[Engine]:
         if self.scheduler is not None:

@@ -13,7 +13,7 @@ class FleetRobotData:
     fleet as a prior, alone and alone_std without it, mean: the fleet's, lean: percent that comes from it. dates: of
     the logs, in order, days (logs,): since the first, sources: their names; history, history_std (logs, base): their
     own estimates, nan where a log does not show a parameter. errors (logs, dof): percent,
-    of each log with its own estimate."""
+    of each log with its own estimate. changed: of each change that was found a parameter, the day, and its date."""
 
     title: str
     sentences: tuple[str, ...]
@@ -32,3 +32,4 @@ class FleetRobotData:
     history_std: Array
     joints: tuple[str, ...]
     errors: Array
+    changed: tuple[tuple[str, float, str], ...] = ()

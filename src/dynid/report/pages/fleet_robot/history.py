@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dynid.arrays import Array
-from dynid.report.figure import BLUE
+from dynid.report.figure import BLUE, GREY, VERMILION
 from dynid.report.pages.fleet_robot.data import FleetRobotData
 from dynid.report.section import Section
 from dynid.report.words import file_name
@@ -19,15 +19,18 @@ _WIDTH, _HEIGHT, _EDGE = 260, 70, 4  # px
 
 def gather(data: FleetRobotData) -> Mapping[str, Any]:
     time = data.days
-    pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k]))
-                for k, name in enumerate(data.names)]
+    pictures = [(name, data.units[k], picture(time, data.history[:, k], data.history_std[:, k], [
+        (day, date) for changed, day, date in data.changed if changed == name])) for k, name in enumerate(data.names)]
     logs = [(file_name(source), date, [float(x) for x in errors])
             for source, date, errors in zip(data.sources, data.dates, data.errors, strict=True)]
-    return {"pictures": pictures if len(time) > 1 else [], "logs": logs, "joints": data.joints}
+    known = [date for date in data.dates if date]
+    dates = f"{known[0]} to {known[-1]}" if len(known) > 1 else ""
+    return {"pictures": pictures if len(time) > 1 else [], "logs": logs, "joints": data.joints, "dates": dates}
 
 
-def picture(time: Array, values: Array, std: Array) -> Markup:
-    """A parameter over time as an SVG: its value from log to log, and a band of two deviations."""
+def picture(time: Array, values: Array, std: Array, changes: Sequence[tuple[float, str]] = ()) -> Markup:
+    """A parameter over time as an SVG: its value from log to log, a band of two deviations, and a line at each change
+    (day and date)."""
     known = np.isfinite(values) & np.isfinite(std)
     if known.sum() < 2:
         return Markup("")
@@ -44,8 +47,18 @@ def picture(time: Array, values: Array, std: Array) -> Markup:
 
     band = points(np.concatenate([across, across[::-1]]), np.concatenate([down(x + reach), down(x - reach)[::-1]]))
     line = points(across, down(x))
+    marks = "".join(_mark(_EDGE + (day - t[0]) / span * (_WIDTH - 2 * _EDGE), date) for day, date in changes)
+    labels = "".join(f'<text x="{_EDGE}" y="{y}" font-size="9" fill="{GREY}">{number:.3g}</text>'
+                     for y, number in ((9, high), (_HEIGHT - 1, low)))
     return Markup(f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><polygon points="{band}" fill="{BLUE}" '
-                  f'fill-opacity="0.18"/><polyline points="{line}" fill="none" stroke="{BLUE}"/></svg>')
+                  f'fill-opacity="0.18"/><polyline points="{line}" fill="none" stroke="{BLUE}"/>{marks}{labels}</svg>')
+
+
+def _mark(at: float, date: str) -> str:
+    anchor = "end" if at > _WIDTH / 2 else "start"
+    return (f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{_HEIGHT}" stroke="{VERMILION}" stroke-dasharray="3 2"/>'
+            f'<text x="{at + (-3 if anchor == "end" else 3):.1f}" y="9" font-size="9" fill="{VERMILION}" '
+            f'text-anchor="{anchor}">{escape(date)}</text>')
 
 
 SECTION = Section("history", "History", gather)
