@@ -74,13 +74,14 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
     """Refuse a fit that a robot of more than `heaviest` would improve far: torques or lengths are in other units.
 
     The last block is that limit; its multiplier times the limit is what half the misfit gains with its logarithm. It is
-    refused when that is much of the misfit, or when hardly anything of the torques is explained without it.
+    refused when that is much of the misfit, or of the unit of misfit (`size` squared) where data have no noise, or when
+    hardly anything of the torques is explained without it.
     """
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
     unexplained = misfit > _UNEXPLAINED * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
-    if gain > _TOO_HEAVY * misfit or (unexplained and gain > _TOO_HEAVY * size ** 2):
+    if gain > _TOO_HEAVY * max(misfit, size ** 2) or (unexplained and gain > _TOO_HEAVY * size ** 2):
         interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "

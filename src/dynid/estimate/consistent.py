@@ -29,6 +29,7 @@ Fill = Literal["auto", "central", "nominal"]
 # Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
 # is often only approached as masses that motion hardly shows grow without end.
 _FILL_TOLERANCE = 1e-2
+_SOLVED = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the solver leaves open
 _HEAVIER = 10.0  # times its file's masses: more than any robot weighs
 _LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
 _UNSURE = 10.0  # deviations of independent rows, which residuals that are correlated in time make several times larger
@@ -228,7 +229,7 @@ def inside_the_set(problem: Problem, name: str, free: Unconstrained, consistency
         filled_with=source, not_filled=open_names(problem) if source == "none" else [],
         given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
         deviation="of the unconstrained estimate, less what conditions rule out that it is near to", **free.facts)
-    weight = 0.5 * _tolerance(best, noise_misfit) / max(barrier_size(consistency), 1)
+    weight = 0.5 * _tolerance(best, noise_misfit, measured) / max(barrier_size(consistency), 1)
     covariance = constrained_covariance(problem, consistency, theta, weight, stacked, solution.beta, covariance)
     return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta,
                     diagnostics=facts, uncertainty=found.uncertainty, freedom=found.freedom)
@@ -243,7 +244,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
-    tolerance = _tolerance(best, noise_misfit)
+    tolerance = _tolerance(best, noise_misfit, stacked)
     for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
         if source == "nominal" and matrices is None:
             continue
@@ -255,9 +256,12 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     return consistency.with_known(best.theta), "none"
 
 
-def _tolerance(best: Fit, noise_misfit: float) -> float:
-    """Weighted squares that may be given up for parameters inside the set: less than noise is worth."""
-    return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, 1e-300)
+def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
+    """Weighted squares that may be given up for parameters inside the set: less than noise is worth, but no less than
+    the solver leaves open. Without that, what motion does not show of data without noise has no room to be chosen in,
+    and stays at masses without measure, where the solver ended."""
+    torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
+    return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVED * torque, 1e-300)
 
 
 def open_names(problem: Problem) -> list[str]:

@@ -1,0 +1,148 @@
+"""Mobile robot in a room (Ardiani, E.2.1, E.3.2): an exciting motion inside its limits, pose, slip, pushes.
+
+The document looks for its motion by SQP with limits on place, speed, acceleration and heading, and prints neither these
+limits nor the path. Chosen here: a room of 6 by 6 m, 1 m/s, 1.5 rad/s, 1 m/s^2, 2 rad/s^2, half a turn either way;
+series of five terms, 0.1 rad/s and 30 s, as printed. The robot is that of table E.1, with the noise and the slips of
+`mobile-robot`; pushes are steps of force on its body that no sensor sees, a quarter of the largest torque of the
+wheels. Instruments are no better than least squares where the robot is pushed, so that is not asserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from _room_motion import Room, Series, body_speeds, condition, motion_in, pose
+from mobile_robot import DRIVE, DURATION, FRICTION, PULSATION, RATE, ROBOT, logged
+from mobile_robot import motion as printed_motion
+
+from dynid.arrays import Array
+from dynid.estimate import Problem, identify
+from dynid.model import DifferentialDrive
+from dynid.recording import Recording
+from dynid.recording.prepare import prepare
+from dynid.simulation import Poles, Reference, Simulation, simulate
+
+ROOM = Room(3.0, 1.0, 1.5, 1.0, 2.0, np.pi)
+STARTS, LOGS, OMEGA = 4, 4, 10.0  # random starts of the search, seeds, rad/s of the wheels' loops
+PUSH, PUSH_TIME = 0.25, 0.5  # of the largest torque, s
+METHODS = ("LS", "IV")
+
+
+def designed() -> tuple[Series, list[float]]:
+    """The motion of least condition number of some searches, and that of each."""
+    found = [motion_in(ROOM, PULSATION, DURATION, seed) for seed in range(STARTS)]
+    numbers = [condition(DifferentialDrive(), *one.at(ticks())) for one in found]
+    return found[int(np.argmin(numbers))], numbers
+
+
+def ticks() -> Array:
+    return np.arange(int(DURATION * RATE)) / RATE
+
+
+def wheels_of(series: Series) -> Reference:
+    """The motion as angles of both wheels."""
+    speeds, rates = series.at(ticks())
+    inverse = np.linalg.inv(DRIVE.to_body)
+    dq, ddq = speeds @ inverse.T, rates @ inverse.T
+    q = np.vstack([np.zeros(2), np.cumsum(0.5 * (dq[1:] + dq[:-1]), axis=0) / RATE])
+    return Reference(q, dq, ddq, RATE)
+
+
+def pushed(truth: Array, reference: Reference, peak: float, seed: int) -> tuple[Simulation, Array]:
+    """The robot with steps of force ahead and back on its body, and these as torques of its wheels (ticks, 2)."""
+    law = Poles(OMEGA).tuned(np.diag(DRIVE.inertia_matrix(truth, np.zeros(2))))
+    kp, kv = np.asarray(law.kp), np.asarray(law.kv)
+    rng, force = np.random.default_rng([seed, 7]), np.zeros((len(reference.q), 2))
+    rows = int(PUSH_TIME * RATE)
+    for sign in (1.0, -1.0):
+        at = int(rng.integers(len(force) - rows))
+        force[at:at + rows] += sign * PUSH * peak
+
+    def torque(t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> Array:
+        return kv * (kp * (qr - q) - dq) + force[min(int(t * RATE + 0.5), len(force) - 1)]
+
+    return simulate(DRIVE, truth, torque, reference, step=1.0 / RATE / 4.0), force
+
+
+def estimates(log: Recording) -> dict[str, Array]:
+    """Filtered least squares, and instruments without a filter, as in `mobile-robot`."""
+    measured: dict[str, Any] = {"velocity": "measured", "velocity_delay": 0.0, "slow": 0.0}
+    smooth = prepare(log, cutoff=1.0, **measured)
+    raw = prepare(log, method="none", torque_cutoff="none", decimate=5, **measured)
+    return {"LS": identify(Problem.of(DRIVE, smooth), method="wls").full,
+            "IV": identify(Problem.of(DRIVE, raw, recordings=log, controller=Poles(OMEGA)), method="iv").full}
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    progress("looking for a motion inside the room")
+    series, numbers = designed()
+    speeds, rates = series.at(ticks())
+    printed = printed_motion()
+    theirs = printed.dq @ DRIVE.to_body.T, printed.ddq @ DRIVE.to_body.T
+    truth, reference = DRIVE.from_physical(**ROBOT, friction=FRICTION), wheels_of(series)
+    moved = simulate(DRIVE, truth, Poles(OMEGA), reference, step=0.25 / RATE)
+    path = pose(body_speeds(DRIVE, moved.dq), RATE)
+    peak = float(np.abs(moved.tau).max())
+    off: dict[str, dict[str, list[float]]] = {case: {name: [] for name in METHODS}
+                                              for case in ("white noise", "slips", "pushes")}
+    drift: dict[str, list[float]] = {"white noise": [], "slips": [], "slips known": []}
+    for seed in range(LOGS):
+        progress(f"log {seed + 1} of {LOGS}")
+        plain, slipping = (logged(moved, reference, seed, kind) for kind in (False, True))
+        other, force = pushed(truth, reference, peak, seed)
+        shoved = logged(other, reference, seed, False)
+        shoved = Recording(shoved.t, shoved.q, shoved.tau - force, dq=shoved.dq, reference=shoved.reference,
+                           reference_velocity=shoved.reference_velocity, joints=shoved.joints, source=shoved.source)
+        for case, log in (("white noise", plain), ("slips", slipping), ("pushes", shoved)):
+            for name, found in estimates(log).items():
+                off[case][name].append(100.0 * float(np.median(np.abs(found / truth - 1.0))))
+        slip = ROBOT["radius"] * (np.asarray(plain.dq) - np.asarray(slipping.dq))  # the wheels turn more than they roll
+        for case, log, known in (("white noise", plain, 0.0), ("slips", slipping, 0.0),
+                                 ("slips known", slipping, slip)):
+            place = pose(body_speeds(DRIVE, np.asarray(log.dq), known), RATE)
+            drift[case].append(float(np.linalg.norm(place[-1, :2] - path[-1, :2])))
+    return _result(series, numbers, condition(DifferentialDrive(), *theirs), pose(theirs[0], RATE), path,
+                   float(ROOM.left(speeds, rates, pose(speeds, RATE)).min()), off, drift)
+
+
+def _result(series: Series, numbers: list[float], theirs: float, their_path: Array, path: Array, left: float,
+            off: dict[str, dict[str, list[float]]], drift: dict[str, list[float]]) -> dict[str, Any]:
+    medians = {case: {name: float(np.median(one)) for name, one in found.items()} for case, found in off.items()}
+    ends = {case: float(np.median(one)) for case, one in drift.items()}
+    reach, turn = float(np.abs(path[:, :2]).max()), float(np.abs(path[:, 2]).max())
+    checks = {
+        f"the motion keeps to all limits, {100 * left:.1f} % left of the nearest": left >= 0.0,
+        f"the robot that follows it stays in the room and makes no circle: {reach:.2f} of {ROOM.half:g} m, {turn:.2f} "
+        f"of {ROOM.heading:.2f} rad": reach <= ROOM.half and turn <= ROOM.heading,
+        f"all {STARTS} searches end below a condition number of 5, {max(numbers):.2f} at most": max(numbers) < 5.0,
+        "they end at different motions, as the document says of local minima": np.ptp(numbers) > 1e-3,
+        f"white noise: LS {medians['white noise']['LS']:.2f}, IV {medians['white noise']['IV']:.2f} % off in the "
+        "median parameter and log, below 5": max(medians["white noise"].values()) < 5.0,
+        f"slips and pushes: LS gets worse, {medians['slips']['LS']:.1f} and {medians['pushes']['LS']:.1f} %": min(
+            medians[case]["LS"] for case in ("slips", "pushes")) > medians["white noise"]["LS"],
+        f"slips: IV is better than LS, {medians['slips']['IV']:.1f} and {medians['slips']['LS']:.1f} %":
+            medians["slips"]["IV"] < medians["slips"]["LS"],
+        f"the pose from wheel speeds alone ends {100 * ends['slips']:.0f} cm off with slips, "
+        f"{100 * ends['white noise']:.1f} without, {100 * ends['slips known']:.1f} where eq. E.3 counts them":
+            ends["slips"] > 3.0 * ends["white noise"] and ends["slips known"] < 1.5 * ends["white noise"] + 1e-6}
+    return {"cosines": series.cosines.tolist(), "sines": series.sines.tolist(), "condition_numbers": numbers,
+            "condition_printed_motion": theirs, "path": path[::10].tolist(), "printed_path": their_path[::10].tolist(),
+            "off_percent": off, "medians": medians, "end_off_m": drift,
+            "checks": {words: bool(holds) for words, holds in checks.items()}}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    path, theirs = np.array(result["path"]), np.array(result["printed_path"])
+    rows = [("what", "table E.2", "in the room")]
+    rows.append(("condition number of the regressor", f"{result['condition_printed_motion']:.1f}",
+                 f"{min(result['condition_numbers']):.2f}"))
+    for k, name in enumerate(("x, m", "y, m", "heading, rad")):
+        rows.append((f"{name}, from and to",
+                     *(f"{one[:, k].min():.2f}, {one[:, k].max():.2f}" for one in (theirs, path))))
+    for case, found in result["medians"].items():
+        rows += [(f"{case}, {name}: off in the median, %", "", f"{value:.2f}") for name, value in found.items()]
+    rows += [(f"{case}: end of the pose off, m", "", f"{np.median(found):.3f}")
+             for case, found in result["end_off_m"].items()]
+    return rows
