@@ -71,6 +71,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
                     unmeasured=tuple(name for name in rules.unmeasured if name in part.joints))
+    found = replace(found, notes=(*found.notes, f"the log holds {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:
         given = rules.gain_deviation
         each = given if isinstance(given, int | float) else per_joint(

@@ -74,11 +74,13 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
 
 def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
     """The fitted loop's answer (ticks,) to a reference, from the state in which it meets positions y (ticks,) best."""
-    from scipy.signal import bilinear, lfilter
+    from scipy.signal import lfilter
 
     a2, a1, b1 = parameters
-    b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
-    answer, nothing = response(parameters, x, rate), np.zeros(len(x))
+    c = 2.0 * rate  # s is replaced by c (z - 1) / (z + 1)
+    below = np.array([a2 * c * c + a1 * c + 1.0, 2.0 - 2.0 * a2 * c * c, a2 * c * c - a1 * c + 1.0])
+    b, a = np.array([b1 * c + 1.0, 2.0, 1.0 - b1 * c]) / below[0], below / below[0]
+    answer, nothing = np.asarray(lfilter(b, a, x)), np.zeros(len(x))
     basis = np.column_stack([lfilter(b, a, nothing, zi=unit)[0] for unit in np.eye(2)])
     if not np.isfinite(basis).all() or not np.isfinite(answer).all():
         return answer
