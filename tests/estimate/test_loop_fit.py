@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from dynid.estimate.controller_fit import identify_controller
 from dynid.estimate.loop_fit import loop_fits
 from dynid.model import Model, RigidBodies
 from dynid.recording import Recording
+from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.simulation import PD, Cascade, ControlLaw, Poles, Reference, VirtualRobot
 
@@ -102,3 +105,16 @@ def test_joints_at_rest_have_no_loop_and_logs_without_references_are_refused() -
         identify_controller(two, [MASS, 0.0])
     with pytest.raises(RecordingError, match="reference ="):
         loop_fits(Recording(log.t, log.q, log.tau))
+
+
+def test_the_loop_of_a_real_drive_has_the_poles_of_its_published_gains_and_mass(data: Callable[..., Path]) -> None:
+    """EMPS: kp = 160.18, kv = 243.45, gain = 35.15, M = 95.11 kg; its speed is a tick of 1 ms old, which acts as an
+    inertia smaller by 1 ms times kd."""
+    columns = {"time": "t", "position": "qm", "reference": "qg", "current": "vir", "drive_gain": "gtau"}
+    emps_log = read(data("emps", "DATA_EMPS.mat"), columns, Robot.builtin("emps"))
+    kd = 243.45 * 35.15
+    seen = np.sqrt(160.18 * kd / (95.11 - 1e-3 * kd))
+    (loop,) = loop_fits(emps_log)
+    assert loop.natural_frequency == pytest.approx(seen, rel=0.01) and loop.fit > 99.9
+    ratio = identify_controller(emps_log, 95.11).pole_ratio(Cascade(160.18, 243.45, 35.15))
+    assert ratio is not None and ratio[0] == pytest.approx(np.sqrt(95.11 / (95.11 - 1e-3 * kd)), rel=0.01)

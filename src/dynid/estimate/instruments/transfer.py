@@ -48,9 +48,13 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
                                - y for x, y in pairs])
 
     best = None
-    for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5):
+    starts = [np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega])
+              for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5)]
+    if free_start:  # every trial costs three filters: only the best two go on
+        starts = sorted(starts, key=lambda one: float(np.sum(miss(one) ** 2)))[:2]
+    for start in starts:
         try:
-            found = least_squares(miss, np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega]), method="lm", max_nfev=60)
+            found = least_squares(miss, start, method="lm", max_nfev=60)
         except ValueError:
             continue
         if np.isfinite(found.cost) and (best is None or found.cost < best.cost):
@@ -84,7 +88,8 @@ def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
     basis = np.column_stack([lfilter(b, a, nothing, zi=unit)[0] for unit in np.eye(2)])
     if not np.isfinite(basis).all() or not np.isfinite(answer).all():
         return answer
-    return np.asarray(answer + basis @ np.linalg.lstsq(basis, y - answer, rcond=None)[0])
+    start = np.linalg.pinv(basis.T @ basis, rcond=1e-12, hermitian=True) @ (basis.T @ (y - answer))
+    return np.asarray(answer + basis @ start)
 
 
 def _at_samples(log: Log, q: Array) -> Samples:
