@@ -96,6 +96,9 @@ _MODULES = {
     "choose_terms": "dynid.estimate",
     "essential": "dynid.estimate.essential",
     "identify": "dynid.estimate",
+    "Iteration": "dynid.estimate.iterations",
+    "identify_controller": "dynid.estimate.controller_fit",
+    "loop_fits": "dynid.estimate.loop_fit",
     "methods": "dynid.estimate",
     "Fourier": "dynid.excitation",
     "FourierPlusQuintic": "dynid.excitation",
@@ -119,6 +122,7 @@ _MODULES = {
     "reconstruct": "dynid.validate.reconstruct",
     "residual_tests": "dynid.validate.residual_tests",
     "simulation_checks": "dynid.validate",
+    "trackings": "dynid.validate",
     "verdict": "dynid.validate.verdict",
     "Online": "dynid.online",
     "Wrench": "dynid.dynamics",
@@ -161,7 +165,10 @@ if TYPE_CHECKING:
     from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
+    from dynid.estimate.controller_fit import identify_controller as identify_controller
     from dynid.estimate.essential import essential as essential
+    from dynid.estimate.iterations import Iteration as Iteration
+    from dynid.estimate.loop_fit import loop_fits as loop_fits
     from dynid.excitation import Fourier as Fourier
     from dynid.excitation import FourierPlusQuintic as FourierPlusQuintic
     from dynid.excitation import FourierSeries as FourierSeries
@@ -272,6 +279,7 @@ if TYPE_CHECKING:
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
+    from dynid.validate import trackings as trackings
     from dynid.validate.breakaway import breakaway as breakaway
     from dynid.validate.compare import compare as compare
     from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence

@@ -146,3 +146,17 @@ def test_robots_lists_every_built_in_robot_with_its_source(dynid):
     assert all(one["source"] and one["dof"] == len(one["joints"]) for one in listed)
     shown = dynid("robots")
     assert shown.code == 0 and all(one["name"] in shown.out for one in listed)
+
+
+def test_signals_that_a_log_holds_are_said(dynid, tmp_path):
+    log = tmp_path / "log.csv"
+    rows = np.column_stack([np.arange(20) / 100.0, *(np.sin(np.arange(20) + k) for k in range(5))])
+    names = ("time", "position_turn", "torque_turn", "reference_position_turn", "target_torque_turn",
+             "external_torque_turn")
+    np.savetxt(log, rows, delimiter=",", header=",".join(names), comments="")
+    call = ("inspect", urdf(tmp_path), "--log", log)
+    (found,) = facts(dynid(*call, "--json"))["logs"]
+    assert found["signals"] == ["time", "position", "torque", "reference", "target_torque", "external_torque"]
+    assert found["rows"] == 20
+    shown = dynid(*call)
+    assert shown.code == 0 and "the log holds time, position, torque, reference" in " ".join(shown.out.split())

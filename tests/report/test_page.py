@@ -120,9 +120,10 @@ def test_axes_carry_titles(report: ReportData) -> None:
 
 def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
     page = Page(render(IDENTIFICATION, lwr))
-    # Its rows are torques, it has all its parameters and was not extracted: sections of kernels, essential parameters
-    # and extraction are tested in tests/runs/test_filtered_runs.py, test_essential_runs.py and cli/test_extract.py.
-    others = {"filtered_rows", "essential", "extraction"}
+    # Its rows are torques, it has all its parameters, was not extracted, took no steps and has no commanded positions:
+    # sections of kernels, essential parameters, extraction, iterations and tracking are tested in
+    # tests/runs/test_filtered_runs.py, test_essential_runs.py, cli/test_extract.py and runs/test_step_runs.py.
+    others = {"filtered_rows", "essential", "extraction", "iterations", "tracking"}
     assert {section.name for section in SECTIONS} - others <= set(page.having("id"))
     assert not others & set(page.having("id"))
     total, power = 0.0, 0.0

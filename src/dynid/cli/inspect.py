@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,13 +45,18 @@ def command(
                                                 "which find the same.")] = Decomposition.qr,
     only: Only = "",
     lock: Lock = None,
+    log: Annotated[list[Path] | None, typer.Option("--log", metavar="LOG", show_default=False,
+                                                   help="A log of the robot: which signals it holds and what reading "
+                                                        "it says; may be repeated.")] = None,
+    mapping: Annotated[Path | None, typer.Option(show_default=False,
+                                                 help="TOML file whose log table says how to read the logs.")] = None,
     json: Json = False,
 ) -> None:
-    """Show a robot's tree, limits and base parameters, and what is wrong with its inertias."""
-    from dynid.cli.tables import print_inspection
+    """Show a robot's tree, limits and base parameters, what is wrong with its inertias, and what its logs hold."""
+    from dynid.cli.tables import print_inspection, print_log_signals
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.inspection import inspect_robot
+    from dynid.runs.inspection import inspect_logs, inspect_robot
     from dynid.runs.models import part_of
 
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
@@ -62,7 +68,9 @@ def command(
     with progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
                               mass_first=order is Order.mass_first, by=base.value)
+        facts["logs"] = inspect_logs(machine, log or [], mapping)
     if json:
         print_json(facts)
     else:
         print_inspection(facts, console())
+        print_log_signals(facts["logs"], console())

@@ -297,6 +297,14 @@ def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
 
 
 # -- a robot -----------------------------------------------------------------------------------------
+def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:
+    """What logs of a robot hold."""
+    for log in logs:
+        to.print(f"{log['source']}: {log['rows']} rows, {log['seconds']:.4g} s", markup=False)
+        for note in log["notes"]:
+            to.print(f"  - {note}", markup=False)
+
+
 def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
     """What `inspect_robot` found."""
     from dynid.runs.inspection import LIMITS, inertia_sentences

@@ -16,11 +16,12 @@ from dynid.robot import numbered_joints
 from dynid.signals import at_times
 from dynid.simulation import Reference
 
-Serves = Literal["as-they-are", "as-instruments", "no"]
-_TICKS = 8000  # of all logs together that a loop is fitted to
+Serves = Literal["as-they-are", "as-instruments", "no", "unknown"]
+_TICKS = 6000  # of all logs together that a loop is fitted to
 _CLOSE = 2.0  # percent of the acceleration by which references may differ to stand in for the motion itself
 _GROWTH = 10.0  # percent by which deviations may grow with references as instruments
-_FORGOTTEN = 5.0  # times a1 until accelerations no longer know how the log began
+_FORGOTTEN = 5.0  # time constants of the slowest pole until a loop no longer knows how the log began
+_LINEAR = 95.0  # percent of fit below which other joints, gravity or friction move a joint too much to see its loop
 _SEEN = 0.95  # share of the references' own misfit that a loop with poles has to stay below for these to be seen
 
 
@@ -31,7 +32,8 @@ class LoopFit:
     fit: of the references through H to the measured positions, percent, 100 (1 - |q - H qr| / |q - mean q|), 100 where
     they meet; reference_fit: the same of the references as they are. acceleration_gap: |H ddqr - ddqr| / |H ddqr|,
     percent. growth: by how many percent deviations grow with ddqr as instrument of H ddqr, one over their correlation
-    minus one; infinite where they have none. seen: whether the log tells the loop from following at once.
+    minus one; infinite where they have none. told: whether the log tells the loop from following at once.
+    forgets: whether the loop forgets how the log began within half of it; one that does not is no controlled joint.
     """
 
     joint: str
@@ -42,7 +44,18 @@ class LoopFit:
     reference_fit: float
     acceleration_gap: float
     growth: float
-    seen: bool
+    told: bool
+    forgets: bool
+
+    @property
+    def linear(self) -> bool:
+        """Whether a linear loop of its own explains how the joint answers."""
+        return self.fit >= _LINEAR and self.forgets
+
+    @property
+    def seen(self) -> bool:
+        """Whether the log shows the poles of the loop."""
+        return self.linear and self.told
 
     @property
     def natural_frequency(self) -> float:
@@ -57,7 +70,9 @@ class LoopFit:
     @property
     def serves(self) -> Serves:
         """Whether references may stand in for the motion: as they are, as instruments alone, or not without H
-        (Ardiani, s. 3.3.5, remark 2; Janot, Vandanjon, Gautier, s. 4.3)."""
+        (Ardiani, s. 3.3.5, remark 2; Janot, Vandanjon, Gautier, s. 4.3); unknown where no linear loop is seen."""
+        if not self.linear:
+            return "unknown"
         if self.acceleration_gap <= _CLOSE:
             return "as-they-are"
         return "as-instruments" if self.growth <= _GROWTH else "no"
@@ -95,7 +110,8 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
     spread = np.sqrt(sum(float(np.sum((y - y.mean()) ** 2)) for _, y in pairs))
     with_loop = np.sqrt(sum(float(np.sum((y - a) ** 2)) for (_, y), a in zip(pairs, answers, strict=True)))
     without = np.sqrt(sum(float(np.sum((y - x) ** 2)) for x, y in pairs))
-    start = min(round(_FORGOTTEN * float(a1) * rate), min(len(x) for x, _ in pairs) // 5)
+    slowest = max(float(np.min(-np.roots([a2, a1, 1.0]).real)), 1e-300)
+    start = int(min(_FORGOTTEN / slowest * rate, min(len(x) for x, _ in pairs) / 5))
     asked, done = (np.concatenate([np.gradient(np.gradient(x))[start:] for x in these])
                    for these in ([x for x, _ in pairs], answers))
     size = max(float(np.linalg.norm(done)), 1e-300)
@@ -103,4 +119,5 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
     fit, plain = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
     return LoopFit(joint, float(a2), float(a1), float(b1), float(fit), float(plain),
                    100.0 * float(np.linalg.norm(done - asked)) / size,
-                   100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _SEEN * without))
+                   100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _SEEN * without),
+                   bool(2.0 * _FORGOTTEN / slowest < min(len(x) for x, _ in pairs) / rate))

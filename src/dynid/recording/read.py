@@ -79,6 +79,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
                     unmeasured=tuple(name for name in rules.unmeasured if name in part.joints),
                     measured=() if measuring is None else measuring.robot.measured)
+    found = replace(found, notes=(*found.notes, f"the log holds {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:
         given = rules.gain_deviation
         each = given if isinstance(given, int | float) else per_joint(

@@ -64,8 +64,8 @@ def run_unit_links(loop: Loop) -> Run:
     The inertia matrix is regular in every posture, as each joint adds one to its own direction.
     """
     robot = complete(loop.model).robot
-    if robot is None:
-        raise ModelError("start 'regular-links' needs a model of a robot with links", "use 'regular'", "no-links")
+    if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
+        raise ModelError("start 'regular-links' needs a robot with one link a joint", "use 'regular'", "no-links")
     links, theta = Model(robot, (RigidBodies(),)), unit_links(robot)
     inertia = np.max([joint_inertia(links, theta, log.reference.q) for log in loop.logs], axis=0)
     law = loop.controller.with_poles(inertia, loop.apparent_inertia)
@@ -77,10 +77,12 @@ def run_unit_links(loop: Loop) -> Run:
 
 
 def unit_links(robot: Robot) -> Array:
-    """Ten numbers a body (10 bodies,): ZZ = 1 of a joint that turns, about its own axis, M = 1 of one that slides."""
+    """Ten numbers a body (10 bodies,): inertia 1 about the axis of a joint that turns, ZZ = 1 where that is the body's
+    own z, and M = 1 of one that slides."""
     numbers = np.zeros((robot.dof, 10))
     for j, joint in enumerate(robot.joints):
-        numbers[j, 9 if joint.prismatic else 5] = 1.0
+        x, y, z = joint.after[2, :3]  # the joint's axis in the body's frame
+        numbers[j] = [0.0] * 9 + [1.0] if joint.prismatic else [x * x, x * y, x * z, y * y, y * z, z * z, 0, 0, 0, 0]
     return numbers.ravel()
 
 

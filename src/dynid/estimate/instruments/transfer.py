@@ -48,9 +48,13 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
                                - y for x, y in pairs])
 
     best = None
-    for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5):
+    starts = [np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega])
+              for omega in np.geomspace(max(2.0, 10.0 / length), 0.3 * rate, 5)]
+    if free_start:  # every trial costs three filters: only the best two go on
+        starts = sorted(starts, key=lambda one: float(np.sum(miss(one) ** 2)))[:2]
+    for start in starts:
         try:
-            found = least_squares(miss, np.log([1.0 / omega ** 2, 1.0 / omega, 0.1 / omega]), method="lm", max_nfev=60)
+            found = least_squares(miss, start, method="lm", max_nfev=60)
         except ValueError:
             continue
         if np.isfinite(found.cost) and (best is None or found.cost < best.cost):
@@ -74,15 +78,18 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
 
 def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
     """The fitted loop's answer (ticks,) to a reference, from the state in which it meets positions y (ticks,) best."""
-    from scipy.signal import bilinear, lfilter
+    from scipy.signal import lfilter
 
     a2, a1, b1 = parameters
-    b, a = bilinear([b1, 1.0], [a2, a1, 1.0], rate)
-    answer, nothing = response(parameters, x, rate), np.zeros(len(x))
+    c = 2.0 * rate  # s is replaced by c (z - 1) / (z + 1)
+    below = np.array([a2 * c * c + a1 * c + 1.0, 2.0 - 2.0 * a2 * c * c, a2 * c * c - a1 * c + 1.0])
+    b, a = np.array([b1 * c + 1.0, 2.0, 1.0 - b1 * c]) / below[0], below / below[0]
+    answer, nothing = np.asarray(lfilter(b, a, x)), np.zeros(len(x))
     basis = np.column_stack([lfilter(b, a, nothing, zi=unit)[0] for unit in np.eye(2)])
     if not np.isfinite(basis).all() or not np.isfinite(answer).all():
         return answer
-    return np.asarray(answer + basis @ np.linalg.lstsq(basis, y - answer, rcond=None)[0])
+    start = np.linalg.pinv(basis.T @ basis, rcond=1e-12, hermitian=True) @ (basis.T @ (y - answer))
+    return np.asarray(answer + basis @ start)
 
 
 def _at_samples(log: Log, q: Array) -> Samples:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.estimate.iterations import QUANTITIES, Iteration, StepMotion
 from dynid.report.figure import (
@@ -32,6 +33,7 @@ from dynid.report.words import count, number
 PARAMETERS = 12  # drawn, those that moved most in their deviations
 COLUMNS = 8  # steps in the table
 STEPS = 10  # whose motion can be chosen
+_DECADE = 10.0  # times the smallest above which an axis is logarithmic
 _BAND = 2.0  # deviations of the last step
 
 
@@ -41,14 +43,18 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None
     shown, passes = _chosen(len(steps), COLUMNS), steps[-1].number != len(steps)
     moved = _most_moved(data.estimate)[:PARAMETERS]
-    return {"words": count(len(steps), "step") if not passes else
-            f"{count(round(steps[-1].number), 'pass')[:-1] if steps[-1].number == 1 else 'passes'} through the logs",
-            "passes": passes, "count": len(steps), "settled": steps[-1].change, "step": steps[-1].step,
+    driven = [one.motion for one in steps if one.motion is not None and one.motion.torque_error is None]
+    return {"words": count(len(steps), "step"), "times": _times(round(steps[-1].number)), "passes": passes,
+            "count": len(steps), "settled": steps[-1].change, "step": steps[-1].step,
             "heads": [number(steps[k].number, 3) for k in shown], "rows": _rows(data.estimate, shown),
             "values": [value_figure(data.estimate, k) for k in moved], "drawn": len(moved),
             "of": len(data.estimate.values), "errors": error_figure(steps, data.joints, passes),
             "motions": motion_figures(steps, data.joints, passes), "panes": _panes(steps, data.joints, data.units),
-            "driven": any(one.motion is not None and one.motion.torque_error is None for one in steps)}
+            "driven": bool(driven)}
+
+
+def _times(passes: int) -> str:
+    return {1: "once", 2: "twice"}.get(passes, f"{passes} times")
 
 
 def _chosen(steps: int, most: int) -> list[int]:
@@ -99,14 +105,19 @@ def error_figure(steps: Sequence[Iteration], joints: Sequence[str], passes: bool
     """Torque error of every joint over the steps."""
     x = [one.number for one in steps]
     errors = np.array([one.relative_error_per_joint for one in steps])
-    good = errors[np.isfinite(errors) & (errors > 0)]
     traces = [line(numbers(x), significant(np.where(errors[:, j] > 0, errors[:, j], np.nan)), plain_text(name),
                    SERIES[j % len(SERIES)], 1.5, mode="lines+markers", marker={"size": 5},
                    hovertemplate="%{y:.3~g} % at step %{x:.3~g}") for j, name in enumerate(joints)]
     layout = {"xaxis": axis("pass through the logs" if passes else "step", **_ticks(x)),
-              "yaxis": log_axis("torque not explained, %", float(good.min()) if len(good) else 1.0,
-                                float(good.max()) if len(good) else 10.0)}
+              "yaxis": _share_axis("torque not explained, %", errors)}
     return Figure(traces, layout, "Torque error of every joint over the steps", 300)
+
+
+def _share_axis(words: str, values: Array) -> dict[str, Any]:
+    """From zero where percentages are of one size, logarithmic where they are not."""
+    good = values[np.isfinite(values) & (values > 0)]
+    low, high = (float(good.min()), float(good.max())) if len(good) else (1.0, 1.0)
+    return log_axis(words, low, high) if high > _DECADE * low else axis(words, rangemode="tozero")
 
 
 def motion_figures(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> list[Figure]:
@@ -131,7 +142,7 @@ def _motion_figure(moving: Sequence[tuple[float, StepMotion]], joints: Sequence[
                                marker={"size": 5}, line={"dash": dash}, legendgroup=str(j), showlegend=dash == "solid",
                                hovertemplate="%{y:.3~g} % at step %{x:.3~g}"))
     layout = {"title": title(QUANTITIES[k]), "xaxis": axis("pass" if passes else "step", **_ticks(x)),
-              "yaxis": log_axis("off by, %", min(everything, default=1.0), max(everything, default=10.0))}
+              "yaxis": _share_axis("off by, %", np.array(everything))}
     return Figure(traces, layout, f"Error of the simulated {QUANTITIES[k]} over the steps", 280)
 
 

@@ -16,7 +16,8 @@ from dynid.validate import Tracking
 
 POINTS = 1500  # of one joint in one log
 CLOUD = 800  # points of error against speed
-_WORDS = {"as-they-are": "as they are", "as-instruments": "as instruments", "no": "not without the loop"}
+_WORDS = {"as-they-are": "as they are", "as-instruments": "as instruments", "no": "not without the loop",
+          "unknown": "not known"}
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
