@@ -17,6 +17,6 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     fitted = bars(JOINTS, {name: on_a[name] for name in ("ols", "wls")}, {"ols": OLS, "wls": WLS}, "motion A, fitted",
                   "relative error, %")
     other = bars(JOINTS, {name: on_b[name] for name in ON_B}, ON_B, "motion B, not fitted", "relative error, %")
-    return [Drawing("Errors of the torques", "tables 4.7 and 4.11, figures 4.6 to 4.9: weights bring the wrist's errors "
-                    "down; on motions that were not fitted the constrained solution errs less in every joint.",
+    return [Drawing("Errors of the torques", "tables 4.7 and 4.11, figures 4.6 to 4.9: weights bring the wrist's "
+                    "errors down; on motions that were not fitted the constrained solution errs less in every joint.",
                     (fitted, other))]
