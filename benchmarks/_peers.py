@@ -12,10 +12,17 @@ import numpy as np
 
 from dynid.robot import Robot
 
-_spec = importlib.util.spec_from_file_location("robots", Path(__file__).parents[1] / "tests" / "robots.py")
-assert _spec is not None and _spec.loader is not None
-robots = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(robots)
+
+def _beside(folder: str, name: str) -> Any:
+    """A file of another folder of the source as a module."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+robots, sousa = _beside("tests", "robots"), _beside("reproductions", "_sousa")
 
 
 def best(work: Callable[[], Any], repeats: int = 5) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _peers import best, robots
+from _peers import best, sousa
 from scipy.optimize import minimize
 
 from dynid.arrays import Array
@@ -23,7 +23,7 @@ SEEDS = range(5)
 WAM_BUDGET, ROBOT_BUDGET = 20.0, 8.0  # s; the WAM is asked for within 60
 ROBOTS = ("kuka-lwr4", "franka-panda", "ur10", "staubli-tx40")
 RANDOM = 200
-TRAJECTORY_A = robots.TRAJECTORY_A
+TRAJECTORY_A = sousa.TRAJECTORY_A
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:

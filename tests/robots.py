@@ -11,17 +11,6 @@ from dynid.arrays import Array
 from dynid.robot import BASE, Body, Frame, Joint, Robot
 from dynid.robot import inertia as ten
 
-# Sousa, table 4.4: a_1..a_6, b_1..b_6, q_0 of each joint of trajectory A.
-TRAJECTORY_A = np.array([
-    [0.53, -0.01, 0.17, 0.08, 0.60, 0.20, -0.38, -0.17, 0.21, 0.11, -0.35, 0.15, 0.50],
-    [0.43, -0.19, 0.34, 0.24, 0.11, 0.05, -0.04, 0.19, -0.43, -0.19, -0.45, 0.36, -0.11],
-    [0.00, 0.55, -0.12, 0.39, -0.13, -0.07, 0.38, 1.21, 0.27, 0.55, 0.06, -0.32, 0.54],
-    [0.32, -0.20, -0.50, 0.17, 0.06, -0.15, -0.44, -0.00, 0.58, -0.10, 0.46, 0.01, 1.76],
-    [0.06, -0.03, -0.41, -0.02, 0.65, 0.68, -0.36, 0.66, 0.43, -0.18, -0.14, -0.14, -1.28],
-    [0.48, 0.03, 0.32, 0.13, 0.04, 0.20, -0.07, 0.55, 0.38, 0.19, 0.45, 0.15, -0.11],
-    [0.79, 0.70, 0.08, 0.02, 1.22, -0.28, 0.40, -0.13, 0.31, 0.79, -0.09, 0.49, 0.42],
-])
-
 
 def random_pose(rng: np.random.Generator, reach: float = 0.5) -> Array:
     """A pose (4 x 4) with uniform rotation and a position within +-reach metres."""

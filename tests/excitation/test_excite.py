@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from robots import TRAJECTORY_A
+from _sousa import TRAJECTORY_A
 
 from dynid.errors import DynidError
 from dynid.excitation import (

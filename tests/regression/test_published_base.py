@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from robots import TRAJECTORY_A
+from _sousa import TRAJECTORY_A
 
 from dynid.model import Model, make_terms
 from dynid.regression import BaseParameters, base_parameters

@@ -124,9 +124,13 @@ class DifferentialDrive:
         return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
 
     def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
-        q, dq, tau = _two("differential drive", q, dq, tau)
-        bias = self.inverse_dynamics(theta, q, dq, np.zeros_like(q))
-        return solve_motion(self.inertia_matrix(theta, q), tau - bias)
+        _, dq, tau = _two("differential drive", q, dq, tau)
+        theta = self.parameters.vector(theta)
+        moved = dq @ self.to_body.T
+        v, w = moved[..., 0], moved[..., 1]
+        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # eq. E.13 without rates
+        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body  # the same at all samples
+        return solve_motion(matrix, tau - np.stack([both + apart, both - apart], axis=-1))
 
     @staticmethod
     def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,
