@@ -115,7 +115,7 @@ export class LiveStep {
   }
 
   tell(events) {
-    const fresh = events.map((event) => (typeof event === "string" ? event : event.text || event.sentence || JSON.stringify(event))).filter((text) => !this.told.includes(text));
+    const fresh = events.map((event) => event.text).filter((text) => !this.told.includes(text));
     if (!fresh.length) return;
     this.told.push(...fresh);
     this.events.parentElement.hidden = false;

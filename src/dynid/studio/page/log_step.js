@@ -120,6 +120,7 @@ export class LogStep {
     if (log.status === "rejected") {
       if (!("status" in log.reason)) throw log.reason;
       this.again = log.reason.status === 409;
+      this.log = null;
       for (const part of [this.found, this.pictures]) part.parentElement.hidden = true;
       this.showColumns();
       showProblem(this.root, log.reason);
@@ -144,7 +145,7 @@ export class LogStep {
 
   showColumns() {
     this.columns.parentElement.hidden = false;
-    const guessed = this.log?.guessed || {}, given = store.state.settings.log;
+    const guessed = this.log?.guessed || this.offered.guessed || {}, given = store.state.settings.log;
     const context = { columns: this.offered.columns || [], shapes: this.offered.shapes || null, joints: this.joints(), guessed, given, edit: (make) => this.edit(make) };
     keep(this.settings, [context.columns, guessed, given, "settings"], () => [...signalChoices(context), ...this.unitChoices(context)]);
     keep(this.matrix, [context.columns, guessed, given, context.joints], () => columnTable(context));

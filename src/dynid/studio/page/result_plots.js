@@ -15,7 +15,8 @@ export function frictionCurves(one) {
   return {
     data: [
       one.low?.length ? { x: [...one.dq, ...back], y: [...one.high, ...[...one.low].reverse()], type: "scatter", mode: "lines", fill: "toself", fillcolor: faint(0), line: { width: 0 }, name: "two deviations", hoverinfo: "skip" } : null,
-      one.points_dq?.length ? { x: one.points_dq, y: one.points_torque, type: "scatter", mode: "markers", marker: { size: 3, color: color(7), opacity: 0.5 }, name: "log without the rest of the model" } : null,
+      one.points_dq?.length ? { x: one.points_dq, y: one.points_torque, type: "scatter", mode: "markers", marker: { size: 5, color: color(7) }, name: "log without the rest of the model, half of it within the bars",
+        error_y: one.points_low ? { type: "data", symmetric: false, array: one.points_high.map((high, i) => high - one.points_torque[i]), arrayminus: one.points_low.map((low, i) => one.points_torque[i] - low), thickness: 1, width: 2, color: color(7) } : undefined } : null,
       line(one.dq, one.torque, "friction of the model", 0, { line: { color: color(0), width: 2.5 } })].filter(Boolean),
     layout: { xaxis: { title: { text: `velocity of ${one.joint}, rad/s or m/s` } }, yaxis: { title: { text: "N m or N" } }, hovermode: "closest" } };
 }
