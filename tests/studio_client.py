@@ -92,16 +92,17 @@ class Client(httpx.Client):
         raise AssertionError(f"the job did not end: {job}")
 
     def events(self, until: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """Events as they come; ends with the job whose state is `until`."""
+        """Events as they come; ends when a job that was seen running has the state `until`."""
         with self.stream("GET", "/api/events") as answer:
-            name = ""
+            name, running = "", False
             for line in answer.iter_lines():
                 if line.startswith("event: "):
                     name = line.removeprefix("event: ")
                 elif line.startswith("data: "):
                     facts = json.loads(line.removeprefix("data: "))
                     yield name, facts
-                    if name == "job" and facts["state"] == until:
+                    running = running or (name == "job" and facts["state"] == "running")
+                    if running and name == "job" and facts["state"] == until:
                         return
 
 

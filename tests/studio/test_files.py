@@ -13,8 +13,9 @@ from dynid.errors import DynidError
 from dynid.studio.server import Opened, open_studio
 from dynid.studio.workspace import Caps
 
-BAD = ["../x.csv", "..", ".", "", ".hidden", "a/b.csv", "/etc/passwd", "a\\b.csv", "C:\\x.csv", "a\0.csv", "x\n.csv", "a/../x.csv",
-       "<script>.csv", "x" * 200 + ".csv", "trailing.", "trailing ", "%2e%2e/x.csv", "..%2fx.csv", "con:stream.csv", "~root"]
+BAD = ["../x.csv", "..", ".", "", ".hidden", "a/b.csv", "/etc/passwd", "a\\b.csv", "C:\\x.csv", "a\0.csv", "x\n.csv",
+       "a/../x.csv", "<script>.csv", "x" * 200 + ".csv", "trailing.", "trailing ", "%2e%2e/x.csv", "..%2fx.csv",
+       "con:stream.csv", "~root"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,8 @@ def test_bad_names_are_refused(client: Client, opened: Opened, name: str) -> Non
     assert sorted(opened.studio.workspace.folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["../x.stl", "meshes/../../x.stl", "meshes//x.stl", "a/b/c/d/e/f/g/h/i.stl", "meshes/.x.stl"])
+@pytest.mark.parametrize("name", ["../x.stl", "meshes/../../x.stl", "meshes//x.stl", "a/b/c/d/e/f/g/h/i.stl",
+                                  "meshes/.x.stl"])
 def test_folders_of_meshes_stay_inside(client: Client, opened: Opened, name: str) -> None:
     assert client.upload(name, "mesh", b"solid x").status_code == 400
     assert held(opened) == []
