@@ -45,17 +45,17 @@ class Studio:
     """A workspace, the workers that compute for it, and the pages that look at it.
 
     run: the run file that was named at the command line. Two workers: one for jobs, which Stop ends, and one that
-    answers small questions meanwhile.
+    answers small questions meanwhile. warm: get ready for the first run on opening.
     """
 
-    def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None) -> None:
+    def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
         self.workspace = Workspace(folder, caps)
         self.run = None if run is None else run.resolve()
         self.events = Events()
         self.tasks = WorkerProcess(self.workspace.folder, self.run)
         self.worker = WorkerProcess(self.workspace.folder, self.run)
         self.jobs = Jobs(self.worker, self.events, self.changed)
-        self.ready, self.readiness = False, "getting ready"
+        self.ready, self.readiness = (False, "getting ready") if warm else (True, "ready")
         self._editing = asyncio.Lock()
         self._opened = asyncio.Event()
         self._problem: Refusal | None = None
@@ -65,7 +65,7 @@ class Studio:
     @asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Start the workers, and end them with the server."""
-        for work in (self._open(), self._warm()):
+        for work in (self._open(), *(() if self.ready else (self._warm(),))):
             task = asyncio.create_task(work)
             self._background.add(task)
         try:
