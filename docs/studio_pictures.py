@@ -1,6 +1,6 @@
 """Make the pictures of docs/studio.md: every step of the studio, photographed in headless Chromium on the tutorial's arm.
 
-    python docs/studio_pictures.py [--dark] [--width 1360] [--height 860] [--into FOLDER]
+    python docs/studio_pictures.py [--dark] [--width 1240] [--height 780] [--into FOLDER]
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def main() -> None:
     """Photograph every step, one after the other, as a user goes through them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dark", action="store_true")
-    parser.add_argument("--width", type=int, default=1360)
-    parser.add_argument("--height", type=int, default=860)
+    parser.add_argument("--width", type=int, default=1240)
+    parser.add_argument("--height", type=int, default=780)
     parser.add_argument("--into", type=Path, default=HERE / "images")
     options = parser.parse_args()
     into = options.into.resolve()
@@ -124,6 +124,7 @@ def main() -> None:
                 if name != "compare":
                     open_step(page, name)
                 step(page)
+                page.mouse.move(1, 1)
                 page.wait_for_timeout(800)
                 page.screenshot(path=into / f"studio-{name}.png")
             browser.close()

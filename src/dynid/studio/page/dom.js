@@ -35,14 +35,14 @@ export function keep(parent, key, build) {
 }
 
 // A labelled control. where: the setting it is for, whose problems are told below it.
-export function field(label, control, { hint = null, where = null, note = null } = {}) {
+export function field(label, control, { hint = null, where = null, note = null, wide = false } = {}) {
   control.id ||= unique("field");
   if (!control.getAttribute("data-focus")) control.setAttribute("data-focus", where || label);
   const told = [];
   const below = el("p", { class: "problem", id: `${control.id}-problem`, hidden: true });
   if (hint) told.push(`${control.id}-hint`);
   control.setAttribute("aria-describedby", [...told, below.id].join(" "));
-  return el("div", { class: "field", "data-where": where },
+  return el("div", { class: wide ? "field wide" : "field", "data-where": where },
     el("label", { htmlFor: control.id, text: label }, note ? el("span", { class: "mark", text: note }) : null),
     control,
     hint ? el("p", { class: "hint", id: `${control.id}-hint`, text: hint }) : null,
