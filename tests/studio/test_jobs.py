@@ -173,6 +173,26 @@ def test_a_wrong_setting_is_named(client: Client, settings: dict, where: str) ->
     assert answer.status_code == 422 and answer.json()["error"]["where"] == where, answer.text
 
 
+@pytest.mark.parametrize("settings", [
+    {"robot": 5}, {"robot": ["arm.urdf"]}, {"robot": {"a": 1}}, {"robot": "x" * 5000}, {"robot": "a\0b.urdf"},
+    {"logs": 5}, {"logs": [5]}, {"logs": [[]]}, {"logs": [[5]]}, {"logs": [{}]}, {"logs": [{"file": 5}]},
+    {"logs": [{"file": []}]},
+    {"logs": "log.csv"}, {"validate_on": {"a": 1}}, {"log": 5}, {"log": []}, {"log": {"position": {"file": 5}}},
+    {"log": {"position": {"file": "a\0b"}}}, {"model": 5}, {"model": {"python": 5}}, {"model": {"terms": [5]}},
+    {"options": 5}, {"options": {"a": {"b": [1, {"c": None}]}}}, {"gravity": "down"}, {"gravity": [1e400, 0, 0]},
+    {"known": {"M1": "x"}}, {"payloads": {"x": 5}}, {"lock": {"shoulder": "x"}}, {"method": 5}, {"method": "\ud800"},
+    {"prepare": 5}, {"prepare": {"cutoff": "x"}}, {"controller": 5}, {"stream_rows": 10 ** 30}, {"\ud800": 1}])
+def test_nonsense_is_refused_in_a_sentence(client: Client, settings: dict) -> None:
+    answer = client.put("/api/run", content=json.dumps({
+        "revision": client.state()["revision"], "settings": {"robot": "arm.urdf", "logs": ["log.csv"], **settings}}))
+    assert answer.status_code in (200, 400, 422), answer.text
+    if answer.status_code == 200:  # kept, and then told where it is used
+        for task in (client.task("robot"), client.task("log", log=0)):
+            assert task.status_code in (200, 422), task.text
+    else:
+        assert answer.json()["error"]["sentence"]
+
+
 def test_a_wrong_column_is_named_where_it_stands(client: Client) -> None:
     client.settings(robot="arm.urdf", logs=["log.csv"], log={"position": "q_{joint}", "torque": "nothing{i}"})
     answer = client.task("log", log=0)
@@ -183,6 +203,29 @@ def test_a_wrong_column_is_named_where_it_stands(client: Client) -> None:
     log = client.task("log", log=0).json()
     assert log["rows"] == 1600 and log["guessed"]["torque"]["from"] == "guessed"
     assert set(log["guessed"]["torque"]["value"]) <= set(offered["columns"])
+
+
+@pytest.mark.parametrize(("log", "where"), [
+    ({"time": "q1"}, "log.time"), ({"unit": "m"}, "log.unit"), ({"joints": ["a"]}, "log.joints"),
+    ({"torque": ["q1"]}, "log.torque"), ({"time": "nothing"}, "log.time"), ({"sign": [1.0]}, "log.sign")])
+def test_what_a_log_does_not_fit_is_named(client: Client, log: dict, where: str) -> None:
+    names = client.task("columns", log=0).json()["columns"] if client.settings(
+        robot="arm.urdf", logs=["log.csv"]).status_code == 200 else []
+    position, torque = names[1:3], names[-2:]
+    filled = json.loads(json.dumps(log).replace("q1", position[0]))
+    given = {"time": names[0], "position": position, "torque": torque, **filled}
+    assert client.settings(robot="arm.urdf", logs=["log.csv"], log=given).status_code == 200
+    answer = client.task("log", log=0)
+    assert answer.status_code == 422 and answer.json()["error"]["where"] == where, answer.text
+
+
+def test_a_row_that_is_no_number_is_named(client: Client, place: Path) -> None:
+    lines = (place / "log.csv").read_text().splitlines()
+    lines[5] = ",".join([*lines[5].split(",")[:-1], "broken"])
+    client.upload("broken.csv", "log", "\n".join(lines))
+    client.settings(robot="arm.urdf", logs=["broken.csv"])
+    error = client.task("log", log=0).json()["error"]
+    assert error["where"] == "log.torque" and "6" in error["sentence"]
 
 
 def test_what_is_missing_is_said(client: Client) -> None:
@@ -214,3 +257,20 @@ def test_a_server_that_starts_again_keeps_everything(place: Path) -> None:
         assert client.settings(robot=str(place / "arm.urdf"), logs=[]).json()["error"]["where"] == "robot"
     assert (own / "run.toml").read_text() == text
     assert json.loads((own / "run.studio" / "studio.json").read_text())["revision"] >= 2
+
+
+def test_files_that_the_users_own_run_file_leads_to_are_read(place: Path) -> None:
+    """A built-in robot, a log in a file of its own for every signal: none of them is uploaded."""
+    own = place / "parts"
+    own.mkdir()
+    log_of(Robot.load("arm3r"), own / "whole.csv")
+    head, *rows = [line.split(",") for line in (own / "whole.csv").read_text().splitlines()]
+    for name, columns in (("log.csv", range(4)), ("log_tau.csv", range(len(head) - 3, len(head)))):
+        (own / name).write_text("\n".join(",".join(row[k] for k in columns) for row in (head, *rows)) + "\n")
+    (own / "run.toml").write_text('robot = "arm3r"\nlogs = ["log.csv"]\n[log]\ntime = 1\nposition = "2-4"\n'
+                                  'torque = {file = "{stem}_tau.csv"}\n')
+    with served(own / "run.studio", own / "run.toml") as one, closing(Client(one)) as client:
+        answer = client.task("log", log=0)
+        assert answer.status_code == 200 and answer.json()["rows"] == 1600, answer.text
+        other = client.settings(**{**client.state()["settings"], "log": {"torque": {"file": "whole.csv"}}})
+        assert other.status_code == 422 and other.json()["error"]["where"] == "log.torque"

@@ -100,7 +100,7 @@ def test_a_payload_is_found_with_a_result(client: Client, compared: str) -> None
     job = client.job("payload", result=compared, log=1, frame="lower")
     assert job["state"] == "done", job
     found = client.get(f"/api/results/{job['result']}/payload.json").json()
-    assert found["mass"] == pytest.approx(LOAD, rel=0.05)
+    assert found["mass"]["value"] == pytest.approx(LOAD, rel=0.05)
 
 
 def test_code_is_written(client: Client, compared: str) -> None:

@@ -267,6 +267,11 @@ def answered(handler: Handler) -> Handler:
     return answer
 
 
+def _no_number(name: str) -> float:
+    """What Python takes for JSON and others do not: NaN and infinities."""
+    raise ValueError(f"{name} is no number")
+
+
 async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object of a request, of a bounded size; an empty one where there is none."""
     text = b""
@@ -275,7 +280,8 @@ async def body_of(request: Request) -> dict[str, Any]:
         if len(text) > _BODY:
             raise Refusal(413, f"a request has at most {_BODY >> 20} MB of JSON")
     try:
-        said = json.loads(text or b"{}")
+        said = json.loads(text or b"{}", parse_constant=_no_number)
+        json.dumps(said, ensure_ascii=False).encode("utf-8")  # half a surrogate is no text
     except (ValueError, RecursionError):
         raise Refusal(400, "the request is not JSON") from None
     if not isinstance(said, dict):
