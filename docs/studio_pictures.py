@@ -1,4 +1,4 @@
-"""Make the pictures of docs/studio.md: every step of the studio, photographed in headless Chromium on the tutorial's arm.
+"""Make the pictures of docs/studio.md: every step of the studio in headless Chromium, on the tutorial's arm.
 
     python docs/studio_pictures.py [--dark] [--width 1240] [--height 780] [--into FOLDER]
 """
@@ -97,7 +97,8 @@ def scroll_to(page: Any, selector: str) -> None:
     page.evaluate("""(selector) => {
         const tabs = document.getElementById('tabs').offsetHeight + 12;
         const steps = document.getElementById('steps');
-        steps.scrollTop += document.querySelector(selector).getBoundingClientRect().top - steps.getBoundingClientRect().top - tabs;
+        const top = (one) => one.getBoundingClientRect().top;
+        steps.scrollTop += top(document.querySelector(selector)) - top(steps) - tabs;
     }""", selector)
 
 

@@ -71,7 +71,7 @@ export function button(text, click, given = {}) {
 // A table with a caption for screen readers: head of names, rows of texts or elements.
 export function table(caption, head, rows, given = {}) {
   return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
-    el("table", given,
+    el("table", { class: head.length > 5 ? "broad" : "", ...given },
       el("caption", { class: "quiet", text: caption }),
       el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col", text })))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => {
