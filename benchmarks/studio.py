@@ -38,7 +38,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     if program is None:
         raise NotPossibleError("no Chromium is on the path, and DYNID_CHROMIUM names none")
     found: dict[str, float] = {"packages_mb": packages()}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, served(Path(folder, "work")) as studio:
+    with (tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright,
+          served(Path(folder, "work")) as studio):
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         page = opened(browser.new_page(), studio.address)
         progress("the worker gets ready")
@@ -100,7 +101,8 @@ def _empty(page: Any) -> None:
     page.evaluate("""async () => {
         const { change, refresh, store } = await import('/static/store.js');
         await change((run) => { Object.assign(run, { robot: "", logs: [] }); });
-        for (const { name } of store.state.files) await fetch(`/api/files/${name}`, { method: "DELETE", headers: { "X-Dynid": "studio" } });
+        const own = { method: "DELETE", headers: { "X-Dynid": "studio" } };
+        for (const { name } of store.state.files) await fetch(`/api/files/${name}`, own);
         await refresh();
     }""")
     open_step(page, "robot")

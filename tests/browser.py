@@ -1,4 +1,4 @@
-"""A studio in a process of its own and pages of headless Chromium that look at it, for tests, benchmark and pictures."""
+"""A studio in a process of its own and pages of headless Chromium that look at it: for tests, benchmark, pictures."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def opened(page: Any, address: str) -> Any:
 def upload(page: Any, role: str, *files: Path) -> None:
     """Choose files in the input of a role on the step that is open, and wait until they are there."""
     page.set_input_files(f"#upload-{role}", [str(file) for file in files])
-    page.wait_for_function("(name) => [...document.querySelectorAll('.files a')].some((one) => one.textContent === name)",
-                           arg=files[-1].name)
+    page.wait_for_function("""(name) => [...document.querySelectorAll('.files a')]
+                           .some((one) => one.textContent === name)""", arg=files[-1].name)
 
 
 def open_step(page: Any, name: str) -> None:

@@ -1,4 +1,4 @@
-"""From a robot file and a log to a model in headless Chromium: upload, run, report, downloads, replay, the same again."""
+"""From a robot file and a log to a model in headless Chromium: upload, run, report, downloads, replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dynid.robot import Robot
 
 Files = tuple[Path, Path]
 TRUTH = {"MZ2": 1.5 * 0.15, "Fv1": 0.4, "Fc1": 0.8, "Fv2": 0.2, "Fc2": 0.3}
-POSED = "async () => { const { on } = await import('/static/store.js'); on('posed', (row) => { window.posed = row; }); }"
+POSED = """async () => { const { on } = await import('/static/store.js');
+           on('posed', (row) => { window.posed = row; }); }"""
 
 METHOD = "run.method = 'pc-wls';"
 

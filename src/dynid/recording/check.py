@@ -109,7 +109,7 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
         text += '; these look like degrees: set unit = "deg" in the mapping'
         if not said and bounded:
-            raise RecordingError(f"{source}: {text}, or unit = \"rad\" if they are not")
+            raise RecordingError(f"{source}: {text}, or unit = \"rad\" if they are not", where="log.unit")
     else:
         text += "; check unit, ratio and offset"
     return [text]

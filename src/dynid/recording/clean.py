@@ -122,7 +122,7 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
         for column in columns:
             if signal != "time" and _values(blocks, column).dtype.kind == "M":
                 raise RecordingError(f"{current.sources[column.source].path}: column '{column.field}' holds dates, and "
-                                     f"no {signal}; name the columns in the mapping")
+                                     f"no {signal}; name the columns in the mapping", where=f"log.{signal}")
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
     raw["torque"][:, list(current.unmeasured)] = 0.0
@@ -182,7 +182,7 @@ def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, t
         return ()
     if current.mapping.bad_rows == "error":
         raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or set "
-                             f"bad_rows = \"drop\" to leave such rows out")
+                             f"bad_rows = \"drop\" to leave such rows out", where=current.setting(*faults[where[0]]))
     shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:_SHOWN])
     more = f"; and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
     notes.append(f"{len(where)} of {count} rows left out: {shown}{more}")
@@ -381,7 +381,7 @@ def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, 
         before = t[first - 1] if first else clock.last
         raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from {before:.6f} s to "
                              f"{t[first]:.6f} s after the start of the log; if it holds several runs, split it there "
-                             "or choose one with episode")
+                             "or choose one with episode", where="log.time")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):

@@ -74,7 +74,8 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     guessed: units read from column names, used where the mapping says none.
     """
     if names is not None and len(names) != count:
-        raise RecordingError(f"{source}: joints names {len(names)} joints, but the log has {count} position columns")
+        raise RecordingError(f"{source}: joints names {len(names)} joints, but the log has {count} position columns",
+                             where="log.joints")
     order = _order(names, count, robot, source, notes)
     if names is None and robot is not None:
         names = robot.joint_names if count == robot.dof else robot.source_joints
@@ -90,12 +91,13 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         gain = np.array(per_joint(None if isinstance(mapping.drive_gain, str) else mapping.drive_gain,
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
-        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints")
+        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints",
+                             where="log.drive_gain")
     if mapping.torque_scale is not None:
         gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
         if not np.all(np.isfinite(gain) & (gain > 0)):
             raise RecordingError(f"{source}: torque_scale must be above zero for each joint; turn signs with "
-                                 "torque_sign")
+                                 "torque_sign", where="log.torque_scale")
     motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
              "motor": mapping.motor_side == "motor"}
     ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
@@ -119,12 +121,13 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
 def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -> Array:
     """Gear ratios (count,) of the columns' joints, from the transmissions of the robot's file."""
     if robot is None or names is None:
-        raise RecordingError(f"{source}: ratio = \"robot\" needs a robot whose file has transmissions")
+        raise RecordingError(f"{source}: ratio = \"robot\" needs a robot whose file has transmissions",
+                             where="log.ratio")
     known = {joint.name: joint.reduction for joint in robot.joints}
     missing = [name for name in names if known.get(name) is None]
     if missing:
         raise RecordingError(f"{source}: ratio = \"robot\", but the file of robot '{robot.name}' states no mechanical "
-                             f"reduction of joint '{missing[0]}'", "give ratio as numbers")
+                             f"reduction of joint '{missing[0]}'", "give ratio as numbers", where="log.ratio")
     return np.array([known[name] for name in names], dtype=float)
 
 
@@ -138,12 +141,13 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
             return tuple(robot.source_joints.index(name) for name in robot.joint_names)
         if count != robot.dof:
             raise RecordingError(f"{source}: has {count} position columns, robot '{robot.name}' has {robot.dof} joints "
-                                 f"({listed(robot.joint_names)}); name the columns' joints with joints = [...]")
+                                 f"({listed(robot.joint_names)}); name the columns' joints with joints = [...]",
+                                 where="log.position")
         return tuple(range(count))
     missing = [name for name in robot.joint_names if name not in names]
     if missing:
         raise RecordingError(f"{source}: joint '{missing[0]}' of robot '{robot.name}' is not in the log, "
-                             f"which has {listed(list(names))}")
+                             f"which has {listed(list(names))}", where="log.position")
     extra = [name for name in names if name not in (*robot.joint_names, *robot.source_joints)]
     if extra:
         notes.append(f"not used, robot '{robot.name}' has no such joint: {listed(extra)}")
@@ -174,5 +178,5 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
         return [natural[i] if i in wrong else given[i] for i in range(count)]
     if wrong and names is not None:
         raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint '{names[wrong[0]]}', which "
-                             f"{'slides' if prismatic[wrong[0]] else 'turns'}")
+                             f"{'slides' if prismatic[wrong[0]] else 'turns'}", where="log.unit")
     return given

@@ -80,14 +80,15 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         elif signal in wanted and groups:
             names = " or ".join(listed([name for _, name in groups[rest]], 7) for rest in choices)
             raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Say it with "
-                                 f"{signal} = [...] in the mapping")
+                                 f"{signal} = [...] in the mapping", where=f"log.{signal}")
         elif signal in wanted:
             if signal == "torque" and "current" in found:
                 raise RecordingError(f"{source.path}: has currents but no torques; set current = [...] and "
-                                     f"drive_gain, the torque per unit of current, in the mapping")
+                                     f"drive_gain, the torque per unit of current, in the mapping",
+                                     where="log.current")
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}; say it with "
                                  f"{signal} = [...] in the mapping, or {signal} = {{file = \"...\"}} where another "
-                                 f"file has them; the columns are {listed(known)}")
+                                 f"file has them; the columns are {listed(known)}", where=f"log.{signal}")
         elif groups:
             notes.append(f"several groups of columns could be the {signal}, so none was taken")
     if "time" in wanted:
@@ -182,7 +183,7 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
         raise RecordingError(f"{source.path}: which columns are the {signal}, {listed([name for _, name in group])}? "
-                             f"Say it with {signal} = [...] in the mapping")
+                             f"Say it with {signal} = [...] in the mapping", where=f"log.{signal}")
     if owners == [None] or (len(group) == 1 and count == 1):
         return Match((group[0][1],))
     numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}
@@ -203,11 +204,11 @@ def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], li
     found = {name: reading for group in groups.values() for reading, name in group}
     if not found:
         raise RecordingError(f"{source.path}: cannot tell which column is the time; say it with time = \"...\", or "
-                             f"give the rate in Hz, the columns are {listed(known)}")
+                             f"give the rate in Hz, the columns are {listed(known)}", where="log.time")
     preferred = [name for plain in _FIRST_TIMES for name in found if name.lower() == plain]
     if len(found) > 1 and not preferred:
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "
-                             f"Say it with time = \"...\"")
+                             f"Say it with time = \"...\"", where="log.time")
     name = preferred[0] if preferred else next(iter(found))
     others = [other for other in found if other != name]
     unit = found[name].unit

@@ -19,7 +19,7 @@ from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Map
 from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
-from dynid.recording.source import Source, check_fields, open_source, reading
+from dynid.recording.source import Fault, Source, check_fields, open_source, reading
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
@@ -57,6 +57,11 @@ class Layout:
     notes: tuple[str, ...]
     unmeasured: tuple[int, ...] = ()
     lacking: Dictionary[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def setting(self, source: int, fault: Fault) -> str | None:
+        """The setting that names the column of a fault in a source; None where the whole row is at fault."""
+        column = Column(source, fault[0] or "", fault[1])
+        return next((f"log.{signal}" for signal, columns in self.columns.items() if column in columns), None)
 
     def close(self) -> None:
         for source in self.sources:
@@ -136,7 +141,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     unknown = [name for name in mapping.unmeasured
                if joints is not None and name not in (*joints, *(robot.source_joints if robot else ()))]
     if unknown:
-        raise RecordingError(f"{path}: unmeasured names joint '{unknown[0]}', there are {listed(list(joints or ()))}")
+        raise RecordingError(f"{path}: unmeasured names joint '{unknown[0]}', there are {listed(list(joints or ()))}",
+                             where="log.unmeasured")
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
     matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot)
     for signal, place in places.items():
@@ -221,7 +227,7 @@ def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int,
         why = no_torque(name)
         if why is not None:
             raise RecordingError(f"{source.path}: '{name}' cannot be the torque: numbers of this name {why}",
-                                 "name the measured torques with torque = [...] in the mapping")
+                                 "name the measured torques with torque = [...] in the mapping", where="log.torque")
 
 
 def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
@@ -268,7 +274,8 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
-        raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}")
+        raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}",
+                             where=f"log.{missing[0]}")
     sensor = ["wrench"] if optional and "wrench" not in said else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
@@ -325,16 +332,19 @@ def _columns(source: Source, index: int, found: Match, samples: int | None, note
 def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
     count = len(columns["position"])
     if not count:
-        raise RecordingError(f"{path}: no position columns are named")
+        raise RecordingError(f"{path}: no position columns are named", where="log.position")
     for signal, found in columns.items():
         if signal == "time" and len(found) not in (1, 2):
-            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}")
+            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",
+                                 where="log.time")
         if signal == "wrench" and len(found) != 6:
-            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}")
+            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
+                                 where="log.wrench")
         if signal == "temperature" and len(found) == 1:
             continue
         if signal not in ("time", "wrench") and len(found) != count:
-            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}")
+            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
+                                 where=f"log.{signal}")
 
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
@@ -374,10 +384,10 @@ def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
     source = next((source for source in files.sources if key in source.fields), None)
     if source is None:
         raise RecordingError(f"{files.sources[0].path}: has no value '{key}' for {name}; "
-                             f"it has {listed(list(files.sources[0].fields))}")
+                             f"it has {listed(list(files.sources[0].fields))}", where=f"log.{name}")
     with reading(source.path):
         numbers = np.asarray(source.value(key), dtype=float)
     if not np.all(np.isfinite(numbers)):
         raise RecordingError(f"{source.path}: '{key}', given for {name}, is not a finite number for joint "
-                             f"{int(np.argmin(np.isfinite(numbers))) + 1}")
+                             f"{int(np.argmin(np.isfinite(numbers))) + 1}", where=f"log.{name}")
     return numbers

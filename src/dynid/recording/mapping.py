@@ -285,14 +285,16 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
                                  f"set joints = [...] or give a robot")
         unknown = [name for name in value if name not in names]
         if unknown:
-            raise RecordingError(f"{source}: {what} names joint '{unknown[0]}', the log has {', '.join(names)}")
+            raise RecordingError(f"{source}: {what} names joint '{unknown[0]}', the log has {', '.join(names)}",
+                                 where=f"log.{what}")
         missing = [name for name in names if name not in value]
         if missing and default is None:
-            raise RecordingError(f"{source}: {what} says nothing of joint '{missing[0]}'")
+            raise RecordingError(f"{source}: {what} says nothing of joint '{missing[0]}'", where=f"log.{what}")
         return [value.get(name, default) for name in names]
     if isinstance(value, list):
         if len(value) != count:
-            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints")
+            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints",
+                                 where=f"log.{what}")
         return list(value)
     return [value] * count
 
@@ -308,7 +310,8 @@ def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str
     else:
         rows = mapping.coupling
         if len(rows) != count or any(len(row) != count for row in rows):
-            raise RecordingError(f"{source}: coupling must be {count} x {count}, a row for each motor")
+            raise RecordingError(f"{source}: coupling must be {count} x {count}, a row for each motor",
+                                 where="log.coupling")
         matrix = np.array(rows, dtype=float)
     if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < count:
         raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} cannot be inverted, "

@@ -45,17 +45,17 @@ class Studio:
     """A workspace, the workers that compute for it, and the pages that look at it.
 
     run: the run file that was named at the command line. Two workers: one for jobs, which Stop ends, and one that
-    answers small questions meanwhile.
+    answers small questions meanwhile. warm: get ready for the first run on opening.
     """
 
-    def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None) -> None:
+    def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
         self.workspace = Workspace(folder, caps)
         self.run = None if run is None else run.resolve()
         self.events = Events()
         self.tasks = WorkerProcess(self.workspace.folder, self.run)
         self.worker = WorkerProcess(self.workspace.folder, self.run)
         self.jobs = Jobs(self.worker, self.events, self.changed)
-        self.ready, self.readiness = False, "getting ready"
+        self.ready, self.readiness = (False, "getting ready") if warm else (True, "ready")
         self._editing = asyncio.Lock()
         self._opened = asyncio.Event()
         self._problem: Refusal | None = None
@@ -65,7 +65,7 @@ class Studio:
     @asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Start the workers, and end them with the server."""
-        for work in (self._open(), self._warm()):
+        for work in (self._open(), *(() if self.ready else (self._warm(),))):
             task = asyncio.create_task(work)
             self._background.add(task)
         try:
@@ -267,6 +267,11 @@ def answered(handler: Handler) -> Handler:
     return answer
 
 
+def _no_number(name: str) -> float:
+    """What Python takes for JSON and others do not: NaN and infinities."""
+    raise ValueError(f"{name} is no number")
+
+
 async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object of a request, of a bounded size; an empty one where there is none."""
     text = b""
@@ -275,7 +280,8 @@ async def body_of(request: Request) -> dict[str, Any]:
         if len(text) > _BODY:
             raise Refusal(413, f"a request has at most {_BODY >> 20} MB of JSON")
     try:
-        said = json.loads(text or b"{}")
+        said = json.loads(text or b"{}", parse_constant=_no_number)
+        json.dumps(said, ensure_ascii=False).encode("utf-8")  # half a surrogate is no text
     except (ValueError, RecursionError):
         raise Refusal(400, "the request is not JSON") from None
     if not isinstance(said, dict):

@@ -73,6 +73,8 @@ class Confinement:
     def check(self, settings: Mapping[str, Any]) -> None:
         """Raise where settings of a run name a file that is neither uploaded nor of the user's own run file."""
         for where, name in named_files(settings):
+            if "\0" in name:
+                raise DynidError("a file's name holds a null character", where=where)
             path = Path(os.path.realpath(self.folder / name))
             if path in self.trusted:
                 continue
@@ -137,8 +139,9 @@ def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             files = log.get("file", ()) if isinstance(log, Mapping) else log
             for file in [files] if isinstance(files, str) else files:
                 yield which, str(file)
+                stem = Path(str(file).removesuffix(".gz")).stem
                 table = {**(settings.get("log") or {}), **(log if isinstance(log, Mapping) else {})}
-                yield from ((f"log.{signal}", str(Path(file).parent / place["file"]))
+                yield from ((f"log.{signal}", str(Path(str(file)).parent / str(place["file"]).replace("{stem}", stem)))
                             for signal, place in table.items() if isinstance(place, Mapping) and place.get("file"))
 
 

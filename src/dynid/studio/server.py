@@ -31,9 +31,9 @@ class Opened:
 
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
-                caps: Caps | None = None) -> Opened:
-    """A studio on a folder that no other one works in."""
-    studio = Studio(folder, run, caps)
+                caps: Caps | None = None, warm: bool = True) -> Opened:
+    """A studio on a folder that no other one works in; see `Studio`."""
+    studio = Studio(folder, run, caps, warm)
     lock = _locked(studio.workspace.folder)
     listening = _listening(host, port)
     return Opened(studio, Door(host, listening.getsockname()[1]), listening, lock)

@@ -67,11 +67,17 @@ function gainField({ given, edit }) {
   return field("Torque per unit of current", gain, { where: "log.drive_gain", hint: "one, or one a joint, N m per A" });
 }
 
+// Positions and torques must be somewhere; where nothing is known of them they are to be chosen.
+function unknown(context, key) {
+  const empty = (name) => now(context, name).value === null;
+  return !context.shapes && empty(key) && (key === "position" || (key === "torque" && empty("current")));
+}
+
 // One row a joint: a select box for each signal that has a column a joint, and toggles of the signs.
 export function columnTable(context) {
   const { columns, joints, edit, guessed } = context;
   if (!joints.length) return [];
-  const signals = Object.keys(SIGNALS).filter((key) => perJoint(now(context, key).value, joints)?.length || (key === "position" && now(context, key).value === null));
+  const signals = Object.keys(SIGNALS).filter((key) => perJoint(now(context, key).value, joints)?.length || unknown(context, key));
   const chosen = Object.fromEntries(signals.map((key) => [key, perJoint(now(context, key).value, joints) || []]));
   const cell = (key, i) => {
     const options = [...new Set([...columns, ...(chosen[key][i] && !columns.includes(chosen[key][i]) ? [chosen[key][i]] : [])])];

@@ -78,7 +78,7 @@ export class CompareStep {
   showChoice() {
     const all = choices(), chosen = results.chosen;
     keep(this.choice, [all, chosen?.id, this.curves?.logs.map((log) => log.name), this.names, this.joint, this.log], () => (!chosen ? [] : [
-      field("Result", select(all, chosen.id, (id) => results.choose(id)), {}),
+      field("Result", select(all, chosen.id, (id) => results.choose(id)), { wide: true }),
       this.curves?.logs.length ? field("Log", select(this.curves.logs.map((log, i) => [i, `${shortName(log.name)}${log.role === "validation" ? " (validation)" : ""}`]), this.log, (i) => {
         this.log = Number(i);
         this.draw();

@@ -35,14 +35,14 @@ export function keep(parent, key, build) {
 }
 
 // A labelled control. where: the setting it is for, whose problems are told below it.
-export function field(label, control, { hint = null, where = null, note = null } = {}) {
+export function field(label, control, { hint = null, where = null, note = null, wide = false } = {}) {
   control.id ||= unique("field");
   if (!control.getAttribute("data-focus")) control.setAttribute("data-focus", where || label);
   const told = [];
   const below = el("p", { class: "problem", id: `${control.id}-problem`, hidden: true });
   if (hint) told.push(`${control.id}-hint`);
   control.setAttribute("aria-describedby", [...told, below.id].join(" "));
-  return el("div", { class: "field", "data-where": where },
+  return el("div", { class: wide ? "field wide" : "field", "data-where": where },
     el("label", { htmlFor: control.id, text: label }, note ? el("span", { class: "mark", text: note }) : null),
     control,
     hint ? el("p", { class: "hint", id: `${control.id}-hint`, text: hint }) : null,
@@ -71,7 +71,7 @@ export function button(text, click, given = {}) {
 // A table with a caption for screen readers: head of names, rows of texts or elements.
 export function table(caption, head, rows, given = {}) {
   return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
-    el("table", given,
+    el("table", { class: head.length > 5 ? "broad" : "", ...given },
       el("caption", { class: "quiet", text: caption }),
       el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col", text })))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => {

@@ -14,7 +14,6 @@ export class LiveStep {
   constructor(stage) {
     this.stage = stage;
     this.root = panel("live", "Live", "What dynid estimates while the robot moves: replay a log as if it came in now, or listen to samples on a UDP port or in a file that grows.");
-    this.source = el("div");
     this.port = el("input", { type: "number", min: 1024, max: 65535, value: 5005 });
     this.speed = el("input", { type: "number", min: 0.1, step: "any", value: 1 });
     this.watch = select([["parameters", "parameters"], ["payload", "a load on the flange"], ["contact", "contacts"]], "parameters", () => this.update(true));
@@ -43,8 +42,8 @@ export class LiveStep {
     const results = state.results.filter((result) => result.kind === "run" || !result.kind);
     keep(this.form, [logs, results.map((one) => one.id), this.watch.value, force && this.watch.value, this.from], () => {
       const sources = [...logs, ["udp", "samples on a UDP port"], ...state.files.filter((file) => file.role === "log").map((file) => [`tail:${file.name}`, `${file.name} as it grows`])];
-      this.from = sources.some(([key]) => key === this.from) ? this.from : sources[0][0];
-      this.sourceBox = select(sources, this.from, (now) => {
+      const from = this.from ?? sources[0][0];
+      this.sourceBox = select(sources, from, (now) => {
         this.from = now;
         this.update();
       });
@@ -52,7 +51,7 @@ export class LiveStep {
       this.method = select(["rls", "riv", "cls"], "rls", () => {});
       return [field("Where samples come from", this.sourceBox, { where: "source" }), field("Watch", this.watch, {}),
         this.watch.value === "parameters" ? field("Method", this.method, {}) : field("Model of the robot", this.result, { hint: "a result of step 4" }),
-        this.from === "udp" ? field("Port", this.port, { hint: "on this machine alone" }) : this.from.startsWith("log:") ? field("Speed, times real time", this.speed, {}) : null].filter(Boolean);
+        from === "udp" ? field("Port", this.port, { hint: "on this machine alone" }) : from.startsWith("log:") ? field("Speed, times real time", this.speed, {}) : null].filter(Boolean);
     });
   }
 
@@ -63,7 +62,7 @@ export class LiveStep {
     fill(this.numbers);
     fill(this.events);
     const watch = this.watch.value;
-    await job("live", { source: this.from === "udp" ? `udp:${this.port.value}` : this.from, speed: Number(this.speed.value), watch,
+    await job("live", { source: this.sourceBox.value === "udp" ? `udp:${this.port.value}` : this.sourceBox.value, speed: Number(this.speed.value), watch,
       method: this.method.value, result: watch === "parameters" ? null : this.result.value || null, frame: null });
   }
 
@@ -115,7 +114,7 @@ export class LiveStep {
   }
 
   tell(events) {
-    const fresh = events.map((event) => (typeof event === "string" ? event : event.text || event.sentence || JSON.stringify(event))).filter((text) => !this.told.includes(text));
+    const fresh = events.map((event) => event.text).filter((text) => !this.told.includes(text));
     if (!fresh.length) return;
     this.told.push(...fresh);
     this.events.parentElement.hidden = false;

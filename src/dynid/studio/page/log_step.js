@@ -120,6 +120,7 @@ export class LogStep {
     if (log.status === "rejected") {
       if (!("status" in log.reason)) throw log.reason;
       this.again = log.reason.status === 409;
+      this.log = null;
       for (const part of [this.found, this.pictures]) part.parentElement.hidden = true;
       this.showColumns();
       showProblem(this.root, log.reason);
@@ -144,7 +145,7 @@ export class LogStep {
 
   showColumns() {
     this.columns.parentElement.hidden = false;
-    const guessed = this.log?.guessed || {}, given = store.state.settings.log;
+    const guessed = this.log?.guessed || this.offered.guessed || {}, given = store.state.settings.log;
     const context = { columns: this.offered.columns || [], shapes: this.offered.shapes || null, joints: this.joints(), guessed, given, edit: (make) => this.edit(make) };
     keep(this.settings, [context.columns, guessed, given, "settings"], () => [...signalChoices(context), ...this.unitChoices(context)]);
     keep(this.matrix, [context.columns, guessed, given, context.joints], () => columnTable(context));
@@ -177,8 +178,8 @@ export class LogStep {
     fill(this.found,
       el("dl", { class: "numbers" }, [["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]
         .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
-      log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.agrees === false ? "bad" : "") : null,
-      (log.findings || []).length ? note(log.findings.map((one) => one.text)) : null,
+      log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.suspicious ? "bad" : "good") : null,
+      log.findings.length ? note(gathered(log.findings)) : null,
       log.notes.length ? el("details", {}, el("summary", { text: `What was guessed and done (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
   }
 
@@ -216,3 +217,9 @@ export class LogStep {
 }
 
 const one = (value) => (Array.isArray(value) ? value[0] : typeof value === "object" && value !== null ? Object.values(value)[0] : value);
+
+// The first finding of each kind, and how many more there are.
+function gathered(findings) {
+  const kinds = Map.groupBy(findings, (one) => one.code);
+  return [...kinds.values()].map((list) => (list.length > 1 ? `${list[0].text} (and ${list.length - 1} more like it, in the table below the plots)` : list[0].text));
+}

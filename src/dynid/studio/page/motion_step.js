@@ -15,19 +15,18 @@ export class MotionStep {
     this.root = panel("motion", "Motion", "Numbers can only be as good as the motion they were recorded with. dynid searches a motion inside your robot's limits that shows as many "
       + "parameters as well as can be. Have a log already? Go on to step 3.");
     this.form = el("div", { class: "fields" });
-    const input = (label, value, step, hint) => {
-      const made = el("input", { type: "number", value, step, min: 0 });
-      this.form.append(field(label, made, { hint }));
-      return made;
+    const add = (name, label, control, hint) => {
+      this.form.append(field(label, control, { hint, where: `motion.${name}` }));
+      return control;
     };
-    this.duration = input("Length of the motion, s", 10, "any", "one period; it is repeated");
-    this.harmonics = input("Harmonics", 5, 1, "more of them, more freedom");
-    this.seconds = input("Time for the search, s", 20, "any", "longer finds better ones");
-    this.seed = input("Seed", 0, 1, "another seed, another motion");
-    this.criterion = select([["", "as dynid chooses"]], "", () => {});
-    this.form.append(field("What to make small", this.criterion, {}));
-    this.friction = el("input", { type: "text", placeholder: "viscous, coulomb", value: "viscous, coulomb" });
-    this.form.append(field("Friction to be seen", this.friction, { hint: "kinds, with commas" }));
+    const input = (name, label, value, step, hint) => add(name, label, el("input", { type: "number", value, step, min: 0 }), hint);
+    this.duration = input("duration", "Length of the motion, s", 10, "any", "one period; it is repeated");
+    this.harmonics = input("harmonics", "Harmonics", 5, 1, "more of them, more freedom");
+    this.seconds = input("seconds", "Time for the search, s", 20, "any", "longer finds better ones");
+    this.seed = input("seed", "Seed", 0, 1, "another seed, another motion");
+    this.family = add("family", "Kind of motion", select(["fourier"], "fourier", () => {}));
+    this.criterion = add("criterion", "What to make small", select([["", "as dynid chooses"]], "", () => {}));
+    this.friction = add("friction", "Friction to be seen", select([["viscous,coulomb", "viscous, Coulomb"], ["viscous,coulomb,offset", "and an offset"], ["", "none"]], "viscous,coulomb", () => {}));
     this.limits = el("div");
     this.start = button("Search a motion", () => attempt(this.root, () => this.search()), { class: "main" });
     this.root.append(this.form, this.limits, el("div", { class: "row" }, this.start));
@@ -41,7 +40,10 @@ export class MotionStep {
     this.found.parentElement.hidden = true;
     this.positions = new Plot("Positions of the motion over time", { height: 260 });
     on("state", () => this.update());
-    on("catalogue", ({ criteria = [] }) => this.criterion.append(...criteria.map((name) => el("option", { value: name, text: name }))));
+    on("catalogue", ({ criteria, motions }) => {
+      this.criterion.append(...criteria.map((name) => el("option", { value: name, text: name })));
+      this.family.append(...motions.filter((name) => name !== "fourier").map((name) => el("option", { value: name, text: name })));
+    });
     on("job", (now) => this.showJob(now));
     on("ended", (now) => now.kind === "motion" && now.result && this.openResult(now.result));
   }
@@ -53,15 +55,15 @@ export class MotionStep {
     const files = store.state.files.filter((file) => file.role === "limits").map((file) => file.name);
     keep(this.limits, files, () => {
       const chosen = select([["", "those of the robot's file"], ...files.map((name) => [name, name])], this.limitsFile || "", (name) => { this.limitsFile = name; });
-      return [field("Limits", chosen, { hint: "positions, velocities, accelerations, efforts" }), dropPlace(this.root, "Limits of your own", { role: "limits", accept: ".toml,.yaml,.json", multiple: false,
+      return [field("Limits", chosen, { hint: "positions, velocities, accelerations, efforts", where: "motion.limits" }), dropPlace(this.root, "Limits of your own", { role: "limits", accept: ".toml", multiple: false,
         hint: "A TOML of limits, where those of the robot's file are not the ones you may use.", sent: ([file]) => { this.limitsFile = file.name; } })];
     });
   }
 
   search() {
-    const friction = this.friction.value.split(",").map((name) => name.trim()).filter(Boolean);
+    const friction = this.friction.value.split(",").filter(Boolean);
     return job("motion", { duration: Number(this.duration.value), harmonics: Number(this.harmonics.value), seconds: Number(this.seconds.value),
-      seed: Number(this.seed.value), criterion: this.criterion.value || null, friction, limits: this.limitsFile || null });
+      seed: Number(this.seed.value), criterion: this.criterion.value || null, friction, family: this.family.value, limits: this.limitsFile || null });
   }
 
   showJob(now) {
@@ -72,24 +74,26 @@ export class MotionStep {
     this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", still falling…" : "."}`;
     this.curve.show(() => ({
       data: [{ x: history.map((point) => point[0]), y: history.map((point) => point[1]), type: "scatter", mode: "lines+markers", line: { shape: "hv", color: color(0) }, marker: { size: 4 } }],
-      layout: { xaxis: { title: { text: "s of search" } }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
-    const worst = [...deviations].sort((a, b) => b.relative - a.relative).slice(0, 12);
+      layout: { xaxis: { title: { text: "s of search" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
+    const worst = [...deviations].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
     keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Deviations to expect, the worst first" }),
-      table("Expected deviations", ["parameter", "of its value"], worst.map((one) => [one.name, percent(one.relative)]))] : []));
+      table("Expected deviations", ["parameter", "± one deviation", "of its nominal value"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
   }
 
   async openResult(id) {
     const motion = await attempt(this.root, () => get(resultPath(id, "motion.json")));
     if (!motion) return;
     this.found.parentElement.hidden = false;
-    const names = (store.robot?.joints || []).filter((joint) => joint.free !== null).map((joint) => joint.name);
     fill(this.found, el("div", { class: "row" }, button("Play it", () => {
       this.play(motion);
       this.stage.playNow();
-    }, { class: "main" }), el("a", { href: resultPath(id, "motion.csv"), download: "motion.csv", text: "Download motion.csv" })), this.positions.root,
-    note("Let the robot follow motion.csv, record positions and torques, and bring the log to step 3."));
+    }, { class: "main" }), el("a", { href: resultPath(id, "motion.csv"), download: "motion.csv", text: "Download motion.csv" }),
+    el("a", { href: resultPath(id, "report.html"), target: "_blank", rel: "noopener", text: "Its report" })), this.positions.root,
+    motion.notes.length ? note(motion.notes) : null,
+    el("pre", { tabIndex: 0, role: "region", "aria-label": "Command that searches the same motion", text: motion.command }),
+    note("Let the robot follow motion.csv, record positions and torques, and bring the log to step 3.", "good"));
     this.positions.show(() => ({
-      data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: names[i] || `joint ${i + 1}`, line: { color: color(i), width: 1.5 } })),
+      data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),
       layout: { xaxis: { title: { text: "s" } }, yaxis: { title: { text: "rad or m" } } } }));
     this.play(motion);
   }

@@ -8,7 +8,8 @@ const KINDS = { run: "Identification", compare: "Comparison of methods", motion:
 
 export function progress(opened) {
   const root = document.getElementById("progress");
-  const sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
+  const sentence = el("p", { class: "sentence" });
+  const spoken = el("p", { class: "quiet", role: "status", "aria-live": "polite" });
   const bar = el("progress", { max: 1, "aria-label": "Share done" });
   const share = el("span", { class: "share" });
   const end = button("Stop", async () => {
@@ -21,19 +22,24 @@ export function progress(opened) {
     end.disabled = false;
   }, { class: "stop" });
   const look = button("", () => opened(look.dataset.step), { class: "small" });
-  const close = button("Close", () => { root.hidden = true; }, { class: "small" });
-  root.append(sentence, bar, share, end, look, close);
+  let closed = null, shown = null;
+  const close = button("Close", () => {
+    closed = shown;
+    root.hidden = true;
+  }, { class: "small" });
+  root.append(sentence, spoken, bar, share, end, look, close);
 
-  let spoken = 0;
+  let last = 0;
   on("job", (job) => {
     const busy = job.state === "running";
-    root.hidden = false;
+    shown = job.id;
+    root.hidden = job.id === closed;
     root.dataset.state = job.state;
-    const text = words(job);
-    // A reader is not told every step, only about every two seconds and the end.
-    if (!busy || Date.now() - spoken > 2000 || !sentence.textContent) {
-      sentence.textContent = text;
-      spoken = Date.now();
+    sentence.textContent = words(job);
+    // A reader is not told every step, only one every two seconds and the end.
+    if (!busy || Date.now() - last > 2000) {
+      spoken.textContent = words(job);
+      last = Date.now();
     }
     bar.hidden = !busy;
     end.hidden = !busy;

@@ -15,7 +15,8 @@ export function frictionCurves(one) {
   return {
     data: [
       one.low?.length ? { x: [...one.dq, ...back], y: [...one.high, ...[...one.low].reverse()], type: "scatter", mode: "lines", fill: "toself", fillcolor: faint(0), line: { width: 0 }, name: "two deviations", hoverinfo: "skip" } : null,
-      one.points_dq?.length ? { x: one.points_dq, y: one.points_torque, type: "scatter", mode: "markers", marker: { size: 3, color: color(7), opacity: 0.5 }, name: "log without the rest of the model" } : null,
+      one.points_dq?.length ? { x: one.points_dq, y: one.points_torque, type: "scatter", mode: "markers", marker: { size: 5, color: color(7) }, name: "log without the rest of the model, half of it within the bars",
+        error_y: one.points_low ? { type: "data", symmetric: false, array: one.points_high.map((high, i) => high - one.points_torque[i]), arrayminus: one.points_low.map((low, i) => one.points_torque[i] - low), thickness: 1, width: 2, color: color(7) } : undefined } : null,
       line(one.dq, one.torque, "friction of the model", 0, { line: { color: color(0), width: 2.5 } })].filter(Boolean),
     layout: { xaxis: { title: { text: `velocity of ${one.joint}, rad/s or m/s` } }, yaxis: { title: { text: "N m or N" } }, hovermode: "closest" } };
 }
@@ -30,5 +31,5 @@ export function forest(parameters) {
       x: shown.map((one, i) => one.value / scale[i]), y: shown.map((one) => one.name), type: "scatter", mode: "markers", hovertext: shown.map((one) => `${one.name} = ${one.value} ± ${one.std} ${one.unit}`), hoverinfo: "text",
       marker: { color: clear.map((now) => (now ? color(0) : color(1))), size: 7 },
       error_x: { type: "data", array: shown.map((one, i) => 2 * one.std / scale[i]), color: color(7), thickness: 1.4, width: 3 } }],
-    layout: { xaxis: { title: { text: "value with two deviations, each on its own scale" }, range: [-2.2, 2.2] }, yaxis: { autorange: "reversed", tickfont: { size: 11 }, automargin: true, type: "category" }, hovermode: "closest", showlegend: false } };
+    layout: { xaxis: { title: { text: "value ± two deviations, own scale" }, range: [-2.2, 2.2] }, yaxis: { autorange: "reversed", tickfont: { size: 11 }, automargin: true, type: "category" }, hovermode: "closest", showlegend: false } };
 }

@@ -31,6 +31,6 @@ export const results = {
 
 // A result in a select box: what it is, how good, and when it was made.
 export function choices() {
-  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison, best ${one.method}` : one.method, Number.isFinite(one.relative_error) ? `error ${percent(one.relative_error)}` : null,
+  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison, ${one.method} first` : one.method, Number.isFinite(one.relative_error) ? `error ${percent(one.relative_error)}` : null,
     new Date(one.created).toLocaleTimeString()].filter(Boolean).join(", ")]);
 }

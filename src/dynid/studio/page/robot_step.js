@@ -91,7 +91,7 @@ export class RobotStep {
         reading.textContent = `${text}  (${limits})`;
         slider.setAttribute("aria-valuetext", text);
       } });
-      return [el("label", { htmlFor: slider.id, text: joint.name }), slider, reading];
+      return el("div", { class: "joint" }, el("label", { htmlFor: slider.id, text: joint.name }), slider, reading);
     });
     queueMicrotask(() => this.stage.arm && this.follow(this.stage.arm.positions));
     return [el("div", { class: "joints" }, rows), button("Back to the start", () => {

@@ -94,7 +94,7 @@ export class Stage {
 
   // Something to play: {label, times, rows of tree joint positions}; null stops and leaves the robot where it is.
   setTrack(track) {
-    this.track = track && track.times?.length > 1 && track.rows?.length === track.times.length ? track : null;
+    this.track = track?.times.length > 1 ? track : null;
     clock.play(false);
     if (this.track) clock.span(track.times[0], track.times.at(-1));
     else clock.span(0, 0);
@@ -136,10 +136,8 @@ export class Stage {
   }
 }
 
-// What a log or a motion gives to play: rows of all joints, sent as such for closed chains, else positions joint by joint.
-export function trackOf(label, { t, t_replay: times = null, q, q_tree: rows = null }) {
-  return rows ? { label, times: times || t, rows } : { label, times: t, rows: t.map((_, k) => q.map((one) => one[k])) };
-}
+// What a log or a motion gives to play; nothing where a closed chain does not close.
+export const trackOf = (label, { t_replay: times, q_tree: rows }) => ({ label, times: times || [], rows: rows || [] });
 
 // A row between two of a track, by time.
 export function between(times, rows, time) {

@@ -43,7 +43,7 @@ export class UseStep {
     const chosen = results.chosen;
     this.empty.hidden = Boolean(chosen);
     for (const part of [this.verdict, this.files, this.code, this.load, this.report]) part.parentElement.hidden = !chosen;
-    keep(this.choice, [choices(), chosen?.id], () => (chosen ? field("Result", select(choices(), chosen.id, (id) => results.choose(id)), {}) : []));
+    keep(this.choice, [choices(), chosen?.id], () => (chosen ? field("Result", select(choices(), chosen.id, (id) => results.choose(id)), { wide: true }) : []));
     keep(this.repeat, [state.run_toml, state.command], () => this.repeated(state));
     if (!chosen) return;
     keep(this.files, [chosen.id, chosen.files, this.extra(chosen)], () => this.downloads(chosen));
@@ -59,7 +59,10 @@ export class UseStep {
     const curves = await attempt(this.root, () => results.curves(chosen.id));
     if (!curves || this.shownId !== chosen.id) return;
     const { grade, headline, sentences } = curves.verdict;
-    fill(this.verdict, note(headline, GRADES[grade]), sentences.length ? el("ul", { class: "plain" }, sentences.map((one) => el("li", {}, finding(one)))) : null);
+    const told = (list) => el("ul", { class: "plain" }, list.map((one) => el("li", {}, el("strong", { text: `${one.hint}: ` }), one.text)));
+    const [facts, doubts] = [sentences.filter((one) => one.severity === "info"), sentences.filter((one) => one.severity !== "info")];
+    fill(this.verdict, note(headline, GRADES[grade]), doubts.length ? told(doubts) : null,
+      facts.length ? el("details", {}, el("summary", { text: `What else is known (${facts.length})` }), told(facts)) : null);
     const source = resultPath(chosen.id, "report.html");
     fill(this.report, el("p", {}, el("a", { href: source, target: "_blank", rel: "noopener", text: "Open the report in a new tab" })),
       el("iframe", { src: source, title: `Report of ${chosen.id}`, sandbox: "allow-scripts", loading: "lazy" }));
@@ -108,8 +111,4 @@ export class UseStep {
   opened() {
     this.update();
   }
-}
-
-function finding({ text, hint, severity }) {
-  return el("details", { open: severity === "fatal" }, el("summary", { text: hint || text }), hint ? el("p", { class: "hint", text }) : null);
 }

@@ -24,9 +24,9 @@ void main() {
   vec3 n = normalize(kind == 2 ? cross(dFdx(where), dFdy(where)) : away);
   vec3 to = normalize(eye - where);
   if (dot(n, to) < 0.0) n = -n;
-  float lamp = max(dot(n, normalize(to + vec3(0.3, -0.2, 0.9))), 0.0);
+  float lamp = max(dot(n, normalize(to + vec3(0.15, -0.1, 0.4))), 0.0);
   float shine = pow(lamp, 24.0) * 0.18;
-  vec3 lit = color.rgb * (0.42 + 0.14 * n.z + 0.5 * lamp) + shine;
+  vec3 lit = color.rgb * (0.46 + 0.1 * n.z + 0.5 * lamp) + shine;
   shade = vec4(lit * color.a, color.a);
 }`;
 

@@ -63,10 +63,20 @@ def columns(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dic
         source = _source(Path(chosen.files[0]), _reading(chosen, settings))
         try:
             fields = source.fields
+            shapes = {name: list(shape) for name, shape in fields.items() if len(shape) > 1}
             return {"columns": _names(source), "preset_fits": [one.name for one in recognised(fields)],
-                    "shapes": {name: list(shape) for name, shape in fields.items() if len(shape) > 1} or None}
+                    "guessed": _guessed(chosen, settings, bounds), "shapes": shapes or None}
         finally:
             source.close()
+
+
+def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) -> Any:
+    """The mapping as it would be used, also where reading fails later; None where columns cannot be told."""
+    try:
+        with bounds.trusting(settings.robot):
+            return _read_as(chosen, settings, make_robot(settings))["guessed"]
+    except DynidError:
+        return None
 
 
 def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:

@@ -38,10 +38,10 @@ def trust(bounds: Confinement) -> None:
 
 def checked_settings(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
     """Settings from the page, each checked and every file they name one that may be read."""
-    given = dict(params["settings"])
+    given = {key: _without_nulls(value, key) for key, value in params["settings"].items() if value is not None}
     robot, logs = given.get("robot") or "", given.get("logs") or []
     complete = {**given, "robot": robot or _NOBODY, "logs": logs or [_NOTHING]}
-    settings = RunSettings.of({key: value for key, value in complete.items() if value is not None}, "run")
+    settings = RunSettings.of(complete, "run")
     plain = settings.model_dump(mode="json")
     if robot and not isinstance(robot, str):
         raise DynidError("the robot is a file's or a built-in robot's name", where="robot")
@@ -57,6 +57,17 @@ def checked_settings(params: Mapping[str, Any], voice: Voice, bounds: Confinemen
     settings = RunSettings.of(plain, "run")
     return _shown(settings.model_copy(update={} if robot and logs else {
         **({} if robot else {"robot": ""}), **({} if logs else {"logs": ()})}))
+
+
+def _without_nulls(value: Any, where: str) -> Any:
+    """A setting without what is null, which a run file cannot say: what is left out is as by default."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(one, f"{where}.{key}") for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        if None in value:
+            raise DynidError(f"a list in '{where}' holds nothing in one place", "leave it out", where=where)
+        return [_without_nulls(one, where) for one in value]
+    return value
 
 
 def _placed(name: str, uploaded: set[str]) -> str:

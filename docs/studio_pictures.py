@@ -1,0 +1,135 @@
+"""Make the pictures of docs/studio.md: every step of the studio in headless Chromium, on the tutorial's arm.
+
+    python docs/studio_pictures.py [--dark] [--width 1240] [--height 780] [--into FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+from browser import ARGUMENTS, chromium, finished, open_step, opened, served, upload  # noqa: E402
+
+
+def robot(page: Any) -> None:
+    upload(page, "robot", Path("arm.urdf"))
+    page.wait_for_selector("#panel-robot .joints", timeout=120_000)
+    page.check("text=Inertia ellipsoids")
+    for joint, value in enumerate((0.6, 0.7, -1.1)):
+        page.locator(f"#joint-{joint}").fill(str(value))
+
+
+def motion(page: Any) -> None:
+    page.uncheck("text=Inertia ellipsoids")
+    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("8")
+    page.click("#panel-motion button:text-is('Search a motion')")
+    finished(page)
+    page.wait_for_selector("#panel-motion section[aria-label='The motion'] .main-svg")
+    page.click("#progress button:text-is('Close')")
+    scroll_to(page, "#panel-motion section[aria-label='The search']")
+
+
+def log(page: Any) -> None:
+    upload(page, "log", Path("monday.csv"))
+    page.wait_for_selector("#panel-log .alert p")  # these look like degrees, it says
+    page.select_option("#panel-log [data-where='log.unit'] select", "deg")
+    page.wait_for_selector("#panel-log section[aria-label='Signals']", timeout=120_000)
+    upload(page, "validation", Path("tuesday.csv"))
+    page.wait_for_function("() => document.querySelector('#panel-log > p[role=status]').textContent === ''")
+    page.wait_for_selector("#panel-log .main-svg")
+    seek(page, 5.0)
+    scroll_to(page, "#panel-log section[aria-label='Columns, signs and units']")
+
+
+def run(page: Any) -> None:
+    page.check("text=Rotor inertias too")
+    page.click("#panel-run button:text-is('Identify')")
+    page.wait_for_function("() => document.querySelector('#progress progress').value > 0.2", timeout=120_000)
+
+
+def compare(page: Any) -> None:
+    finished(page)
+    open_step(page, "compare")
+    page.click("#panel-compare button:text-is('Compare these')")
+    page.wait_for_selector("#progress[data-state='running']")
+    finished(page)
+    page.wait_for_selector("#panel-compare .best")
+    page.click("#progress button:text-is('Close')")
+    page.select_option("#panel-compare .fields .field:nth-child(3) select", "1")
+    seek(page, 7.3)
+    scroll_to(page, "#panel-compare .fields")
+
+
+def use(page: Any) -> None:
+    page.frame_locator("#panel-use iframe").locator("h1").wait_for()
+    scroll_to(page, "#panel-use .fields")
+
+
+def live(page: Any) -> None:
+    page.locator("#panel-live [data-focus='Speed, times real time']").fill("4")
+    page.click("#panel-live button:text-is('Start')")
+    page.wait_for_selector("#panel-live table", timeout=120_000)
+    page.wait_for_timeout(3000)
+
+
+STEPS: dict[str, Callable[[Any], None]] = {"robot": robot, "motion": motion, "log": log, "run": run, "compare": compare,
+                                           "use": use, "live": live}
+
+
+def seek(page: Any, time: float) -> None:
+    """Put the time cursor somewhere."""
+    page.evaluate("async (time) => (await import('/static/clock.js')).clock.seek(time)", time)
+
+
+def scroll_to(page: Any, selector: str) -> None:
+    """Bring a part of a step to the top of the window, below the tabs."""
+    page.evaluate("""(selector) => {
+        const tabs = document.getElementById('tabs').offsetHeight + 12;
+        const steps = document.getElementById('steps');
+        const top = (one) => one.getBoundingClientRect().top;
+        steps.scrollTop += top(document.querySelector(selector)) - top(steps) - tabs;
+    }""", selector)
+
+
+def main() -> None:
+    """Photograph every step, one after the other, as a user goes through them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--width", type=int, default=1240)
+    parser.add_argument("--height", type=int, default=780)
+    parser.add_argument("--into", type=Path, default=HERE / "images")
+    options = parser.parse_args()
+    into = options.into.resolve()
+    with tempfile.TemporaryDirectory() as place, chdir(place), sync_playwright() as playwright:
+        for name in ("arm.urdf", "make_logs.py"):
+            shutil.copy(HERE / "example" / name, name)
+        subprocess.run([sys.executable, "make_logs.py"], check=True)
+        with served(Path("my-arm")) as studio:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS))
+            page = browser.new_page(viewport={"width": options.width, "height": options.height},
+                                    color_scheme="dark" if options.dark else "light")
+            page.set_default_timeout(60_000)
+            opened(page, studio.address)
+            for name, step in STEPS.items():
+                if name != "compare":
+                    open_step(page, name)
+                step(page)
+                page.mouse.move(1, 1)
+                page.wait_for_timeout(800)
+                page.screenshot(path=into / f"studio-{name}.png")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Who is let in: token, cookie, Host, Origin, our own header; and what every answer carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from studio_client import Client, served
+
+from dynid.studio.security import Door
+from dynid.studio.server import Opened
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    with served(tmp_path_factory.mktemp("door")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(opened: Opened) -> Iterator[Client]:
+    with closing(Client(opened)) as found:
+        yield found
+
+
+def bare(opened: Opened, cookies: dict[str, str] | None = None) -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{opened.door.port}", cookies=cookies)
+
+
+def test_without_the_token_nothing_is_given(opened: Opened) -> None:
+    with bare(opened) as stranger:
+        for path in ("/", "/?token=", "/?token=wrong", "/static/index.html", "/plotly.js", "/api/state", "/api/events",
+                     "/api/files/x.csv", "/api/results/20260101-000000-run/report.html", "/api/meshes/" + 32 * "0"):
+            assert stranger.get(path).status_code == 403, path
+        for verb, path in (("POST", "/api/files?name=a.csv&role=log"), ("PUT", "/api/run"), ("POST", "/api/jobs/run"),
+                           ("POST", "/api/tasks/robot"), ("DELETE", "/api/jobs/current")):
+            assert stranger.request(verb, path, headers={"X-Dynid": "studio"}, content=b"{}").status_code == 403
+    assert not list(opened.studio.workspace.files.iterdir())
+
+
+def test_the_token_is_exchanged_for_a_strict_cookie(opened: Opened) -> None:
+    with bare(opened) as browser:
+        answer = browser.get("/", params={"token": opened.door.token})
+        cookie = answer.headers["set-cookie"].lower()
+        assert answer.status_code == 303 and answer.headers["location"] == "/"
+        assert "httponly" in cookie and "samesite=strict" in cookie
+        assert browser.get("/").status_code == 200
+
+
+def test_a_wrong_cookie_is_no_cookie(opened: Opened) -> None:
+    for value in ("", "x", opened.door.token, opened.door.session[:-1]):
+        with bare(opened, {opened.door.cookie: value}) as browser:
+            assert browser.get("/api/state").status_code == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "",
+                                  "localhost.evil:{port}", "127.0.0.1:{port}.evil", "[::2]:{port}", "10.0.0.1:{port}"])
+def test_a_foreign_host_is_refused(client: Client, opened: Opened, host: str) -> None:
+    answer = client.get("/api/state", headers={"Host": host.format(port=opened.door.port)})
+    assert answer.status_code in (400, 403)
+
+
+def test_loopback_names_are_ours(client: Client, opened: Opened) -> None:
+    for host in ("localhost", "127.0.0.1", "[::1]", "LOCALHOST"):
+        assert client.get("/api/state", headers={"Host": f"{host}:{opened.door.port}"}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1",
+                                    "http://localhost:{port}"])
+def test_a_foreign_origin_is_refused(client: Client, opened: Opened, origin: str) -> None:
+    given = {"Origin": origin.format(port=opened.door.port)}
+    assert client.get("/api/state", headers=given).status_code == 403
+    assert client.put("/api/run", headers=given, json={}).status_code == 403
+
+
+def test_our_own_origin_is_let_in(client: Client, opened: Opened) -> None:
+    assert client.get("/api/state", headers={"Origin": f"http://127.0.0.1:{opened.door.port}"}).status_code == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_request_that_another_site_made_is_refused(client: Client, site: str) -> None:
+    assert client.get("/api/state", headers={"Sec-Fetch-Site": site}).status_code == 403
+
+
+def test_what_changes_something_needs_our_header(client: Client) -> None:
+    for verb, path in (("PUT", "/api/run"), ("POST", "/api/files?name=a.csv&role=log"), ("DELETE", "/api/files/a.csv"),
+                       ("POST", "/api/tasks/catalogue"), ("POST", "/api/jobs/run"), ("DELETE", "/api/jobs/current")):
+        answer = client.request(verb, path, headers={"X-Dynid": "other"}, content=b"{}")
+        assert answer.status_code == 403, (verb, path)
+        assert set(answer.json()["error"]) == {"sentence", "hint", "where"}
+
+
+def test_every_answer_carries_its_policy(client: Client) -> None:
+    for path in ("/", "/api/state", "/api/nothing", "/static/nothing.js"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy and "script-src 'self';" in policy and "frame-ancestors 'none'" in policy
+    assert client.get("/api/state").headers["cache-control"] == "no-store"
+
+
+def test_a_report_is_shut_in(client: Client, opened: Opened) -> None:
+    folder: Path = opened.studio.workspace.results / "20260101-000000-run"
+    folder.mkdir()
+    (folder / "report.html").write_text("<script>1</script>")
+    (folder / "robot.urdf").write_text("<robot/>")
+    (folder / "studio.json").write_text('{"kind": "run"}')
+    answer = client.get("/api/results/20260101-000000-run/report.html")
+    assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert "allow-same-origin" not in answer.headers["content-security-policy"]
+    file = client.get("/api/results/20260101-000000-run/robot.urdf")
+    assert file.headers["content-disposition"].startswith("attachment")
+    assert file.headers["content-type"] == "application/octet-stream"
+
+
+def test_plotly_comes_from_the_installed_package(client: Client) -> None:
+    answer = client.get("/plotly.js")
+    assert answer.status_code == 200 and len(answer.content) > 1_000_000
+
+
+def test_other_hosts_only_when_asked_for() -> None:
+    assert not Door("127.0.0.1", 8000).answers_to("192.168.1.5:8000")
+    open_door = Door("0.0.0.0", 8000)
+    assert open_door.answers_to("192.168.1.5:8000") and open_door.answers_to("[fe80::1]:8000")
+    assert not open_door.answers_to("evil.example:8000")

@@ -1,0 +1,205 @@
+"""The other jobs: methods compared, a motion searched for, a payload found, a stream watched."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from studio_client import Client, log_of, served, urdf
+
+from dynid import Model, Robot, make_terms
+from dynid.excitation import FourierSeries
+from dynid.recording import Recording
+from dynid.recording.write import write_csv
+from dynid.robot import inertia as ten
+from dynid.studio.server import Opened
+
+LOAD = 1.5  # kg, at the lower link's frame
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    with served(tmp_path_factory.mktemp("work") / "workspace") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(opened: Opened, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "arm.urdf").write_text(urdf())
+    robot = Robot.load(str(folder / "arm.urdf"))
+    log_of(robot, folder / "log.csv", seconds=12.0)
+    loaded = robot.with_inertias(robot.inertias + np.array(
+        [np.zeros(10), ten.from_central(LOAD, [0.2, 0.0, 0.0], 1e-3 * np.eye(3))]))
+    log_of(loaded, folder / "loaded.csv", seconds=12.0, seed=3)
+    with closing(Client(opened)) as found:
+        for name in ("arm.urdf", "log.csv", "loaded.csv"):
+            found.upload(name, "robot" if name.endswith("urdf") else "log", (folder / name).read_bytes())
+        assert found.settings(robot="arm.urdf", logs=["log.csv", {"file": "loaded.csv", "payload": "box"}],
+                              payloads={"box": {}}, model={"friction": ["viscous", "coulomb"]}).status_code == 200
+        yield found
+
+
+@pytest.fixture(scope="module")
+def compared(client: Client) -> str:
+    job = client.job("compare", methods=["wls", "pc-wls"])
+    assert job["state"] == "done", job
+    return job["result"]
+
+
+def test_methods_stand_side_by_side(client: Client, compared: str) -> None:
+    methods = client.get(f"/api/results/{compared}/curves.json").json()["methods"]
+    assert [one["name"] for one in methods] == ["wls", "pc-wls"]
+    for one in methods:
+        assert 0.0 < one["relative_error"] < 3.0 and 0.0 < one["cross_error"] < 5.0 and one["seconds"] > 0.0
+    assert methods[1]["consistent"] is True
+    assert client.job("compare", methods=["nobody"])["error"]["sentence"].startswith("there is no method")
+    assert client.job("compare", methods=[])["error"]["where"] == "methods"
+
+
+def test_a_motion_is_searched_before_the_eyes(client: Client) -> None:
+    seen: list[dict[str, Any]] = []
+    heard = threading.Thread(target=lambda: seen.extend(
+        facts for name, facts in client.events("done") if name == "job" and facts["kind"] == "motion"))
+    heard.start()
+    time.sleep(0.3)
+    job = client.job("motion", duration=4, harmonics=3, seconds=3, friction=["viscous"], seed=1)
+    heard.join(10.0)
+    assert job["state"] == "done", job
+    shares = [one["share"] for one in seen]
+    assert shares == sorted(shares) and any(one["data"] for one in seen[:-1])
+    history = job["data"]["history"]
+    assert [value for _, value in history] == sorted((value for _, value in history), reverse=True)
+    motion = client.get(f"/api/results/{job['result']}/motion.json").json()
+    q, dq, t = (np.array(motion[key]) for key in ("q", "dq", "t"))
+    assert motion["condition"] == pytest.approx(history[-1][1], rel=1e-9)
+    assert np.abs(q).max() <= 2.0 and np.abs(dq[0]).max() <= 4.0
+    assert np.abs(np.gradient(q[0], t) - dq[0])[2:-2].max() < 0.02 * np.abs(dq).max()
+    assert len(motion["q_tree"]) == len(motion["t_replay"])
+    assert client.get(f"/api/results/{job['result']}/motion.csv").status_code == 200
+
+
+@pytest.mark.parametrize(("wrong", "where"), [
+    ({"duration": -1}, "motion.duration"), ({"seconds": "x"}, "motion.seconds"),
+    ({"limits": "../x.toml"}, "motion.limits"), ({"friction": ["nobody"]}, "motion.friction"),
+    ({"harmonics": 1e9}, "motion.harmonics")])
+def test_a_wrong_wish_for_a_motion_is_named(client: Client, wrong: dict[str, Any], where: str) -> None:
+    job = client.job("motion", **wrong)
+    assert job["state"] == "failed" and job["error"]["where"] == where
+
+
+def test_a_payload_is_found_with_a_result(client: Client, compared: str) -> None:
+    job = client.job("payload", result=compared, log=1, frame="lower")
+    assert job["state"] == "done", job
+    found = client.get(f"/api/results/{job['result']}/payload.json").json()
+    assert found["mass"]["value"] == pytest.approx(LOAD, rel=0.05)
+
+
+def test_code_is_written(client: Client, compared: str) -> None:
+    job = client.job("code", result=compared, languages=["c", "python"])
+    files = next(one for one in client.state()["results"] if one["id"] == job["result"])["files"]
+    assert {Path(name).suffix for name in files} == {".h", ".py"}
+    assert client.job("code", result=compared, languages=["cobol"])["state"] == "failed"
+
+
+def looks(client: Client, **params: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The looks at a stream, and its job at the end."""
+    seen: list[dict[str, Any]] = []
+
+    def hear() -> None:
+        for name, facts in client.events("done"):
+            if name == "look":
+                seen.append(facts)
+
+    heard = threading.Thread(target=hear, daemon=True)
+    heard.start()
+    time.sleep(0.3)
+    job = client.job("live", **params)
+    heard.join(5.0)
+    return seen, job
+
+
+def test_parameters_are_watched_along_a_log(client: Client, compared: str) -> None:
+    seen, job = looks(client, source="log:0", speed=6.0, watch="parameters")
+    assert job["state"] == "done" and len(seen) >= 2, job
+    last = seen[-1]
+    reference = {name: one["value"] for name, one in
+                 client.get(f"/api/results/{compared}/results.json").json()["parameters"].items()}
+    for one in last["parameters"]:
+        assert one["value"] == pytest.approx(reference[one["name"]], abs=max(6 * one["std"], 0.03))
+    assert len(last["q"]) == 2 and len(last["q_tree"]) == 2 and last["t"] == pytest.approx(12.0, abs=0.1)
+
+
+def test_a_payload_is_watched_along_a_log(client: Client, compared: str) -> None:
+    seen, job = looks(client, source="log:1", speed=6.0, watch="payload", result=compared, frame="lower")
+    assert job["state"] == "done", job
+    assert seen[-1]["payload"]["mass"] == pytest.approx(LOAD, rel=0.1)
+
+
+def test_a_push_is_watched_with_its_arrow(client: Client, compared: str, tmp_path: Path) -> None:
+    """A force of 25 N down on the tip of the lower link, from 3 s on."""
+    (tmp_path / "arm.urdf").write_text(urdf())
+    robot = Robot.load(str(tmp_path / "arm.urdf"))
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
+    theta = np.array([0.3 if p.nominal is None else p.nominal for p in model.parameters])
+    rng = np.random.default_rng(9)
+    a, b = 0.1 * rng.normal(size=(2, 2, 3))
+    t = np.arange(1200) / 200.0
+    motion = FourierSeries(a, b, np.zeros(2), 6.0).at(t)
+    tau = model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq)
+    # What the motors do against a force on the lower link's frame, 0.3 m along the upper one: -J' f.
+    jacobian = np.stack([-0.3 * np.sin(motion.q[:, 0]), -0.3 * np.cos(motion.q[:, 0])], axis=1)
+    tau[:, 0] -= np.where(t > 3.0, jacobian @ np.array([0.0, -25.0]), 0.0)
+    write_csv(Recording(t, motion.q, tau, joints=robot.joint_names), tmp_path / "pushed.csv")
+    client.upload("pushed.csv", "log", (tmp_path / "pushed.csv").read_bytes())
+    settings = client.state()["settings"]
+    assert client.settings(**{**settings, "logs": [*settings["logs"], "pushed.csv"]}).status_code == 200
+    seen, job = looks(client, source="log:2", speed=2.0, watch="contact", result=compared)
+    assert job["state"] == "done", job
+    active = [one["contact"]["active"] for one in seen if one["contact"] and one["t"] < 2.9]
+    assert not any(active)
+    pushed = seen[-1]["contact"]
+    assert pushed["active"] and pushed["link"] in robot.body_names and len(pushed["force"]) == 3
+    assert len(pushed["point"]) == 3 and min(pushed["force_std"]) > 0.0
+
+
+def test_a_stream_of_datagrams_is_watched(client: Client) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    over = threading.Event()
+
+    def send() -> None:
+        rng, began = np.random.default_rng(0), time.monotonic()
+        a = rng.normal(size=2)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+            while not over.wait(0.01):
+                t = time.monotonic() - began
+                line = json.dumps({"t": t, "q": (a * np.sin(3 * t)).tolist(), "tau": (a * np.cos(3 * t)).tolist()})
+                with suppress(OSError):
+                    door.sendto(line.encode() + b"\nnonsense{\n", ("127.0.0.1", port))
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    try:
+        assert client.post("/api/jobs/live", json={"source": f"udp:{port}", "watch": "parameters"}).status_code == 200
+        with suppress(StopIteration):
+            stream = client.events()
+            look = next(facts for name, facts in stream if name == "look" and facts["t"] > 0.2)
+            stream.close()
+        assert len(look["q"]) == 2
+        assert client.state()["job"]["share"] is None
+        began = time.monotonic()
+        assert client.delete("/api/jobs/current").json()["state"] == "stopped"
+        assert time.monotonic() - began < 1.0
+    finally:
+        over.set()
+        sender.join(5.0)
