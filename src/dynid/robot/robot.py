@@ -126,6 +126,9 @@ class Robot:
     source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
     joints and joints of closed loops move. payload: the largest mass it may carry at its end, kg, where its source says
     so.
+
+    >>> dynid.Robot.load("arm3r").joint_names
+    ('joint1', 'joint2', 'joint3')
     """
 
     name: str
