@@ -34,6 +34,7 @@ html_css_files = ["dynid.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses for files
 maximum_signature_line_length = 88
 python_display_short_literal_types = True
