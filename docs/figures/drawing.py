@@ -78,9 +78,10 @@ def drawn(panel: Panel) -> str:
 def write(name: str, panels: Sequence[Panel]) -> None:
     """docs/images/NAME.svg: two panels in a row."""
     rows, wide = -(-len(panels) // COLUMNS), WIDTH * min(COLUMNS, len(panels))
-    inside = "\n".join(f'<g transform="translate({WIDTH * (k % COLUMNS)} {HEIGHT * (k // COLUMNS)})">{drawn(one)}</g>'
+    high = HEIGHT - 13 * (6 - max(len(one.lines) for one in panels))  # there is room for six lines of a legend
+    inside = "\n".join(f'<g transform="translate({WIDTH * (k % COLUMNS)} {high * (k // COLUMNS)})">{drawn(one)}</g>'
                        for k, one in enumerate(panels))
     (IMAGES / f"{name}.svg").write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" viewBox="0 0 {wide} {HEIGHT * rows}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" viewBox="0 0 {wide} {high * rows}" '
         f'font-family="sans-serif" font-size="11" fill="#222"><rect width="100%" height="100%" '
         f'fill="#fff"/>\n{inside}\n</svg>\n', encoding="utf-8")

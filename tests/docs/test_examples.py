@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from documentation import DOCS, ROOT, run_page
 from examples import blocks, data_of
@@ -83,3 +85,28 @@ def test_the_example_of_the_readme_runs(at_desk, capsys):
     exec(compile(example, "README.md", "exec"), names)
     assert "All 64 base parameters are identified" in capsys.readouterr().out
     assert names["estimate"].diagnostics["rank"] == 64
+
+
+def documented():
+    """Public names and what their classes define, each with its docstring."""
+    for name in dynid.__all__:
+        thing = getattr(dynid, name)
+        if getattr(thing, "__doc__", None) and callable(thing):
+            yield name, thing
+
+
+SHOWN = ("Robot", "Recording", "Samples", "prepare", "Model", "base_parameters", "fold", "identify", "Estimate",
+         "verdict", "Online", "payload", "excite", "Consistency", "generate")
+
+
+def test_the_examples_of_docstrings_run():
+    finder = doctest.DocTestFinder(recurse=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    tried = set()
+    for name, thing in documented():
+        for test in finder.find(thing, name, globs={"dynid": dynid, "np": np}):
+            if test.examples:
+                tried.add(name)
+                runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+    assert set(SHOWN) <= tried

@@ -54,6 +54,10 @@ class Consistency:
     what the size of a parameter stays below, by name, for those that motion leaves free. dissipating: further rows
     (k, parameters) of rows @ theta >= 0, by what they are about. intervals: of combinations such as "ZZ1 + 0.25 M2",
     what other estimates say of them (Sousa, s. 2.6.3).
+
+    >>> model = dynid.Model(dynid.Robot.load("kuka-lwr4"))
+    >>> dynid.nearest(dynid.Consistency(model.parameters), model.parameters.nominal).possible
+    False
     """
 
     parameters: Parameters

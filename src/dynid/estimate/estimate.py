@@ -40,6 +40,14 @@ class Estimate:
     freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it. left_out:
     fits of the same method without each block of time, where the method was chosen by them; a file does not keep it.
     iterations: the steps of a method that goes by steps, the last one last.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> dynid.identify(model, samples, method="wls")
+    <Estimate by wls: 15 of 15 base parameters, relative error ... %, deviations: correlated>
     """
 
     method: str

@@ -227,6 +227,16 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
 
     problem: a model with its data, or a `Problem` that has both. known: standard parameters whose values are known,
     see `Regression.given`. options: of the method; unknown ones are refused with what there is.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> estimate = dynid.identify(model, samples, method="ols")
+    >>> true = dynid.base_parameters(model).reduce(model.parameters.nominal)
+    >>> bool(np.abs(estimate.values - true).max() < 0.01)
+    True
     """
     chosen = find_method(method)
     for option in options:

@@ -30,6 +30,11 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
     measurement: rate and noise of the log to come, for the expected deviations. prior: earlier logs, nominal
     parameters, scales. search: time, rounds, seed.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> found = dynid.excite(model, family=dynid.Fourier(5.0, 3), search=dynid.Search(budget=None, rounds=1))
+    >>> found.report.ok, bool(found.condition < 100)
+    (True, True)
     """
     began = time.monotonic()
     bends = isinstance(model, FlexibleModel)

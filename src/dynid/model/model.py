@@ -50,6 +50,11 @@ class Model:
     """A robot and terms; without any, its rigid bodies alone.
 
     The parameters of all terms stand in one list: body by body, each followed by what else belongs to its joint.
+
+    >>> robot = dynid.Robot.load("arm3r")
+    >>> model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous",)))
+    >>> len(model.parameters), model.parameters.names[:3]
+    (33, ('XX1', 'XY1', 'XZ1'))
     """
 
     robot: Robot

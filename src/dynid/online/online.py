@@ -66,6 +66,17 @@ class Online(Streamed):
     it is what the n-th sample of a steady motion adds.
     robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
     prepares raw samples.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> online = dynid.Online(model)
+    >>> for row in zip(q, dq, ddq, tau):
+    ...     online.update(*row)
+    >>> online.estimate().names[:2]
+    ('YY1R', 'XX2R')
     """
 
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,

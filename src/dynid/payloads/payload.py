@@ -53,6 +53,19 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     kg, alone or with its deviation. gain_deviation: one-sigma, relative, of the drive gains: a number, one a joint, or
     a covariance (dof, dof); by default as the logs state it, or 8 %, half of that variance common to all joints.
     consistent: ask for a body that can exist. friction: let friction differ under load.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> problem = dynid.Problem.of(model, samples)
+    >>> load = dynid.Payload("link3", nominal=[0.01, 0, 0, 0.01, 0, 0.01, 0.1, 0, 0, 1.0])
+    >>> more = dynid.Model(model.robot, (load,)).inverse_dynamics(load.nominal, q, dq, ddq)
+    >>> loaded = dynid.Samples.of(q, dq, ddq, tau + more, rate=100.0)
+    >>> found = dynid.payload(dynid.identify(problem, method="wls"), loaded, "link3", unloaded=problem)
+    >>> round(found.mass, 2)
+    1.0
     """
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     chosen = _way(way, estimate, parts)

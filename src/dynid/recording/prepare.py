@@ -32,6 +32,12 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 
     settings: see `Preparation`; overrides: single options of it by name. `Samples.settings` holds all
     options as they were resolved: preparing the same recording with them gives the same bytes.
+
+    >>> t = np.arange(2000) / 200
+    >>> q = np.sin(np.outer(t, [1.0, 1.5]))
+    >>> samples = dynid.prepare(dynid.Recording(t, q, tau=q), cutoff=10.0)
+    >>> samples.ddq.shape, samples.settings["cutoff"]
+    ((2000, 2), 10.0)
     """
     chosen = settings or Preparation()
     if overrides:

@@ -49,6 +49,10 @@ class Recording:
     of which `q` was made.
     source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
     because they could not be used, and dropped_rows: the first of them.
+
+    >>> log = dynid.Recording(t=np.arange(5) / 100, q=np.zeros((5, 2)), tau=np.ones((5, 2)))
+    >>> len(log), log.dof, round(log.rate)
+    (5, 2, 100)
     """
 
     t: Array

@@ -55,6 +55,9 @@ class Samples:
     temperature: of the joints (samples, joints) where it was logged, in the log's unit.
     gain_deviation: covariance (joints, joints) of the drive gains, relative, where they were found.
     wrench: force and moment of a sensor (samples, 6), filtered as the torques are, if logged.
+
+    >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
+    (50, 2)
     """
 
     t: Array

@@ -148,6 +148,10 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     order, as groups of kinds (see `Parameters.order`) or as a list of all columns. unmeasured: joints, counted from 0,
     whose torques nobody knows; only what the others show counts. by: "qr", column after column, or "svd", from the
     singular vectors of what torques do not show (Gautier 1991), which costs more and finds the same.
+
+    >>> base = dynid.base_parameters(dynid.Model(dynid.Robot.load("arm3r")))
+    >>> len(base), base.expressions[0]
+    (15, 'YY1 + YY2 - 0.0484 M2 + YY3 - 0.0709 M3')
     """
     parameters = model.parameters
     if by not in ("qr", "svd"):

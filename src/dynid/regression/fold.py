@@ -39,6 +39,15 @@ def fold(equations: Equations | LinearModel, logs: Any = None, *, blocks: int = 
     blocks: stretches of time kept apart, for cross-validation and deviations. Every log is cut into so many; where
     that makes more, neighbours are joined (see `Regression.joined`). The result does not depend on the number of
     threads.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> folded = dynid.fold(dynid.TorqueEquations.of(model, samples))
+    >>> [factor.r.shape for factor in folded.factors]
+    [(16, 16), (15, 15), (8, 8)]
     """
     if logs is not None or not hasattr(equations, "pieces"):
         return _fold_files(cast(LinearModel, equations), logs, blocks, options)

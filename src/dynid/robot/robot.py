@@ -129,6 +129,9 @@ class Robot:
     joints and joints of closed loops move. payload: the largest mass it may carry at its end, kg, where its source says
     so. measured, driven: names of the source's joints whose positions and whose torques logs hold, where these are not
     its own joints (see `dynid.robot.roles`).
+
+    >>> dynid.Robot.load("arm3r").joint_names
+    ('joint1', 'joint2', 'joint3')
     """
 
     name: str

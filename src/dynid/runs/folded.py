@@ -12,9 +12,9 @@ from typing import Any
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
+from dynid.estimate.earlier import with_prior
 from dynid.model.held import held_values
 from dynid.progress import Tell
-from dynid.estimate.earlier import with_prior
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare

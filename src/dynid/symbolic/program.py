@@ -134,6 +134,10 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     motion, functions take their memory and `step` brings it from sample to sample. following: how joints that loops
     determine come about, "given" as an input q_follow, "solved" in closed form, or "auto": the latter where there is
     one.
+
+    >>> program = dynid.generate(dynid.Robot.load("arm3r"), ["gravity"])
+    >>> "gravity(" in program.c()
+    True
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if following not in ("auto", "given", "solved"):

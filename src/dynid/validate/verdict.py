@@ -85,6 +85,17 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
     physics: what its parameters are as a robot; cutoff: how they move with it; found: what is suspicious of the logs
     already. Where a drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau * [1, -1, 1], rate=100.0)
+    >>> problem = dynid.Problem.of(model, samples)
+    >>> estimate = dynid.identify(problem, method="wls")
+    >>> said = dynid.verdict(problem, estimate, dynid.reconstruct(estimate, samples))
+    >>> [(one.code, one.joints) for one in said.of("suspicious")]
+    [('torque-sign', ('joint2',))]
     """
     case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
                 drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
