@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from consistency.problems import oracle
@@ -91,6 +93,19 @@ def test_noise_that_joints_share_is_used_and_stated() -> None:
     assert np.linalg.norm(together) < 0.7 * np.linalg.norm(apart)
     assert np.linalg.norm(together) < np.linalg.norm(free)
     assert np.mean(inside) > 0.88
+
+
+@pytest.mark.parametrize("method", ["pc-irls", "pc-ml"])
+def test_rows_that_some_joints_leave_out(method: str) -> None:
+    model, theta = arm()
+    rng = np.random.default_rng(3)
+    samples = motion(model, theta, rng.normal(size=(2000, 3)) @ MIX.T, seconds=10.0)
+    keep = rng.random((2000, 3)) < 0.9
+    problem = Problem.of(model, replace(samples, keep=keep), known={"M3": (theta[model.parameters.index("M3")], 0.01)})
+    found = identify(problem, method=method)
+    assert found.theta is not None and found.diagnostics["consistent"]
+    assert abs(found.theta[model.parameters.index("M3")] - theta[model.parameters.index("M3")]) < 0.05
+    assert np.mean(np.abs(found.values - problem.base.reduce(theta)) <= 3.0 * found.std) > 0.9
 
 
 def test_a_loss_it_does_not_have_and_no_iteration_are_refused() -> None:

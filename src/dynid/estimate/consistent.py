@@ -205,7 +205,7 @@ def constrained_fit(problem: Problem, regression: Regression, weights: Array | N
     """The best fit of weighted equations inside the set, these equations, and what is known as rows beside them."""
     # Values known with a deviation are of standard parameters: base parameters can take in only a part of them.
     measured = regression.stack(weights, prior=False)
-    prior = prior_rows(replace(problem, regression=regression), weights, measured)
+    prior = prior_rows(problem, weights, measured)
     return fit(consistency, problem.base, measured, prior=prior), measured, prior
 
 
