@@ -290,7 +290,8 @@ def control_law(controller: Any) -> ControlLaw:
     if isinstance(controller, ControlLaw):
         return controller
     if not callable(controller):
-        raise ModelError(f"a controller is a law of dynid.simulation, such as PD or ComputedTorque, or a function "
+        raise ModelError("a controller is PD, PID, Cascade, Poles, ComputedTorque, CompensatedPD, TaskSpace, "
+                         "Impedance, TorqueDriven or a function "
                          f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
     return ControlFunction(controller)
 
