@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	rm -rf site
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/docs docs site
 	@echo 'open site/index.html'
 
 # After an upgrade in .venv: write down the versions that pass the tests.

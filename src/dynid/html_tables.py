@@ -29,7 +29,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
     sides = ["left" if k in words else "right" for k in range(len(header))]
     head = _row("th", header, sides)
     body = "".join(_row("td", row, sides) for row in rows)
-    return (f'<div style="max-height: 26em; overflow: auto"><table style="border-collapse: collapse; margin: 0.3em 0">'
+    style = "border-collapse: collapse; margin: 0.3em 0; color: inherit; font: inherit"
+    return (f'<div style="max-height: 26em; overflow: auto"><table style="{style}">'
             f'<thead style="border-bottom: {_LINE}">{head}</thead><tbody>{body}</tbody></table></div>')
 
 

@@ -16,7 +16,7 @@ import dynid
 
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 WALKED = sorted(page for folder in ("learn", "howto", "explain") for page in (DOCS / folder).glob("*.md"))
-SLOW = {"learn/arm"}
+SLOW = {"learn/arm", "learn/payload"}  # more than some seconds of a processor
 
 
 def emps(names):
