@@ -1,0 +1,78 @@
+"""Ardiani, table C.1 (virtual KUKA iiwa): joint 4 alone, the joints behind it known, and friction that drives.
+
+The log of the thesis is not at hand. The robot nearest to table 2.5 that can exist moves its fourth joint there and
+back instead, with the friction of table C.1 in it. So its inertias are those of table 2.5, and MX4, which is small in
+it, is essential too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from iiwa_offline import EVERY, prepared
+from online_iiwa import RATE, Machine, machine
+
+from dynid.estimate import Problem, essential
+from dynid.excitation.waypoints import quintics_within
+from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
+from dynid.recording import Samples
+from dynid.validate import reconstruct, verdict
+
+JOINT = 3  # from 0
+FRICTION = {"Fc4": 0.0388, "Fv4": 0.1154, "Fo4": 0.4584}  # table C.1
+PUBLISHED = {"ZZ4R": (0.8600, 0.06), "MY4R": (2.3283, 0.05), "Fc4": (0.0388, 7.29), "Fv4": (0.1154, 2.63),
+             "Fo4": (0.4584, 1.66)}  # value and deviation, percent
+NAMES = {"ZZ1": "ZZ4R", "MX1": "MX4", "MY1": "MY4R", "Fc1": "Fc4", "Fv1": "Fv4", "Fo1": "Fo4"}  # of the joint alone
+WAYS, SHARE, UNSURE, MOST = 24, 0.8, 20.0, 0.5  # there and back; of the top speed; percent; percent of the torque
+
+
+def joint_alone(made: Machine, theta: np.ndarray, samples: Samples) -> Samples:
+    """The fourth joint's rows, less the torque of the base parameters of the joints behind it."""
+    base = made.base
+    behind = np.array([int(name.rstrip("R")[-1]) > JOINT + 1 for name in base.names])
+    columns = made.model.regressor(samples.q, samples.dq, samples.ddq)[:, JOINT][:, base.independent]
+    torque = samples.tau[:, JOINT] - columns[:, behind] @ base.reduce(theta)[behind]
+    keep, own = samples.keep[:, JOINT], [JOINT]
+    return Samples.of(samples.q[keep][:, own], samples.dq[keep][:, own], samples.ddq[keep][:, own], torque[keep, None],
+                      rate=RATE / EVERY)
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    made = machine()
+    theta, names = made.theta.copy(), made.model.parameters.names
+    for name, value in FRICTION.items():
+        theta[names.index(name)] = value
+    points = np.zeros((WAYS + 1, made.model.robot.dof))
+    points[:, JOINT] = np.where(np.arange(WAYS + 1) % 2, 1.0, -1.0) * np.random.default_rng(0).uniform(
+        0.5, 1.9, WAYS + 1)
+    progress("joint 4 moves")
+    log = made.record(quintics_within(points, made.limits(SHARE)), seed=1, theta=theta)
+    samples = joint_alone(made, theta, prepared(log, filtered=True))
+    robot = made.model.robot.only([made.model.robot.joint_names[JOINT]])
+    problem = Problem.of(Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset())), samples)
+    found = essential(problem, threshold=UNSURE, method="ols")
+    true = dict(zip(made.base.names, made.base.reduce(theta), strict=True))
+    values = {NAMES.get(name, name): (float(value), float(std)) for name, value, std in zip(
+        found.estimate.names, found.estimate.values, found.estimate.std, strict=True)}
+    met = reconstruct(found.estimate, samples)
+    error, said = met.relative_error, verdict(found.problem, found.estimate, met)
+    codes = [finding.code for finding in said.findings]
+    off = {name: abs(value - true[name]) / std for name, (value, std) in values.items()}
+    return {"values": values, "true": {name: float(true[name]) for name in values},
+            "relative_error": error, "findings": codes, "checks": {
+                "the five parameters of the table are essential": set(PUBLISHED) <= set(values),
+                "each is within three deviations of the truth": max(off.values()) < 3.0,
+                f"torques are met to {MOST:g} %": error < MOST,
+                "the offset is above the dry friction": values["Fo4"][0] > values["Fc4"][0],
+                "the verdict says that such friction drives": "driving-friction" in codes}}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [("parameter", "printed", "%", "ours", "%", "truth")]
+    for name, (value, std) in result["values"].items():
+        printed = [f"{PUBLISHED[name][0]:.4f}", f"{PUBLISHED[name][1]:.2f}"] if name in PUBLISHED else ["", ""]
+        rows.append((name, *printed, f"{value:.4f}", f"{100.0 * std / abs(value):.2f}",
+                     f"{result['true'][name]:.4f}"))
+    return [*rows, ("relative error, %", "< 0.5", "", f"{result['relative_error']:.2f}", "", "")]
