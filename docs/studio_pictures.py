@@ -1,6 +1,6 @@
 """Make the pictures of docs/studio.md: every step of the studio in headless Chromium, on the tutorial's arm.
 
-    python docs/studio_pictures.py [--dark] [--width 1240] [--height 780] [--into FOLDER]
+    python docs/studio_pictures.py [--dark] [--width 1180] [--height 740] [--into FOLDER]
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def main() -> None:
     """Photograph every step, one after the other, as a user goes through them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dark", action="store_true")
-    parser.add_argument("--width", type=int, default=1240)
-    parser.add_argument("--height", type=int, default=780)
+    parser.add_argument("--width", type=int, default=1180)
+    parser.add_argument("--height", type=int, default=740)
     parser.add_argument("--into", type=Path, default=HERE / "images")
     options = parser.parse_args()
     into = options.into.resolve()
