@@ -1,6 +1,6 @@
 """Make the pictures of docs/studio.md: every step of the studio in headless Chromium, on the tutorial's arm.
 
-    python docs/studio_pictures.py [--dark] [--width 1240] [--height 780] [--into FOLDER]
+    python docs/studio_pictures.py [--dark] [--width 1120] [--height 690] [--into FOLDER]
 """
 
 from __future__ import annotations
@@ -72,8 +72,10 @@ def compare(page: Any) -> None:
 
 
 def use(page: Any) -> None:
+    page.select_option("#panel-use .fields select", index=1)  # the run, the comparison is newer
+    page.wait_for_selector("#panel-use .downloads a:has-text('URDF')")
     page.frame_locator("#panel-use iframe").locator("h1").wait_for()
-    scroll_to(page, "#panel-use .fields")
+    scroll_to(page, "#panel-use section[aria-label='Verdict'] .plain")
 
 
 def live(page: Any) -> None:
@@ -106,8 +108,8 @@ def main() -> None:
     """Photograph every step, one after the other, as a user goes through them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dark", action="store_true")
-    parser.add_argument("--width", type=int, default=1240)
-    parser.add_argument("--height", type=int, default=780)
+    parser.add_argument("--width", type=int, default=1120)
+    parser.add_argument("--height", type=int, default=690)
     parser.add_argument("--into", type=Path, default=HERE / "images")
     options = parser.parse_args()
     into = options.into.resolve()

@@ -16,7 +16,7 @@ export class LiveStep {
     this.root = panel("live", "Live", "What dynid estimates while the robot moves: replay a log as if it came in now, or listen to samples on a UDP port or in a file that grows.");
     this.port = el("input", { type: "number", min: 1024, max: 65535, value: 5005 });
     this.speed = el("input", { type: "number", min: 0.1, step: "any", value: 1 });
-    this.watch = select([["parameters", "parameters"], ["payload", "a load on the flange"], ["contact", "contacts"]], "parameters", () => this.update(true));
+    this.watch = select([["parameters", "parameters"], ["payload", "a load on the flange"], ["contact", "contacts"]], "parameters", () => this.update());
     this.form = el("div", { class: "fields" });
     this.start = button("Start", () => attempt(this.root, () => this.begin()), { class: "main" });
     this.root.append(this.form, el("div", { class: "row" }, this.start));
@@ -34,13 +34,13 @@ export class LiveStep {
     this.start.disabled = !store.state?.settings.robot || running();
   }
 
-  update(force = false) {
+  update() {
     const { state } = store;
     if (!state) return;
     this.enable();
     const logs = state.settings.logs.map((log, i) => [`log:${i}`, `replay ${shortName(labelOf(log))}`]);
     const results = state.results.filter((result) => result.kind === "run" || !result.kind);
-    keep(this.form, [logs, results.map((one) => one.id), this.watch.value, force && this.watch.value, this.from], () => {
+    keep(this.form, [logs, results.map((one) => one.id), this.watch.value, this.from], () => {
       const sources = [...logs, ["udp", "samples on a UDP port"], ...state.files.filter((file) => file.role === "log").map((file) => [`tail:${file.name}`, `${file.name} as it grows`])];
       const from = this.from ?? sources[0][0];
       this.sourceBox = select(sources, from, (now) => {

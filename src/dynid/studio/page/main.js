@@ -21,8 +21,8 @@ const open = (name, result = null) => {
   if (result) results.choose(result);
   tabs.open(name, true);
 };
-const steps = { robot: new RobotStep(stage), motion: new MotionStep(stage), log: new LogStep(stage), run: new RunStep(stage, open),
-  compare: new CompareStep(stage), use: new UseStep(stage), live: new LiveStep(stage) };
+const steps = { robot: new RobotStep(stage), motion: new MotionStep(stage), log: new LogStep(stage), run: new RunStep(open),
+  compare: new CompareStep(stage), use: new UseStep(), live: new LiveStep(stage) };
 const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title]) => ({ name, title })), (name) => steps[name].opened());
 
 // Tabs say which steps have what they need.

@@ -7,7 +7,7 @@ import { change, on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 export class RunStep {
-  constructor(stage, open) {
+  constructor(open) {
     this.open = open;
     this.root = panel("run", "Run", "The standard choices are good ones: friction chosen joint by joint, the method that predicts data left out best. Change them when you know why.");
     this.choices = group(this.root, "What to identify, and how");

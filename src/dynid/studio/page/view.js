@@ -63,7 +63,6 @@ export class View {
     this.distance = 2.5;
     this.target = [0, 0, 0.4];
     this.size = 1;
-    this.frames = 0;
     this.asked = false;
     this.sharpness = 1;
     if (!this.gl) return;
@@ -114,25 +113,25 @@ export class View {
   draw() {
     if (this.asked || !this.gl) return;
     this.asked = true;
+    const inMotion = performance.now() - (this.drawn ?? 0) < 25;
     requestAnimationFrame((now) => {
       this.asked = false;
-      this.frames += 1;
-      this.pace(now);
+      this.pace(now, inMotion);
       this.render();
+      this.drawn = performance.now();
     });
   }
 
-  // Frames that follow each other too slowly are drawn with fewer points; the last one is drawn with all of them.
-  pace(now) {
-    const step = now - (this.drawn ?? 0);
-    this.drawn = now;
-    if (step < 250 && step > 36) this.sharpness = Math.max(this.sharpness * 0.85, 0.4);
-    else if (step < 20) this.sharpness = Math.min(this.sharpness * 1.05, 1);
+  // Frames that are wanted one after the other and come too slowly are drawn with fewer points, the last one with all.
+  pace(now, inMotion) {
+    const step = now - (this.began ?? 0);
+    this.began = now;
+    if (inMotion && step > 36) this.sharpness = Math.max(this.sharpness * 0.85, 0.4);
+    else if (inMotion && step < 20) this.sharpness = Math.min(this.sharpness * 1.05, 1);
     clearTimeout(this.rest);
     if (this.sharpness < 1) {
       this.rest = setTimeout(() => {
         this.sharpness = 1;
-        this.drawn = 0;
         this.draw();
       }, 300);
     }
