@@ -63,8 +63,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     return {"values": values, "true": {name: float(true[name]) for name in values},
             "relative_error": error, "findings": codes, "checks": {
                 "the five parameters of the table are essential": set(PUBLISHED) <= set(values),
-                "each is within three deviations of the truth": max(off.values()) < 3.0,
-                f"torques are met to {MOST:g} %": error < MOST,
+                "each is within three deviations of the truth": bool(max(off.values()) < 3.0),
+                f"torques are met to {MOST:g} %": bool(error < MOST),
                 "the offset is above the dry friction": values["Fo4"][0] > values["Fc4"][0],
                 "the verdict says that such friction drives": "driving-friction" in codes}}
 
