@@ -123,6 +123,7 @@ def main() -> None:
                                     color_scheme="dark" if options.dark else "light")
             page.set_default_timeout(60_000)
             opened(page, studio.address)
+            page.wait_for_function("() => document.getElementById('worker').textContent === ''", timeout=240_000)
             for name, step in STEPS.items():
                 if name != "compare":
                     open_step(page, name)

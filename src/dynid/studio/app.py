@@ -125,7 +125,7 @@ class Studio:
                 "run_toml": space.run_toml, "files": space.listed(), "results": space.result_facts(),
                 "command": shlex.join(["dynid", "identify", str(space.folder / RUN), "-o", "FOLDER"]),
                 "job": None if self.jobs.current is None else self.jobs.current.to_dict(),
-                "worker": self.worker_facts(), "workspace": str(space.folder)}
+                "worker": self.worker_facts(), "workspace": space.folder.name}
 
     async def get_state(self, request: Request) -> Response:
         return JSONResponse(await self.state())
