@@ -8,6 +8,7 @@ import coverage_
 import numpy as np
 import pytest
 from _coverage_batches import Batch, Held, cover, machine_of
+from reproduced import reproduced
 
 from dynid.workers import Workers
 
@@ -48,8 +49,7 @@ def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
 
 @pytest.mark.slow
 def test_coverage_of_machines_with_sliding_joints() -> None:
-    result = coverage_.run(lambda words: None, machines=("scara", "gantry"))
-    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    reproduced("coverage_", machines=("scara", "gantry"))
 
 
 def test_few_logs_are_held_to_what_they_can_tell() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from types import ModuleType
-
-import iiwa_joint4
-import iiwa_offline
 import numpy as np
 import pytest
 from _iiwa_stack import iiwa_stack
 from _iiwa_tables import CONTROLLER, ESSENTIAL
+from reproduced import reproduced
 
 from dynid.dynamics import forward_kinematics
 from dynid.robot import Robot
@@ -28,18 +24,10 @@ def test_joints_of_iiwa_stack_turn_as_those_of_the_built_in_robot() -> None:
     assert np.allclose(other[[1, 3, 5], :3, 3], own[[1, 3, 5], :3, 3], atol=1e-12)  # shoulder, elbow, wrist
 
 
-def holds(module: ModuleType) -> None:
-    result = module.run(lambda words: None)
-    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
-    json.dumps(result, allow_nan=False)
-    head, *rows = module.table(result)
-    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
-
-
 @pytest.mark.slow
 def test_chapter_2_on_a_virtual_iiwa() -> None:
-    holds(iiwa_offline)
+    reproduced("iiwa_offline")
 
 
 def test_one_joint_alone_and_friction_that_drives() -> None:
-    holds(iiwa_joint4)
+    reproduced("iiwa_joint4")

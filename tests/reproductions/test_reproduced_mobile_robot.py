@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import mobile_robot
 import numpy as np
 import pytest
+from reproduced import reproduced
 
 from dynid.model import DifferentialDrive
 
@@ -30,8 +29,4 @@ def test_reference_is_one_motion_from_rest():
 
 @pytest.mark.slow
 def test_mobile_robot() -> None:
-    result = mobile_robot.run(lambda words: None)
-    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
-    json.dumps(result, allow_nan=False)
-    head, *rows = mobile_robot.table(result)
-    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
+    reproduced("mobile_robot")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import mobile_room
 import numpy as np
 import pytest
 from _room_motion import Room, Series, body_speeds, condition, motion_in, pose
+from reproduced import reproduced
 
 from dynid.model import DifferentialDrive
 
@@ -48,8 +46,4 @@ def test_a_motion_keeps_to_its_room_between_the_points_of_the_search() -> None:
 
 @pytest.mark.slow
 def test_mobile_room() -> None:
-    result = mobile_room.run(lambda words: None)
-    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
-    json.dumps(result, allow_nan=False)
-    head, *rows = mobile_room.table(result)
-    assert rows and all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
+    reproduced("mobile_room")
