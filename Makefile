@@ -9,10 +9,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-slow bench lint docs constraints clean
+.PHONY: demo studio test test-slow bench lint docs constraints clean
 
 demo: $(VENV)/.run
 	$(BIN)/dynid demo
+
+studio: $(VENV)/.studio
+	$(BIN)/dynid studio
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow"
@@ -49,6 +52,10 @@ $(VENV)/.python:
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.python
 	$(PIP) -e .
+	touch $@
+
+$(VENV)/.studio: pyproject.toml constraints.txt | $(VENV)/.python
+	$(PIP) -e '.[studio]'
 	touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.python
