@@ -64,7 +64,9 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:
-    """How far two sets of ten numbers are apart, in deviations."""
+    """How far two sets of ten numbers are apart, in deviations; infinite where they differ and nothing is uncertain."""
+    if not np.any(covariance):
+        return float(np.inf if np.any(theta != other) else 0.0)
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
     along = vectors.T @ ((theta - other) / size)
