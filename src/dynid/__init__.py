@@ -82,12 +82,15 @@ _MODULES = {
     "robot_bounds": "dynid.extraction.robot_bounds",
     "nearest": "dynid.consistency",
     "Cascade": "dynid.simulation",
+    "CompensatedPD": "dynid.simulation",
     "ComputedTorque": "dynid.simulation",
     "Flexible": "dynid.simulation",
+    "Impedance": "dynid.simulation",
     "PD": "dynid.simulation",
     "PID": "dynid.simulation",
     "Poles": "dynid.simulation",
     "Reference": "dynid.simulation",
+    "TaskSpace": "dynid.simulation",
     "TorqueDriven": "dynid.simulation",
     "VirtualRobot": "dynid.simulation",
     "simulate": "dynid.simulation",
@@ -263,10 +266,13 @@ if TYPE_CHECKING:
     from dynid.simulation import PD as PD
     from dynid.simulation import PID as PID
     from dynid.simulation import Cascade as Cascade
+    from dynid.simulation import CompensatedPD as CompensatedPD
     from dynid.simulation import ComputedTorque as ComputedTorque
     from dynid.simulation import Flexible as Flexible
+    from dynid.simulation import Impedance as Impedance
     from dynid.simulation import Poles as Poles
     from dynid.simulation import Reference as Reference
+    from dynid.simulation import TaskSpace as TaskSpace
     from dynid.simulation import TorqueDriven as TorqueDriven
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.simulation import simulate as simulate
