@@ -56,6 +56,7 @@ def client(opened: Opened, place: Path) -> Iterator[Client]:
     ({"log": {"torque": {"file": "/etc/passwd"}}}, "log.torque"),
     ({"logs": [{"file": "log.csv", "torque": {"file": "../../{stem}.csv"}}]}, "log.torque"),
     ({"model": {"python": "{place}/program.py"}}, "model.python"), ({"model": {"python": "log.csv"}}, "model.python"),
+    ({"prior": "{place}"}, "prior"), ({"prior": "results/../../.."}, "prior"),
 ])
 def test_settings_that_name_other_files_are_refused(client: Client, place: Path, settings: dict, where: str) -> None:
     filled = json.loads(json.dumps(settings).replace("{place}", str(place)))

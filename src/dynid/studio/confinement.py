@@ -81,11 +81,12 @@ class Confinement:
             if where == "model.python":
                 raise DynidError("the studio does not run Python files", "give the run file that names one at the "
                                  "command line: dynid studio RUN.toml", where=where)
+            if where == "prior" and path.is_relative_to(self.folder / "results"):
+                continue
             if not path.is_relative_to(self.files):
                 raise DynidError(f"{_WHY}, and '{name[:200]}' is none of them", "upload it and choose it here",
                                  where=where)
             self.check_files([name])
-
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise where an HDF5 file would lead to another one, which libraries follow without asking."""
@@ -134,6 +135,8 @@ def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "robot", settings["robot"]
     if (settings.get("model") or {}).get("python"):
         yield "model.python", settings["model"]["python"]
+    if settings.get("prior"):
+        yield "prior", str(settings["prior"])
     for which in ("logs", "validate_on"):
         for log in settings.get(which) or ():
             files = log.get("file", ()) if isinstance(log, Mapping) else log
