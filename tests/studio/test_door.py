@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from studio_client import Client, served
 
 from dynid.studio.security import Door
-from dynid.studio.server import Opened
+from dynid.studio.server import Opened, open_studio
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,13 @@ def client(opened: Opened) -> Iterator[Client]:
 
 def bare(opened: Opened, cookies: dict[str, str] | None = None) -> httpx.Client:
     return httpx.Client(base_url=f"http://127.0.0.1:{opened.door.port}", cookies=cookies)
+
+
+def test_the_address_takes_connections_before_the_first_answer(tmp_path: Path) -> None:
+    """Whoever opens it as soon as it is printed is not refused."""
+    early = open_studio(tmp_path, warm=False)
+    with early.socket, early.lock, socket.create_connection(("127.0.0.1", early.door.port), timeout=5.0):
+        pass
 
 
 def test_without_the_token_nothing_is_given(opened: Opened) -> None:

@@ -56,6 +56,7 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen(128)  # who opens the address at once waits for the answer and is not refused
     except OSError as problem:
         raise DynidError(f"cannot listen at {host}, port {port}: {problem.strerror or problem}",
                          "give another --port or --host") from None
