@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynid.study import Study, run_study
@@ -20,11 +20,15 @@ STUDY: dict[str, Any] = {
     "methods": ["iv", "wls"],
 }
 HARD = {**STUDY, "model": {"rotor": True, "friction": ["viscous", "coulomb"]}}
+CASES = {"smooth sign": STUDY, "hard sign": HARD}
+IN_ALL = {"cases": ("hard sign",)}  # the smaller study of `--all`: fewer logs would not tell a bias from their spread
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
+def run(progress: Callable[[str], None], cases: Sequence[str] = tuple(CASES)) -> dict[str, Any]:
     found = {}
-    for name, settings in {"smooth sign": STUDY, "hard sign": HARD}.items():
+    for name, settings in CASES.items():
+        if name not in cases:
+            continue
         found[name] = run_study(Study.of(settings), progress=lambda done, of, name=name: progress(
             f"{name}, {done} of {of} logs"))
     facts = {name: {one["label"]: {key: one[key] for key in ("converged", "torque_error", "seconds", *GROUPS)}
