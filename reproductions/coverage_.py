@@ -31,7 +31,7 @@ from dynid.arrays import Ints
 from dynid.workers import Workers
 
 LOGS = 40
-IN_ALL = {"logs": 10}  # the smaller study of `--all`
+IN_ALL = {"logs": 8}  # the smaller study of `--all`
 CHANCE = 0.01  # at which fewer logs refuse what holds
 METHODS = ("wls", "irls", "pc-wls", "ridge", "pc-ridge", "iv")
 MEDIAN, WORST = (90.0, 98.0), 80.0  # percent of the logs in which an interval should hold the truth
