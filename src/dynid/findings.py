@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dynid.plain import finite
+
 Kind = Literal["identified", "not-excited", "suspicious", "validation"]
 Severity = Literal["fatal", "warning", "info"]
 Evidence = Mapping[str, float | tuple[float, ...]]
@@ -62,9 +64,5 @@ class Finding:
 
 
 def _plain(evidence: Evidence) -> dict[str, Any]:
-    return {name: [_finite(x) for x in value] if isinstance(value, tuple) else _finite(value)
+    return {name: [finite(x) for x in value] if isinstance(value, tuple) else finite(value)
             for name, value in evidence.items()}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

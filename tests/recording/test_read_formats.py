@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import h5py
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.io
+from bags import new_bag
 from rosbags import rosbag1, rosbag2
 from rosbags.typesys import Stores, get_typestore
 
@@ -267,29 +267,16 @@ def test_bags(tmp_path: Path, log: SimpleNamespace, kind: str) -> None:
 def test_a_bag_with_a_wrench_beside_the_joints(tmp_path: Path, log: SimpleNamespace, kind: str) -> None:
     """A sensor at another rate: its numbers are straight between its messages, at the times of the joints'."""
     path = tmp_path / ("log.bag" if kind == "ros1" else "log")
-    store = get_typestore(Stores.ROS1_NOETIC if kind == "ros1" else Stores.ROS2_HUMBLE)
-    names = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench", "geometry_msgs/msg/Vector3",
-             "std_msgs/msg/Header", "builtin_interfaces/msg/Time", "sensor_msgs/msg/JointState")
-    stamped, wrench, vector, header, time, state = (store.types[name] for name in names)
-    writer = rosbag1.Writer(path) if kind == "ros1" else rosbag2.Writer(
-        path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP)
-    with writer:
-        joints = writer.add_connection("/joint_states", state.__msgtype__, typestore=store)
-        sensor = writer.add_connection("/ft", stamped.__msgtype__, typestore=store)
-
-        def write(connection: Any, kind_: Any, t: float, make: Any) -> None:
-            moment = round(t * 1e9) + 5_000_000_000
-            stamp = time(moment // 10**9, moment % 10**9)
-            message = make(header(0, stamp, "") if kind == "ros1" else header(stamp, ""))
-            raw = (store.serialize_ros1 if kind == "ros1" else store.serialize_cdr)(message, kind_.__msgtype__)
-            writer.write(connection, moment, raw)
-
+    with new_bag(path, kind, start=5_000_000_000) as bag:
+        stamped, wrench, vector, state = bag.types("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench",
+                                                   "geometry_msgs/msg/Vector3", "sensor_msgs/msg/JointState")
+        joints, sensor = bag.topic("/joint_states", state), bag.topic("/ft", stamped)
         for row, t in enumerate(log.t):
-            write(joints, state, t, lambda head, row=row: state(head, list(JOINTS), log.q[row], log.dq[row],
-                                                               log.tau[row]))
+            bag.write(joints, state, t, lambda head, row=row: state(head, list(JOINTS), log.q[row], log.dq[row],
+                                                                   log.tau[row]))
         for t in np.arange(log.t[0] - 0.01, log.t[-1] + 0.01, 0.0037):
-            write(sensor, stamped, t, lambda head, t=t: stamped(head, wrench(vector(t, 2 * t, 3 * t),
-                                                                            vector(4.0, 5 * t, -t))))
+            bag.write(sensor, stamped, t, lambda head, t=t: stamped(head, wrench(vector(t, 2 * t, 3 * t),
+                                                                                vector(4.0, 5 * t, -t))))
     recording = read(path, robot=ARM)
     check(recording, log, exact_time=False)
     shown = recording.wrench[:, 0]

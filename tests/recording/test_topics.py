@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rosbags import rosbag1, rosbag2
-from rosbags.typesys import Stores, get_typestore
+from bags import new_bag
 
 from dynid.errors import RecordingError
 from dynid.recording.read import read
@@ -38,29 +37,19 @@ def times(rate: float, start: float, stop: float, gap: tuple[float, float] = (np
 
 
 def write_bag(path: Path, kind: str, topics: dict[str, tuple[np.ndarray, np.ndarray]], wrench: np.ndarray) -> Path:
-    store = get_typestore(Stores.ROS1_NOETIC if kind == "ros1" else Stores.ROS2_HUMBLE)
-    state, header, time, stamped, force, vector = (store.types[name] for name in (
-        "sensor_msgs/msg/JointState", "std_msgs/msg/Header", "builtin_interfaces/msg/Time",
-        "geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench", "geometry_msgs/msg/Vector3"))
-    writer = rosbag1.Writer(path) if kind == "ros1" else rosbag2.Writer(
-        path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP)
-    with writer:
-        def write(connection: Any, t: float, kind_: Any, make: Any) -> None:
-            moment = round(t * 1e9) + 1_700_000_000_000_000_000
-            stamp = time(moment // 10**9, moment % 10**9)
-            message = make(header(0, stamp, "") if kind == "ros1" else header(stamp, ""))
-            raw = (store.serialize_ros1 if kind == "ros1" else store.serialize_cdr)(message, kind_.__msgtype__)
-            writer.write(connection, moment, raw)
-
-        for topic, (t, x) in topics.items():
-            connection = writer.add_connection(topic, state.__msgtype__, typestore=store)
-            order = [1, 0] if topic == COMMANDED else [0, 1]  # joints by name, not by place
+    with new_bag(path, kind, start=1_700_000_000_000_000_000) as bag:
+        state, stamped, force, vector = bag.types("sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped",
+                                                  "geometry_msgs/msg/Wrench", "geometry_msgs/msg/Vector3")
+        for name, (t, x) in topics.items():
+            topic = bag.topic(name, state)
+            order = [1, 0] if name == COMMANDED else [0, 1]  # joints by name, not by place
             for moment, row in zip(t, x.reshape(-1, 3, 2), strict=True):
-                write(connection, moment, state, lambda head, row=row, order=order: state(
+                bag.write(topic, state, moment, lambda head, row=row, order=order: state(
                     head, [JOINTS[i] for i in order], row[0, order], row[1, order], row[2, order]))
-        sensor = writer.add_connection("/FT_sensor", stamped.__msgtype__, typestore=store)
+        sensor = bag.topic("/FT_sensor", stamped)
         for t in wrench:
-            write(sensor, t, stamped, lambda head, t=t: stamped(head, force(vector(t, 2.0, 3.0), vector(4.0, 5.0, t))))
+            bag.write(sensor, stamped, t,
+                      lambda head, t=t: stamped(head, force(vector(t, 2.0, 3.0), vector(4.0, 5.0, t))))
     return path
 
 

@@ -62,7 +62,7 @@ def test_mesh_files_are_found_by_the_end_of_their_names_and_never_outside(tmp_pa
     (root / "inside.stl").symlink_to(tmp_path / "secret.stl")
     files = MeshFiles(root)
     assert files.find("package://arm/b/visual/link.stl") == root / "b/visual/link.stl"
-    assert files.find("file:///home/somebody/a/visual/LINK.STL") == root / "a/visual/link.stl"
+    assert files.find(f"file://{tmp_path}/elsewhere/a/visual/LINK.STL") == root / "a/visual/link.stl"
     assert files.find("link2.obj") == root / "link2.obj"
     for name in ("../secret.stl", "/secret.stl", "inside.stl", "", "package://", "no.stl"):
         assert files.find(name) is None

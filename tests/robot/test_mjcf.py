@@ -80,6 +80,15 @@ def our_torques(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
     return dynamics.inverse_dynamics(robot, None, q, dq, ddq) + rotors * ddq + viscous * dq
 
 
+def moves_as_in_mujoco(text: str, robot: Robot, q: Array, dq: Array, ddq: Array) -> None:
+    """Assert that a robot read from MJCF has MuJoCo's torques, and after it was written and read again too."""
+    theirs = mujoco_torques(text, robot, q, dq, ddq)
+    np.testing.assert_allclose(our_torques(robot, q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
+    again = to_mjcf(robot)
+    np.testing.assert_allclose(mujoco_torques(again, robot, q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
+    np.testing.assert_allclose(our_torques(read_mjcf(again), q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_move_as_in_mujoco(seed: int) -> None:
     text = random_mjcf(seed)
@@ -87,11 +96,7 @@ def test_random_trees_move_as_in_mujoco(seed: int) -> None:
     model = mujoco.MjModel.from_xml_string(text)
     assert robot.dof == model.nv
     q, dq, ddq = np.random.default_rng(seed).normal(size=(3, 10, robot.dof))
-    theirs = mujoco_torques(text, robot, q, dq, ddq)
-    np.testing.assert_allclose(our_torques(robot, q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
-    again = to_mjcf(robot)
-    np.testing.assert_allclose(mujoco_torques(again, robot, q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
-    np.testing.assert_allclose(our_torques(read_mjcf(again), q, dq, ddq), theirs, atol=1e-9 * np.abs(theirs).max())
+    moves_as_in_mujoco(text, robot, q, dq, ddq)
     data = mujoco.MjData(model)
     for j, joint in enumerate(robot.joints):
         one = model.joint(joint.name)

@@ -1,4 +1,4 @@
-"""Fixtures of the browser tests: one Chromium, one studio a test module, pages that may neither err nor ask outside."""
+"""Fixtures of the studio's tests: one Chromium, one studio a module, pages that may neither err nor ask outside."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import studio_client
 from browser import ARGUMENTS, Served, Watch, chromium, opened, served
 
 from dynid.model import Model
 from dynid.robot import Robot
+from dynid.studio.server import Opened
+
+
+@pytest.fixture(scope="module", name="opened")
+def opened_in_place(place: Path) -> Iterator[Opened]:
+    """A studio in the workspace of a module's own folder, for tests that speak to its API."""
+    with studio_client.served(place / "workspace") as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from studio_client import Client, log_of, served, urdf
+from studio_client import Client, log_of, urdf
 
 from dynid import Robot
 from dynid.studio.server import Opened
@@ -28,12 +28,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
                                        "vertex 0 1 0\nendloop\nendfacet\nendsolid\n")
     (folder / "program.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()\n")
     return folder
-
-
-@pytest.fixture(scope="module")
-def opened(place: Path) -> Iterator[Opened]:
-    with served(place / "workspace") as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(place: Path) -> Iterator[Opened]:
-    with served(place / "workspace") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def client(opened: Opened, place: Path) -> Iterator[Client]:
     with closing(Client(opened)) as found:
         for name, role in (("arm.urdf", "robot"), ("log.csv", "log"), ("other.csv", "validation")):

@@ -8,20 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.motion_output import (
-    Force,
-    LimitsFile,
-    Margin,
-    MotionFile,
-    MotionPage,
-    Noise,
-    Rate,
-    RobotName,
-    Rotor,
-    check_outputs,
-    show,
-    write_outputs,
-)
+from dynid.cli import motion_output
 from dynid.cli.options import Lock, Only, numbers, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 
@@ -45,8 +32,8 @@ class CriterionName(StrEnum):
 
 
 def command(
-    robot: RobotName,
-    output: MotionFile,
+    robot: motion_output.RobotName,
+    output: motion_output.MotionFile,
     duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
     harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
     kind: Annotated[FamilyName, typer.Option(help="The family of motions.")] = FamilyName.fourier,
@@ -54,7 +41,7 @@ def command(
         help="What to make small.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
-    rotor: Rotor = False,
+    rotor: motion_output.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Posture to come from and go back to, outside the duration.")] = "",
     budget: Annotated[float | None, typer.Option(
@@ -62,21 +49,21 @@ def command(
     rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the result then "
                                                "depends on the seed alone.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes another search.")] = 0,
-    rate: Rate = 100.0,
-    noise: Noise = "",
-    limits: LimitsFile = None,
-    margin: Margin = None,
+    rate: motion_output.Rate = 100.0,
+    noise: motion_output.Noise = "",
+    limits: motion_output.LimitsFile = None,
+    margin: motion_output.Margin = None,
     only: Only = "",
     lock: Lock = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Folder of an earlier `dynid identify -o`, whose largest "
                                                       "deviations to lower.")] = None,
-    report: MotionPage = None,
-    force: Force = False,
+    report: motion_output.MotionPage = None,
+    force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
-    check_outputs(output, report, force)
+    motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
     from dynid.excitation import Search
@@ -95,8 +82,8 @@ def command(
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
             family=family_named(kind.value, duration, harmonics), command=typed_command()), tell)
-        written = write_outputs(data, output, report, tell)
+        written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})
     else:
-        show(data, written)
+        motion_output.show(data, written)

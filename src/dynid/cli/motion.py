@@ -8,20 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.motion_output import (
-    Force,
-    LimitsFile,
-    Margin,
-    MotionFile,
-    MotionPage,
-    Noise,
-    Rate,
-    RobotName,
-    Rotor,
-    check_outputs,
-    show,
-    write_outputs,
-)
+from dynid.cli import motion_output
 from dynid.cli.options import Lock, Only, numbers, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 
@@ -39,13 +26,13 @@ class KindName(StrEnum):
 
 
 def command(
-    robot: RobotName,
+    robot: motion_output.RobotName,
     kind: Annotated[KindName, typer.Argument(
         metavar="KIND", show_default=False,
         help="points, spline: random postures, with a stop at each or without. sines: one for each joint. friction, "
              "gravity, inertia, coupling: one effect at a time. null-space: the tool held still. through: points of a "
              "file.")],
-    output: MotionFile,
+    output: motion_output.MotionFile,
     count: Annotated[int, typer.Option("--points", min=2, help="How many random postures.")] = 50,
     through: Annotated[Path | None, typer.Option(metavar="FILE.csv", show_default=False,
                                                  help="Postures to go through, a row each.")] = None,
@@ -57,19 +44,19 @@ def command(
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes another motion.")] = 0,
     friction: Annotated[str, typer.Option("--friction", metavar="KIND,...", show_default=False,
                                           help="Friction to identify: viscous, coulomb, offset, ...")] = "",
-    rotor: Rotor = False,
-    rate: Rate = 100.0,
-    noise: Noise = "",
-    limits: LimitsFile = None,
-    margin: Margin = None,
+    rotor: motion_output.Rotor = False,
+    rate: motion_output.Rate = 100.0,
+    noise: motion_output.Noise = "",
+    limits: motion_output.LimitsFile = None,
+    margin: motion_output.Margin = None,
     only: Only = "",
     lock: Lock = None,
-    report: MotionPage = None,
-    force: Force = False,
+    report: motion_output.MotionPage = None,
+    force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
     """Make a random motion, a sweep, or one through given points, inside all limits, and say what it should tell."""
-    check_outputs(output, report, force)
+    motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
     from dynid.robot import Robot
@@ -84,8 +71,8 @@ def command(
             kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
             command=typed_command()), tell)
-        written = write_outputs(data, output, report, tell)
+        written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({"kind": kind.value, **motion_facts(data), "outputs": written})
     else:
-        show(data, written)
+        motion_output.show(data, written)

@@ -17,6 +17,7 @@ from dynid.estimate.least_squares import linear_estimate
 from dynid.estimate.left_out import masked
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, find_method, identify
+from dynid.plain import finite
 from dynid.regression import equations_of, fold
 
 ROWS = ("effective", "all")
@@ -47,9 +48,6 @@ class Essential:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; numbers that are not finite are None."""
-        def finite(x: float) -> float | None:
-            return float(x) if np.isfinite(x) else None
-
         return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),
                 "removed": [{"name": one.name, "rel_std": finite(one.relative_std), "f": finite(one.statistic)}
                             for one in self.removed],

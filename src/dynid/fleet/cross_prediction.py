@@ -13,8 +13,6 @@ from dynid.estimate.linear import solve
 from dynid.fleet.robot_fold import RobotFold
 from dynid.regression.log_fold import LogFold
 
-GREEN, RED = 10.0, 50.0  # percent, as the table is coloured
-
 
 @dataclass(frozen=True, eq=False)
 class CrossPrediction:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
 from dynid.fleet.changes import Change
 from dynid.fleet.commanded import Commanded
 from dynid.fleet.cross_prediction import CrossPrediction
@@ -20,6 +18,7 @@ from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate
 from dynid.fleet.standing_out import StandingOut
 from dynid.model import LinearModel
+from dynid.plain import finite, plain
 from dynid.regression.fold_logs import FoldedLogs
 from dynid.robot import Robot
 
@@ -75,10 +74,10 @@ class FleetResult:
         return {
             "robot": self.robot.name, "robots": {robot.name: self._robot(k) for k, robot in enumerate(self.robots)},
             "parameters": {name: {
-                "mean": _finite(self.out.pooling.mean[k]), "spread_between": _finite(self.out.pooling.spread[k]),
-                "within": _finite(self.scatter.within[k]), "between": _finite(self.scatter.between[k]),
-                "p_within": _finite(self.scatter.p_within[k]), "p_between": _finite(self.scatter.p_between[k]),
-                "p_robots": _finite(self.scatter.p_robots[k]), "p_motions": _finite(self.scatter.p_motions[k]),
+                "mean": finite(self.out.pooling.mean[k]), "spread_between": finite(self.out.pooling.spread[k]),
+                "within": finite(self.scatter.within[k]), "between": finite(self.scatter.between[k]),
+                "p_within": finite(self.scatter.p_within[k]), "p_between": finite(self.scatter.p_between[k]),
+                "p_robots": finite(self.scatter.p_robots[k]), "p_motions": finite(self.scatter.p_motions[k]),
                 "differs": self.scatter.differs[k], "unit": base.units[k], "expression": base.expressions[k]}
                 for k, name in enumerate(base.names)},
             "robots_by_motions": None if self.scatter.crossed is None else self.scatter.crossed.to_dict(base.names),
@@ -93,11 +92,11 @@ class FleetResult:
                              for name, before, after, sigmas in one.parameters]} for one in self.changes],
             "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
             "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
-                                 "errors": _plain(self.cross.between())},
+                                 "errors": plain(self.cross.between())},
             "commanded": None if self.commanded is None else self.commanded.to_dict(),
             "shared": None if self.shared is None else {
-                name: {"value": _finite(self.shared.values[0, k]),
-                       "std": _finite(self.shared.std[0, k])}
+                name: {"value": finite(self.shared.values[0, k]),
+                       "std": finite(self.shared.std[0, k])}
                 for k, name in enumerate(base.names) if self.shared.shared[k]},
             "logs": [entry.to_dict() for entry in self.folded.entries],
             "failures": [{"source": one.source, "robot": one.robot, "reason": one.reason, "code": one.code}
@@ -111,20 +110,12 @@ class FleetResult:
         alone = robot.solution
         std = np.sqrt(np.maximum(np.diag(robot.covariance), 0.0))
         return {"logs": len(self.logs[k].entries), "rows": list(robot.regression.rows),
-                "relative_error": _finite(robot.regression.relative_error(alone.beta)),
-                "relative_error_per_joint": [_finite(x) for x in robot.regression.relative_errors(alone.beta)],
+                "relative_error": finite(robot.regression.relative_error(alone.beta)),
+                "relative_error_per_joint": [finite(x) for x in robot.regression.relative_errors(alone.beta)],
                 "parameters": {name: {
-                    "alone": _finite(alone.beta[i]) if alone.identified[i] else None,
-                    "alone_std": _finite(std[i]) if alone.identified[i] else None,
-                    "value": _finite(pooled.values[i]), "std": _finite(pooled.std[i]), "lean": _finite(pooled.lean[i])}
+                    "alone": finite(alone.beta[i]) if alone.identified[i] else None,
+                    "alone_std": finite(std[i]) if alone.identified[i] else None,
+                    "value": finite(pooled.values[i]), "std": finite(pooled.std[i]), "lean": finite(pooled.lean[i])}
                     for i, name in enumerate(names)},
                 "gains": None if self.shared is None or self.settings.gains is None
-                else [_finite(x) for x in self.shared.gains[k]]}
-
-
-def _finite(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
-
-
-def _plain(values: Array) -> Any:
-    return [_plain(one) for one in values] if values.ndim > 1 else [_finite(x) for x in values]
+                else [finite(x) for x in self.shared.gains[k]]}

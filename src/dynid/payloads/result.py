@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding
+from dynid.plain import finite
 from dynid.robot import inertia as ten
 
 Source = Literal["noise", "robot", "gains", "friction", "scale", "mounting"]
@@ -111,7 +111,7 @@ class PayloadEstimate:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T
-        number = _finite
+        number = finite
         return {
             "frame": self.frame, "way": self.way, "label": self.label, "logs": list(self.logs),
             "mass": {"value": self.mass, "std": number(self.mass_std), "low": number(low[0]), "high": number(high[0]),
@@ -128,7 +128,3 @@ class PayloadEstimate:
             "unloaded_relative_error": self.unloaded_error,
             "gain_deviation": [float(x) for x in self.gain_deviation],
             "findings": [finding.to_dict() for finding in self.findings], **self.facts}
-
-
-def _finite(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.plain import finite
 from dynid.recording.recording import Recording
 from dynid.robot import numbered_joints
 
@@ -72,7 +73,7 @@ class DriveGains:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None where there is no gain."""
         return {"way": self.way, "joints": [
-            {"joint": name, "gain": _finite(value), "std": _finite(std), "relative_std": _finite(share),
+            {"joint": name, "gain": finite(value), "std": finite(std), "relative_std": finite(share),
              "identified": bool(known), "reason": self.reasons.get(name, "")}
             for name, value, std, share, known in zip(self.joints, self.values, self.std, self.relative_std,
                                                       self.identified, strict=True)]}
@@ -158,7 +159,3 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
 def _solve(gram: Array, side: Array) -> float:
     """The first unknown of normal equations of columns of unit size."""
     return float((np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ side)[0])
-
-
-def _finite(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None

@@ -97,13 +97,6 @@ def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tu
     return tuple(found.values())
 
 
-def is_many(source: str | Path) -> bool:
-    """Whether a source stands for logs that are to be found: a pattern, an address, or a folder that is no bag."""
-    text = str(source)
-    return "://" in text or (bool(_PATTERN.search(text)) and not os.path.exists(text)) or (
-        os.path.isdir(text) and not _is_bag(Path(text)))
-
-
 def _described(name: str, robot: str) -> LogFile:
     said = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
     dated = _DATE.search(said.get("date", "")) or _DATE.search(Path(name).name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms
+from dynid.plain import finite
 from dynid.regression import BaseParameters
 from dynid.robot import Robot, inertia_problems
 from dynid.runs.results import PARAMETERS, load
@@ -55,19 +55,14 @@ class Check:
         return {
             "source": self.source, "robot": self.name, "consistent": self.consistent,
             "problems": [{"link": one.link, "kind": one.kind, "message": one.message,
-                          "violation": _finite(one.violation)} for one in self.reasons],
+                          "violation": finite(one.violation)} for one in self.reasons],
             "remarks": list(self.remarks),
             "base_possible": None if found is None else found.possible,
-            "base_distance": None if found is None else _finite(found.distance),
-            "certificate": None if proof is None else {"verified": proof.verify(), "gap": _finite(proof.gap),
-                                                       "error": _finite(proof.error()),
+            "base_distance": None if found is None else finite(found.distance),
+            "certificate": None if proof is None else {"verified": proof.verify(), "gap": finite(proof.gap),
+                                                       "error": finite(proof.error()),
                                                        "conditions": list(proof.reasons)},
         }
-
-
-def _finite(x: float) -> float | None:
-    """The number, or None where JSON has none for it."""
-    return float(x) if math.isfinite(x) else None
 
 
 def check(source: str | Path, *, shapes: bool | None = None) -> Check:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_no
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.plain import finite
 from dynid.progress import Progress, Tell
 from dynid.regression import Regression
 from dynid.regression.known import Prior
@@ -356,24 +356,20 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
     found = data.excitation
     before = [None] * len(found.base) if data.before is None else data.before.tolist()
     return {
-        "robot": data.robot.name, "criterion": found.criterion, "value": _finite(found.value),
-        "condition": _finite(found.condition), "duration": found.trajectory.duration,
+        "robot": data.robot.name, "criterion": found.criterion, "value": finite(found.value),
+        "condition": finite(found.condition), "duration": found.trajectory.duration,
         "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,
         "rate": found.rate, "noise": found.noise.tolist(),
-        "expected": {name: {"deviation": _finite(std), "relative": _finite(relative), "unit": unit,
-                            **({} if data.before is None else {"before": _finite(earlier_std)})}
+        "expected": {name: {"deviation": finite(std), "relative": finite(relative), "unit": unit,
+                            **({} if data.before is None else {"before": finite(earlier_std)})}
                      for name, std, relative, unit, earlier_std in zip(
                          found.base.names, found.deviations, data.relative, found.base.units, before, strict=True)},
-        "limits": [{"kind": u.kind, "where": u.where, "value": _finite(u.value), "bound": _finite(u.bound),
+        "limits": [{"kind": u.kind, "where": u.where, "value": finite(u.value), "bound": finite(u.bound),
                     "time": u.time, "used": used(u)} for u in found.report.usages],
         "margin": found.limits.margin,
-        "speeds": {name: {"top": top, "limit": _finite(limit), "both_ways": both}
+        "speeds": {name: {"top": top, "limit": finite(limit), "both_ways": both}
                    for name, (top, limit, both) in top_speeds(found).items()},
         **({} if data.before is None else {"improves": [
-            {"name": one.name, "before": one.before, "after": one.after, "times": _finite(one.times)}
+            {"name": one.name, "before": one.before, "after": one.after, "times": finite(one.times)}
             for one in improvements(data)]}),
         "history": [list(step) for step in found.history], "notes": list(data.notes)}
-
-
-def _finite(x: float | None) -> float | None:
-    return float(x) if x is not None and math.isfinite(x) else None

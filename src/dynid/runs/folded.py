@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.earlier import with_prior
 from dynid.model.held import held_values
+from dynid.plain import finite
 from dynid.progress import Tell
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
@@ -55,14 +55,14 @@ class FoldedRun:
         estimate, fit = self.estimate, self.estimate.diagnostics
         return {
             "method": estimate.method, "robot": self.robot.name, "parameters": {
-                name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(share), "unit": unit,
+                name: {"value": finite(value), "std": finite(std), "rel_std": finite(share), "unit": unit,
                        "expression": expression, "identified": bool(known)}
                 for name, value, std, share, unit, expression, known in zip(
                     estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
                     estimate.base.expressions, estimate.identified, strict=True)},
-            "known": estimate.known, "relative_error": _finite(fit.relative_error),
-            "relative_error_per_joint": [_finite(x) for x in fit.relative_error_per_joint], "rank": fit.rank,
-            "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
+            "known": estimate.known, "relative_error": finite(fit.relative_error),
+            "relative_error_per_joint": [finite(x) for x in fit.relative_error_per_joint], "rank": fit.rank,
+            "condition": finite(fit.condition), "uncertainty": estimate.uncertainty,
             "consistent": fit.get("consistent"), "validation": [one.to_dict() for one in self.validations],
             "logs": [entry.to_dict() for entry in self.folded.entries],
             "failures": [{"source": one.source, "reason": one.reason, "code": one.code}
@@ -145,7 +145,3 @@ def expanded(settings: RunSettings) -> RunSettings:
                 sign in log for sign in "*?[") and not Path(log).exists() else [log]))
 
     return settings.model_copy(update={"logs": each(settings.logs), "validate_on": each(settings.validate_on)})
-
-
-def _finite(x: float | None) -> float | None:
-    return float(x) if x is not None and math.isfinite(x) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.files import try_folder
+from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
@@ -20,7 +20,6 @@ from dynid.runs.result_folder import MANIFEST, check, new_result, owned
 from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
-from dynid.validate.words import plain
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
@@ -32,7 +31,7 @@ def facts(run: Run) -> dict[str, Any]:
     estimate, fit = run.estimate, run.estimate.diagnostics
     return {
         "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
-        "parameters": {name: {"value": _finite(value), "std": _finite(std), "rel_std": _finite(relative),
+        "parameters": {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative),
                               "unit": unit, "expression": expression, "identified": bool(known),
                               "hardly_known": bool(hardly)}
                        for name, value, std, relative, unit, expression, known, hardly in zip(
@@ -42,13 +41,13 @@ def facts(run: Run) -> dict[str, Any]:
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
         "known": estimate.known,
-        "relative_error": _finite(fit.relative_error),
-        "relative_error_per_joint": [_finite(x) if rows else None for x, rows in
+        "relative_error": finite(fit.relative_error),
+        "relative_error_per_joint": [finite(x) if rows else None for x, rows in
                                      zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
         "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
         "equations": fit.get("equations", {"kind": "torque"}),
-        "rank": fit.rank, "condition": _finite(fit.condition), "uncertainty": estimate.uncertainty,
-        "deviation_inflation": _finite(fit.deviation_inflation),
+        "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.uncertainty,
+        "deviation_inflation": finite(fit.deviation_inflation),
         "estimate_notes": [note.to_dict() for note in fit.notes],
         "shape": plain(estimate.diagnostics.get("shape")),
         "consistent": estimate.diagnostics.get("consistent"),
@@ -61,7 +60,7 @@ def facts(run: Run) -> dict[str, Any]:
         "gravity": None if run.mounting is None else run.mounting.to_dict(),
         "friction": None if run.friction is None else run.friction.to_dict(),
         "essential": None if run.essential is None else {
-            **run.essential.to_dict(), "validation_before": [_finite(x) for x in run.essential_on_others]},
+            **run.essential.to_dict(), "validation_before": [finite(x) for x in run.essential_on_others]},
         "iterations": [one.to_dict(estimate.names) for one in estimate.iterations],
         "tracking": [one.to_dict() for one in run.tracking],
         "loops": [] if run.controller_fit is None else run.controller_fit.to_dict(control_law(run.settings)),
@@ -73,10 +72,6 @@ def facts(run: Run) -> dict[str, Any]:
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
     }
-
-
-def _finite(x: float | None) -> float | None:
-    return float(x) if x is not None and math.isfinite(x) else None
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:

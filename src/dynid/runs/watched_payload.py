@@ -9,12 +9,12 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.online import FeedOptions
 from dynid.payloads import LivePayload, PayloadEstimate
+from dynid.plain import finite
 from dynid.runs.arguments import WINDOW
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.runs.settings import RunSettings
 from dynid.runs.watching import WatchOptions, follow
-from dynid.validate.words import finite
 
 
 @dataclass(frozen=True, eq=False)

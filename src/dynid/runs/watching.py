@@ -19,6 +19,7 @@ from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
 from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
+from dynid.plain import finite
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.runs.loading import read_logs
@@ -170,16 +171,12 @@ def look_facts(look: Look) -> dict[str, Any]:
     rate, cutoff = online.filter
     facts: dict[str, Any] = {
         "method": online.method, "samples": online.samples, "left_out": online.left_out,
-        "t": _finite(look.t), "delay_s": _finite(online.delay), "rate": rate, "cutoff": cutoff,
+        "t": finite(look.t), "delay_s": finite(online.delay), "rate": rate, "cutoff": cutoff,
         "restarts": list(online.restarts), "events": [one.to_dict() for one in online.events],
         "verdict": {one.name: one.status for one in online.verdict()}, "parameters": {}, "relative_error": None}
     if estimate is not None:
-        facts["relative_error"] = _finite(estimate.diagnostics.relative_error)
-        facts["parameters"] = {name: {"value": float(value), "std": _finite(std), "rel_std": _finite(share)}
+        facts["relative_error"] = finite(estimate.diagnostics.relative_error)
+        facts["parameters"] = {name: {"value": float(value), "std": finite(std), "rel_std": finite(share)}
                                for name, value, std, share in zip(estimate.names, estimate.values, estimate.std,
                                                                   estimate.relative_std, strict=True)}
     return facts
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

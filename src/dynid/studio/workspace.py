@@ -23,7 +23,7 @@ from dynid.errors import DynidError
 from dynid.files import write_json, write_whole, writing
 from dynid.studio.errors import Refusal
 
-STATE, RUN, META = "studio.json", "run.toml", "studio.json"
+RUN, FACTS = "run.toml", "studio.json"  # the run; what is known of the workspace, and of each result
 ROLES = ("robot", "log", "validation", "mesh", "limits")
 EMPTY: Mapping[str, Any] = {
     "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
@@ -65,17 +65,17 @@ class Workspace:
 
     def _read_state(self) -> dict[str, Any]:
         try:
-            said = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
+            said = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as problem:
-            raise DynidError(f"{self.folder / STATE} cannot be read: {problem}", "remove it to begin anew") from None
+            raise DynidError(f"{self.folder / FACTS} cannot be read: {problem}", "remove it to begin anew") from None
         return said if isinstance(said, dict) else {}
 
     def _remove_unfinished(self) -> None:
         """Results that were being written when a worker or the server was ended."""
         for place in self.results.iterdir():
-            if place.is_dir() and not (place / META).is_file():
+            if place.is_dir() and not (place / FACTS).is_file():
                 shutil.rmtree(place, ignore_errors=True)
 
     def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
@@ -87,7 +87,7 @@ class Workspace:
 
     def _keep_state(self) -> None:
         self.revision += 1
-        write_json(self.folder / STATE, {"revision": self.revision, "settings": self.settings, "roles": self.roles,
+        write_json(self.folder / FACTS, {"revision": self.revision, "settings": self.settings, "roles": self.roles,
                                          "run_toml": self.run_toml, "source": self.source})
 
     # -- files --------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Workspace:
     def result(self, identity: str) -> Path:
         """The folder of a result."""
         folder = self.results / identity
-        if not _ID.fullmatch(identity) or not (folder / META).is_file():
+        if not _ID.fullmatch(identity) or not (folder / FACTS).is_file():
             raise Refusal(404, f"there is no result {identity[:40]}")
         return folder
 
@@ -177,11 +177,11 @@ class Workspace:
         found = []
         for folder in sorted(self.results.iterdir(), reverse=True):
             try:
-                meta = json.loads((folder / META).read_text(encoding="utf-8"))
+                meta = json.loads((folder / FACTS).read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 continue
             names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-            found.append({"id": folder.name, **meta, "files": [one for one in names if one != META]})
+            found.append({"id": folder.name, **meta, "files": [one for one in names if one != FACTS]})
         return found
 
 

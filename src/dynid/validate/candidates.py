@@ -12,13 +12,14 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals
 from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
-from dynid.validate.words import joint_label, listed, plain
+from dynid.validate.words import joint_label, listed
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 BLOCKS = 8  # stretches of time that are left out in turn

@@ -12,11 +12,11 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.model import Model
+from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
 from dynid.robot import Robot
 from dynid.validate.reconstruct import Reconstruction, reconstruct
-from dynid.validate.words import finite, plain
 
 _PLACE = 1e-6  # m, and entries of rotations: how far apart joints of one and the same robot may be
 _APART = 3.0  # combined deviations beyond which two values differ

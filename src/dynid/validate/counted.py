@@ -14,11 +14,12 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate
+from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
 from dynid.recording.preparation.selection import moving_speeds
 from dynid.threads import one_blas_thread
-from dynid.validate.words import finite, plain, span
+from dynid.validate.words import span
 
 _ROWS = 65536  # at once: long against any filter, short against memory
 

@@ -19,8 +19,8 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.in_torques import in_torques
 from dynid.estimate.left_out import block_errors, fit_without, leave_out_each
+from dynid.plain import plain
 from dynid.regression import Regression
-from dynid.validate.words import plain
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,12 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel
+from dynid.plain import plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import on_grid, prepare
 from dynid.regression import Regression
 from dynid.validate.cutoff_folds import CutoffFolds
-from dynid.validate.words import plain
 
 _ABOVE_MOTION = 2.5  # times the motion's band: the lowest cut-off and yardstick
 _LOWEST = 2.0  # Hz, however slow the motion: friction and torques change faster

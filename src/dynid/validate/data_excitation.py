@@ -18,12 +18,13 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.findings import Note
+from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 from dynid.validate.joint_motion import JointMotion, joint_motions
-from dynid.validate.words import bare_joint, finite, listed, plain, sentence
+from dynid.validate.words import bare_joint, listed, sentence
 
 Status = Literal["identified", "weak", "hardly-known", "not-excited"]
 Kind = Literal["wider", "faster", "harder", "more"]

@@ -18,11 +18,11 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate
 from dynid.model import FlexibleModel
+from dynid.plain import finite
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import filtered_again
 from dynid.regression.correlation import correlated_covariance
 from dynid.signals import at_times
-from dynid.validate.words import finite
 
 _SLOW = 0.05  # share of the fastest bending below which it has no clear direction
 _FEWEST = 50  # rows

@@ -20,10 +20,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
+from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
-from dynid.validate.words import plain
 
 _STEPS = 12  # of Gauss-Newton; it takes four or five
 _EXPLAINED = 0.8  # share of the torque that the nominal model has to explain to be believed

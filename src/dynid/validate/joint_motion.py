@@ -11,9 +11,10 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
-from dynid.validate.words import joint_label, listed, plain
+from dynid.validate.words import joint_label, listed
 
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
 _USED = 0.9  # share of a limit above which it counts as used

@@ -14,11 +14,11 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import complete
+from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression.residuals import Residuals, torque_sums
 from dynid.threads import one_blas_thread
 from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
-from dynid.validate.words import finite, plain
 
 _CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
 

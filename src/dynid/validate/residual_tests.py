@@ -19,6 +19,7 @@ from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
 from dynid.findings import Note
 from dynid.model import complete
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
@@ -27,7 +28,7 @@ from dynid.threads import side_by_side
 from dynid.validate.candidates import CandidateFit, Rows, fit_candidates, joined, take_rows
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.reconstruct import Reconstruction
-from dynid.validate.words import joint_label, plain, sentence
+from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]
 

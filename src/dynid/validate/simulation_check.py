@@ -14,13 +14,14 @@ from dynid.estimate import Estimate
 from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
+from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
 from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
-from dynid.validate.words import finite, joint_label, plain
+from dynid.validate.words import joint_label
 
 Mode = Literal["torque-driven", "closed-loop"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.plain import plain
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
-from dynid.validate.words import plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from dynid import html_tables
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import HARDLY_KNOWN
 from dynid.findings import Finding
+from dynid.plain import plain
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
@@ -23,7 +24,7 @@ from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.untold_friction import friction_worths
-from dynid.validate.words import joint_label, joints_listed, listed, number, plain, sentence
+from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact
 _SHARP = 0.1  # deviation over value of a parameter that is known well

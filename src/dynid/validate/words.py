@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 
 def joint_label(name: str) -> str:
@@ -59,27 +56,3 @@ def inside(text: str) -> str:
 def number(value: float | None) -> str:
     """Three digits."""
     return "?" if value is None else f"{value:.3g}"
-
-
-def finite(value: float) -> float | None:
-    """The number, or None where it is not one."""
-    return float(value) if np.isfinite(value) else None
-
-
-def plain(value: Any) -> Any:
-    """Dicts, lists, strings and finite numbers only; None for a number that is not finite."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return finite(float(value))
-    return value

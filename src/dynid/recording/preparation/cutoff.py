@@ -25,6 +25,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
+from dynid.plain import finite
 from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
 
@@ -59,11 +60,8 @@ class Spectrum:
     def by_joint(self, names: tuple[str, ...]) -> dict[str, Any]:
         """{joint: {f, psd, noise_floor, cutoff}} in plain numbers, None for what is not known."""
 
-        def plain(value: float) -> float | None:
-            return float(value) if np.isfinite(value) else None
-
         return {name: {"f": [float(f"{x:.6g}") for x in self.f], "psd": [float(f"{x:.4g}") for x in self.psd[:, j]],
-                       "noise_floor": plain(self.floor[j]), "cutoff": plain(self.cutoff[j])}
+                       "noise_floor": finite(self.floor[j]), "cutoff": finite(self.cutoff[j])}
                 for j, name in enumerate(names)}
 
 

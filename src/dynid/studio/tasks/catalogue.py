@@ -12,6 +12,7 @@ from dynid.model.registry import FRICTION, KINDS
 from dynid.recording.mapping import SIGNALS
 from dynid.recording.presets import PRESETS
 from dynid.robot.load import builtin_names
+from dynid.runs.code_files import ENDINGS
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import Voice
 
@@ -27,7 +28,7 @@ def catalogue(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> d
         "presets": [{"name": one.name, "recorder": one.recorder, "minds": list(one.minds), "source": one.source,
                      "refusal": one.refusal} for one in PRESETS.values()],
         "motions": list(FAMILIES), "criteria": list(CRITERIA), "signals": ["time", *SIGNALS],
-        "languages": ["c", "python", "python-plain", "julia", "latex"]}
+        "languages": list(ENDINGS)}
 
 
 def _summary(term: type) -> str:

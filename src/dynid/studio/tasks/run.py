@@ -18,7 +18,7 @@ from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.curves import run_curves
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import Voice
-from dynid.studio.workspace import META
+from dynid.studio.workspace import FACTS
 
 
 def run_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def write_mjcf(found: Run, path: Path) -> None:
 
 def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
     """Say what a result is; from then on it is whole."""
-    write_json(folder / META, {"kind": kind, "method": method, "robot": robot,
+    write_json(folder / FACTS, {"kind": kind, "method": method, "robot": robot,
                                "relative_error": None if error is None else float(error),
                                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
 

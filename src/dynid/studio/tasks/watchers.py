@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.contacts import ExternalWrench
 from dynid.contacts.external_wrench import WrenchRows
 from dynid.dynamics import frame_pose
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.payloads import LivePayload
@@ -20,6 +20,7 @@ from dynid.robot import Robot
 from dynid.runs.loading import read_logs
 from dynid.runs.models import first_model
 from dynid.runs.settings import RunSettings
+from dynid.runs.watching import look_at
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.use import loaded
@@ -111,11 +112,8 @@ class Parameters(_Fed):
 
     def look(self) -> dict[str, Any]:
         """The estimate as it is now, None before there is one."""
-        if not self._online.samples:
-            return {}
-        try:
-            estimate = self._online.estimate()
-        except NotPossibleError:
+        estimate = look_at(self._online).estimate
+        if estimate is None:
             return {}
         status = {one.name: one.status for one in self._online.verdict()}
         return {"relative_error": plain(estimate.diagnostics.relative_error),

@@ -17,12 +17,12 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.hypotheses.trial import FLOOR
-from dynid.validate.words import plain
 
 _STEP = 0.03  # rad, of the slopes by differences
 _ROUNDS = 6

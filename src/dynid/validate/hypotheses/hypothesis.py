@@ -11,8 +11,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.findings import Evidence
 from dynid.model import LinearModel
+from dynid.plain import plain
 from dynid.recording import Samples
-from dynid.validate.words import plain
 
 Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[Samples, ...]]]
 

@@ -14,6 +14,7 @@ import numpy as np
 from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.model import Model
+from dynid.plain import plain
 from dynid.regression import TorqueEquations, fold
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.gains import drive_gains
@@ -32,7 +33,7 @@ from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.thinned import thinned
-from dynid.validate.words import joint_label, joints_listed, listed, plain
+from dynid.validate.words import joint_label, joints_listed, listed
 
 METHOD = "wls"  # of second fits: it works on the factors alone and is fast
 _MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least

@@ -1,0 +1,33 @@
+"""Numbers as JSON has them: plain ones, and None for what is not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None where it is not one."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists, strings and finite numbers only; None for a number that is not finite."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return finite(float(value))
+    return value
