@@ -21,7 +21,6 @@ from dynid.simulation.plant import Plant
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors, lagged, see
 
-Derivative = Callable[[Array, Array, Array], bool]
 Command = Callable[[int, Array, Array], Array]
 Outside = Callable[[Array, float], Array]
 

@@ -59,7 +59,7 @@ class Studio:
         self._editing = asyncio.Lock()
         self._opened = asyncio.Event()
         self._problem: Refusal | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
 
     # -- life ---------------------------------------------------------------------------------------
     @asynccontextmanager
@@ -190,13 +190,9 @@ class Studio:
         job = await self.jobs.stop()
         if job is None:
             raise Refusal(404, "there is no job to stop")
-        task = asyncio.create_task(self._again())
+        task = asyncio.create_task(self.worker.start())  # before another one is asked for
         self._background.add(task)
         return JSONResponse(job.to_dict())
-
-    async def _again(self) -> None:
-        """Another worker in the place of one that was stopped, before it is asked for."""
-        await self.worker.start()
 
     def _new_id(self, kind: str) -> str:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub('[^a-z]', '', kind)[:12]}"
