@@ -20,7 +20,7 @@ from dynid.fleet.standing_out import changes_prior, standing_out
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold
-from dynid.regression.log_fold import LogFold, ManifestEntry
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 

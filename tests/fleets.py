@@ -14,7 +14,7 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold
-from dynid.regression.log_fold import LogFold, ManifestEntry
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 RATE = 100.0
 

@@ -73,8 +73,7 @@ _MODULES = {
     "fold": "dynid.regression.fold",
     "BaseValues": "dynid.extraction",
     "Bounds": "dynid.extraction",
-    "FoldOptions": "dynid.regression.fold_logs",
-    "fold_logs": "dynid.regression.fold_logs",
+    "Dataset": "dynid.datasets.dataset",
     "Consistency": "dynid.consistency",
     "Extraction": "dynid.extraction",
     "ExtractionOptions": "dynid.extraction",
@@ -157,6 +156,7 @@ if TYPE_CHECKING:
     from dynid.consistency import nearest as nearest
     from dynid.contacts import ExternalWrench as ExternalWrench
     from dynid.contacts import find_contacts as find_contacts
+    from dynid.datasets.dataset import Dataset as Dataset
     from dynid.dynamics import Wrench as Wrench
     from dynid.errors import DynidError as DynidError
     from dynid.errors import ModelError as ModelError
@@ -255,8 +255,6 @@ if TYPE_CHECKING:
     from dynid.regression import base_parameters as base_parameters
     from dynid.regression import equations_of as equations_of
     from dynid.regression.fold import fold as fold
-    from dynid.regression.fold_logs import FoldOptions as FoldOptions
-    from dynid.regression.fold_logs import fold_logs as fold_logs
     from dynid.report import ReportData as ReportData
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot

@@ -15,7 +15,7 @@ from dynid.fleet.shared import shared_columns, shared_estimate
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import Regression, base_parameters, equations_of, fold
-from dynid.regression.log_fold import LogFold, ManifestEntry
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 
 def robots_of(count: int, *, noise: float = 0.05, seconds: float = 5.0, friction: float = 0.3,

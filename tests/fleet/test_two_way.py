@@ -15,7 +15,7 @@ from dynid.fleet.scatter import Scatter, scatter
 from dynid.fleet.two_way import two_way
 from dynid.recording import Samples
 from dynid.regression import equations_of, fold
-from dynid.regression.log_fold import LogFold, ManifestEntry
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 
 def one_log(fleet: Fleet, theta: Array, motion: int, seed: int, robot: str, unmodelled: float) -> LogFold:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,19 +19,16 @@ from dynid.cli.options import (
     simulation_table,
     words,
 )
-from dynid.cli.output import Json, console, print_json, progress, typed_command
+from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
-
-if TYPE_CHECKING:
-    from dynid.runs.settings import RunSettings
-    from dynid.workers import Workers
 
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
                                           help="A run file; or a URDF, a robot TOML or a built-in name.")],
     logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
-                                                     help="Logs to identify from, when no run file is given.")] = None,
+                                                     help="Logs, folders or patterns to identify from, when no "
+                                                          "run file is given.")] = None,
     method: Annotated[str, typer.Option(help="Which method; `dynid methods` lists them.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
@@ -72,14 +69,14 @@ def command(
                                       help="Write the identified model as functions for a controller beside the "
                                            "results: c, python, python-plain, julia, latex.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
-                                                help="Fold the logs, of any number and size, in so many processes, and "
-                                                     "identify from the fold alone; logs may be folders and patterns."
-                                                )] = None,
+                                                help="Processes that read and compress the logs. The result is the "
+                                                     "same for any number.")] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="The same on the Dask cluster of this scheduler.")] = None,
+                                                  help="Address of a Dask scheduler whose workers do that "
+                                                       "instead.")] = None,
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
-                                               help="The same with folds kept there: the next run reads only new "
-                                                    "logs.")] = None,
+                                               help="Folder in which compressed logs are kept: with many logs, the "
+                                                    "next run reads only new ones.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     json: Json = False,
@@ -88,7 +85,6 @@ def command(
     from dynid.cli.tables import print_run
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
-    from dynid.runs.folded import expanded
     from dynid.runs.results import check_output, facts, save
     from dynid.workers import Workers
 
@@ -106,12 +102,8 @@ def command(
         raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
     if output is not None:
         check_output(output, force)
-    if workers is not None or scheduler is not None or folds is not None:
-        _folded(chosen, Workers(workers or 1, scheduler), folds, output, json)
-        return
-    chosen = expanded(chosen)
     with progress("identify") as tell:
-        result = run(chosen, tell)
+        result = run(chosen, tell, workers=Workers(workers or 1, scheduler), store=folds)
         written = {}
         if output is not None:
             tell("writing the results")
@@ -120,22 +112,3 @@ def command(
         print_json({**facts(result), "outputs": written})
     else:
         print_run(result, written, full)
-
-
-def _folded(settings: RunSettings, workers: Workers, folds: Path | None, output: Path | None, json: bool) -> None:
-    from dynid.cli.tables import parameter_table, print_outputs
-    from dynid.runs.folded import run_folded, save_folded
-
-    with progress("identify") as tell:
-        result = run_folded(settings, workers, folds, tell)
-        written = {} if output is None else save_folded(result, output)
-    if json:
-        print_json({**result.to_dict(), "outputs": written})
-        return
-    to = console()
-    to.print(parameter_table(result.estimate))
-    to.print(f"{len(result.folded.entries)} logs, {result.folded.read} read now, {len(result.folded.failures)} left "
-             f"out; relative error {result.estimate.diagnostics.relative_error:.3g} %", markup=False)
-    for failure in result.folded.failures[:5]:
-        to.print(f"left out: {failure.reason}", markup=False)
-    print_outputs(written)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from dynid.datasets import LogFacts
     from dynid.estimate import Essential, Estimate
     from dynid.runs import Run
     from dynid.runs.check_result import Check
     from dynid.runs.demo import Demo
-    from dynid.runs.logs import LogFacts
     from dynid.runs.validation import ValidatedResult
     from dynid.runs.virtual_log import VirtualLog
     from dynid.study import StudyResult

@@ -152,6 +152,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
 
 def _with_shape(problem: Problem, found: Estimate) -> Problem:
     """The problem for the model that a method found the shape of."""
+    problem = problem.whole()
     regression = fold(equations_of(found.model, problem.data, found.base), blocks=len(problem.regression.blocks),
                       threads=problem.threads)
     prior = problem.regression.prior if len(found.base) == len(problem.base) else None
@@ -198,7 +199,7 @@ def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> 
         if not block.rows:
             continue
         data = masked(problem, block, inside=False) if problem.data else ()
-        less = replace(problem, regression=others[k], data=data, progress=None)
+        less = replace(problem, regression=others[k], data=data, dataset=None)
         found = _least_squares(less, rule, name, weights, {})
         values = np.zeros(len(problem.base))
         values[np.isin(problem.base.independent, found.estimate.base.independent)] = found.estimate.values

@@ -32,9 +32,17 @@ def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
                  threads: int | None = None) -> LinearModel:
-    """The model, its terms that see an estimate beside the last of two: without these terms, then with them."""
+    """Return the model with its load-dependent terms linearised about an estimate, which is computed in two steps."""
+    theta = first_estimate(model, logs, base, threads)
+    return model if theta is None or not isinstance(model, Model) else model.with_estimate(theta)
+
+
+def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
+                   threads: int | None = None) -> Array | None:
+    """Return parameters (parameters,) to linearise load-dependent terms about: estimated without these terms, then with
+    them. None for a model without such terms."""
     if not isinstance(model, Model) or not model.loaded.any():
-        return model
+        return None
     some = thinned(logs, _ENOUGH_ROWS)
     kept = np.flatnonzero(~model.loaded[base.independent])
     narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
@@ -52,8 +60,8 @@ def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParamete
         stacked = regression.stack(weights)
         found = solve(regression, stacked).beta
         tried.append((stacked.misfit(found), split, loaded, found))
-    _, split, model, beta = min(tried, key=lambda one: one[0])
-    return model.with_estimate(split_values(base, beta) if split else base.expand(beta))
+    _, split, _, beta = min(tried, key=lambda one: one[0])
+    return split_values(base, beta) if split else base.expand(beta)
 
 
 def split_values(base: BaseParameters, beta: Array) -> Array:

@@ -56,6 +56,7 @@ def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | N
     A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
     data again is given them without the block's rows.
     """
+    problem = problem.whole() if "data" in find_method(method).needs else problem
     regression, chosen = problem.regression, dict(options or {})
     blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
     if len(blocks) < 2:
@@ -76,7 +77,7 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
         less = replace(problem, regression=fewer, data=masked(problem, problem.regression.blocks[k], inside=False))
     else:  # one block: how sure the values are is not asked
         less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())
-    return identify(replace(less, progress=None), method=method, **options)
+    return identify(replace(less, dataset=None), method=method, **options)
 
 
 def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
@@ -97,7 +98,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
 def masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
     """The data with only a block's rows kept, or all but those."""
     parts = []
-    for log, part in enumerate(problem.data):
+    for log, part in zip(problem.places, problem.data, strict=True):
         rows = np.zeros(len(part), dtype=bool)
         for span in block.spans:
             if span.log == log:

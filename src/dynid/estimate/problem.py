@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets import Dataset
+from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import ModelError
 from dynid.estimate.bounded import nearest_within
 from dynid.estimate.diagnostics import Diagnostics
@@ -23,7 +25,6 @@ from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
-from dynid.regression.fold import Progress
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
 from dynid.simulation import Controller
@@ -34,12 +35,21 @@ KnownValues = Mapping[str, Known | float | tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, the data, and the fold of all of them on the model's base parameters.
+    """A model, its compressed regression, and the data behind it.
 
-    data: the logs that were folded, each as samples that can be gone through again, in memory or in a file; empty when
-    only a saved fold is at hand. nominal (parameters,): values the user starts from, if any. recordings: the logs
-    behind the data, one each, for the references that closed-loop methods simulate with. controller: the machine's
-    control law, if known.
+    Attributes:
+        model: whose parameters are estimated.
+        regression: QR factors of all data on the model's base parameters.
+        data: the samples at hand, one a log: all data where they are small, an excerpt of whole stretches of time
+            where they are large, empty where only a saved regression is at hand.
+        nominal: values (parameters,) that the user starts from, if any.
+        threads: of computations on the data.
+        recordings: the logs behind the data, one each, for the references that closed-loop methods simulate with.
+        controller: the machine's control law, if known.
+        dataset: the logs that the regression is the sum of; None where only the data above are at hand.
+        places: number of each of the data among the logs of the regression.
+        folded: which logs went into the regression, and which were left out.
+        is_excerpt: whether the data at hand are only some of those in the regression.
     """
 
     model: LinearModel
@@ -47,14 +57,29 @@ class Problem:
     data: tuple[Samples, ...] = ()
     nominal: Array | None = None
     threads: int | None = None
-    progress: Progress | None = None
     recordings: tuple[Recording, ...] = ()
     controller: Controller | None = None
+    dataset: Dataset | None = None
+    places: tuple[int, ...] = ()
+    folded: FoldedLogs | None = None
+    is_excerpt: bool = False
 
     def __post_init__(self) -> None:
-        if self.data and rows_of(self.data) != self.regression.rows:
+        if not self.data:
+            return
+        if len(self.places) != len(self.data):
+            object.__setattr__(self, "places", tuple(range(len(self.data))))
+        if not self.is_excerpt and rows_of(self.data) != self.regression.rows:
             raise ModelError(f"the fold has {sum(self.regression.rows)} equations, the data "
                              f"{sum(rows_of(self.data))}: a problem's data are those that were folded, all of them")
+
+    def whole(self) -> Problem:
+        """Return the same problem with all data at hand, for methods that go through the rows again."""
+        if not self.is_excerpt or self.dataset is None:
+            return self
+        data = tuple(self.dataset)
+        recordings = self.recordings if len(self.recordings) == len(data) else ()
+        return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
 
     @property
     def base(self) -> BaseParameters:
@@ -79,12 +104,13 @@ class Problem:
         data = tuple(replace(log, filtered=None) for log in self.data)
         regression = fold(equations_of(self.model, data, self.base), blocks=len(self.regression.blocks),
                           threads=self.threads)
-        return replace(self, regression=replace(regression, prior=self.regression.prior), data=data)
+        return replace(self, regression=replace(regression, prior=self.regression.prior), data=data, dataset=None,
+                       is_excerpt=False)
 
     @staticmethod
-    def of(model: LinearModel, data: Samples | Sequence[Samples], *, base: BaseParameters | None = None,
+    def of(model: LinearModel, data: Samples | Sequence[Samples] | Dataset, *, base: BaseParameters | None = None,
            known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
-           progress: Progress | None = None, recordings: Recording | Sequence[Recording] = (),
+           recordings: Recording | Sequence[Recording] = (),
            controller: Controller | None = None) -> Problem:
         """A problem from a model and its data, folded.
 
@@ -92,7 +118,8 @@ class Problem:
         robot's source gives, where it gives all. blocks: stretches of time kept apart. The problem's model is the given
         one with what its terms take from the data (see `FrictionCurve` and `LoadFriction`).
         """
-        logs = (data,) if isinstance(data, Samples) else tuple(data)
+        dataset = data if isinstance(data, Dataset) else Dataset.from_samples(data, recordings)
+        logs = dataset.samples
         model = scaled_model(model, logs)
         base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
         held = held_values(model) if isinstance(model, Model) else {}
@@ -100,14 +127,13 @@ class Problem:
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        regression = fold(equations_of(model, logs, base), blocks=blocks, threads=threads, progress=progress)
+        regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
-        behind = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
-        if behind and len(behind) != len(logs):
-            raise ModelError(f"{len(behind)} recordings were given for {len(logs)} sets of samples")
-        return Problem(model, regression, logs, nominal, threads, progress, behind, controller)
+        places, few, behind = dataset.excerpt()
+        return Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
+                       is_excerpt=few is not logs or not dataset.is_held)
 
     def as_logged(self) -> tuple[Samples, ...]:
         """The data with positions and torques as they were logged, where the logs are at hand: filtered ones hide
@@ -250,6 +276,8 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
         problem = Problem.of(problem, data, known=known)
     elif data is not None or known is not None:
         raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
+    if "data" in chosen.needs:
+        problem = problem.whole()
     if "data" in chosen.needs and not problem.data:
         raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
     if "torques" in chosen.needs and problem.filtered is not None:

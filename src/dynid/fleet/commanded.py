@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import ManifestEntry
 from dynid.errors import DynidError
 from dynid.recording import Recording
 from dynid.recording.log_files import LogFile
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.read import read
-from dynid.regression.log_fold import ManifestEntry
 from dynid.robot import Robot
 from dynid.signals import at_times
 

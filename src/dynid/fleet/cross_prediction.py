@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold
 from dynid.errors import NotPossibleError
 from dynid.estimate.linear import solve
 from dynid.fleet.robot_fold import RobotFold
-from dynid.regression.log_fold import LogFold
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dynid.datasets.fold_store import FoldStore
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.errors import DynidError
 from dynid.model import LinearModel
-from dynid.regression.fold_store import FoldStore
-from dynid.regression.log_fold import LogFold, ManifestEntry
 
 
 class KeptFolds(Mapping[str, list[LogFold]]):

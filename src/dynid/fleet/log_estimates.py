@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.errors import NotPossibleError
 from dynid.fleet.robot_fold import RobotFold
-from dynid.regression.log_fold import LogFold, ManifestEntry
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.datasets.log_folds import FoldedLogs
 from dynid.fleet.changes import Change
 from dynid.fleet.commanded import Commanded
 from dynid.fleet.cross_prediction import CrossPrediction
@@ -19,8 +20,8 @@ from dynid.fleet.shared import SharedEstimate
 from dynid.fleet.standing_out import StandingOut
 from dynid.model import LinearModel
 from dynid.plain import finite, plain
-from dynid.regression.fold_logs import FoldedLogs
 from dynid.robot import Robot
+from dynid.runs.settings import RunSettings
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class FleetResult:
     """What was found. robots: folds of each with the noise level of the fleet. logs: estimates of each robot's logs.
     pooled: each robot with its fleet as its prior. shared: links of the type and what is each robot's own in one
     estimate, None where the logs do not allow it, with the reason in notes. cross: the table, of the robots that it
-    has. odd_logs: logs that are not of their robot. commanded: signals of a motion that several robots made."""
+    has. odd_logs: logs that are not of their robot. commanded: signals of a motion that several robots made.
+    run: settings of a run on the fleet's logs, with the friction and the cut-off that were chosen."""
 
     settings: FleetSettings
     robot: Robot
@@ -61,6 +63,7 @@ class FleetResult:
     notes: tuple[str, ...]
     commanded: Commanded | None = None
     seconds: float = 0.0
+    run: RunSettings | None = None
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ class FleetResult:
                 "differs": self.scatter.differs[k], "unit": base.units[k], "expression": base.expressions[k]}
                 for k, name in enumerate(base.names)},
             "robots_by_motions": None if self.scatter.crossed is None else self.scatter.crossed.to_dict(base.names),
-            "preparation": self.folded.common.to_dict(),
+            "preparation": self.folded.preparation.as_table(),
             "stand_out": [{"robot": one.robot, "part": one.part, "probability": one.probability,
                            "sentence": one.sentence, "parameters": [
                                {"name": name, "value": value, "fleet": mean, "deviations": sigmas}

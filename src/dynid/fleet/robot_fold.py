@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold
 from dynid.errors import ModelError
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.regression import Factor, Regression, Stacked
-from dynid.regression.log_fold import LogFold
 from dynid.regression.regression import Block
 from dynid.workers import tree_sum
 

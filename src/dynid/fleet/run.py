@@ -11,8 +11,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets import LogSource
+from dynid.datasets.fold_store import FoldStore
+from dynid.datasets.log_fold import LogFold
+from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, fold_each, none_usable
 from dynid.errors import NotPossibleError
 from dynid.fleet.changes import Change, Series, changes
+from dynid.fleet.choices import choices_of_fleet
 from dynid.fleet.commanded import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
 from dynid.fleet.cross_prediction import CrossPrediction, cross_prediction
@@ -29,15 +34,9 @@ from dynid.fleet.shared import SharedEstimate, shared_estimate
 from dynid.fleet.standing_out import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.model import LinearModel
 from dynid.progress import Tell
-from dynid.recording.log_files import LogFile
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.recording.preparation import Preparation
 from dynid.regression import base_parameters
-from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_each, fold_key
-from dynid.regression.fold_store import FoldStore
-from dynid.regression.log_fold import LogFold
 from dynid.robot import Robot
-from dynid.runs.models import make_model, make_robot
 from dynid.workers import Workers
 
 _TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
@@ -69,30 +68,31 @@ def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
 def _run(settings: FleetSettings, options: FleetOptions, store: Path, tell: Tell) -> FleetResult:
     started = time.perf_counter()
     tell("looking for logs")
-    logs = settings.find()
-    chosen = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
-    robot = make_robot(chosen)
-    model = make_model(chosen, robot)
-    folding = FoldOptions(LogMapping.of(settings.log, "[log]"), Preparation.of(settings.prepare, "[prepare]"), robot,
-                          noise=log_noise, store=store, workers=options.workers)
-    folded = fold_each(model, logs, folding, progress=lambda done, total: tell(f"{done} of {total} logs folded"))
-    kept = FoldStore(store, fold_key(model, base_parameters(model), folding))
+    files = settings.find()
+    mapping = LogMapping.of(settings.log, "[log]")
+    logs = [LogSource.from_file(file, mapping) for file in files]
+    chosen = choices_of_fleet(settings, logs, store, tell)
+    robot, model = chosen.robot, chosen.model
+    job = FoldJob(model, base_parameters(model), robot, chosen.preparation, noise=log_noise)
+    folding = Folding.start(logs, job, chosen.held, store)
+    folded = fold_each(folding, options.workers, lambda done, total: tell(f"{done} of {total} logs compressed"))
+    assert folding.store is not None
     if options.keep_gone:
-        folded = _with_gone(kept, logs, folded)
+        folded = _with_gone(folding.store, logs, folded)
     if not folded.entries:
-        raise NotPossibleError(f"none of {len(logs)} logs of the fleet could be folded; the first said: "
-                               f"{folded.failures[0].reason}")
-    result = compare(settings, robot, model, KeptFolds(kept, model, folded.entries), folded, tell)
-    signals = commanded(folded.entries, folding.mapping, robot)
-    return replace(result, commanded=signals, seconds=time.perf_counter() - started)
+        raise none_usable(len(logs), folded.failures)
+    result = compare(settings, robot, model, KeptFolds(folding.store, model, folded.entries), folded, tell)
+    notes = (*chosen.notes, *result.notes)
+    signals = commanded(folded.entries, mapping, robot)
+    return replace(result, commanded=signals, notes=notes, run=chosen.settings, seconds=time.perf_counter() - started)
 
 
-def _with_gone(store: FoldStore, logs: Sequence[LogFile], folded: FoldedLogs) -> FoldedLogs:
+def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) -> FoldedLogs:
     """The same with logs whose folds are kept though their files are gone."""
-    here = {log.source for log in logs}
+    here = {log.place for log in logs}
     have, entries = {entry.sha256 for entry in folded.entries}, list(folded.entries)
-    for source, entry in sorted(store.entries.items()):
-        if source not in here and entry.sha256 not in have and store.path(entry.sha256).is_file():
+    for place, entry in sorted(store.entries.items()):
+        if place not in here and entry.sha256 not in have and store.path(entry.sha256).is_file():
             have.add(entry.sha256)
             entries.append(entry)
     return replace(folded, entries=tuple(entries))
@@ -102,7 +102,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
             folded: FoldedLogs, tell: Tell = lambda sentence: None) -> FleetResult:
     """Compare robots, from the folds of their logs by the robots' names, in the order of time. The folds are asked for
     robot by robot, a few times; what stays is the sum of each robot and an estimate a log."""
-    notes = [folded.common.sentence] if folded.common.sentence else []
+    notes = list[str]()
     tell("comparing robots")
     alike, odd = _alike(folds)
     robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])

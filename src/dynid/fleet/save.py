@@ -78,7 +78,8 @@ def _save_prior(result: FleetResult, new: Path, folder: Path) -> None:
     total = Regression.of(whole.base, [robot.regression.joined(1).blocks[0] for robot in result.robots], whole.joints)
     type_estimate(pooling, result.model, total).save(new / ESTIMATE)
     sources = tuple(entry.source for entry in result.folded.entries)
-    run = result.settings.run_settings(sources, result.folded.preparation.as_table()).moved(Path(), folder)
+    own = result.run or result.settings.run_settings(sources, result.folded.preparation.as_table())
+    run = own.model_copy(update={"logs": sources}).moved(Path(), folder)
     (new / SETTINGS).write_text(run.as_toml("The type of a fleet, as the prior of a new robot."), encoding="utf-8",
                                 newline="")
     std = np.sqrt(np.maximum(np.diag(pooling.prior), 0.0))

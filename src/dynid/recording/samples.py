@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints, first_not_finite
 from dynid.errors import RecordingError
+from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.row_filter import FilteredSignals
 
 
@@ -107,6 +108,11 @@ class Samples:
     @property
     def dof(self) -> int:
         return self.q.shape[1]
+
+    @property
+    def preparation(self) -> Preparation:
+        """The same filter and selection of rows for other logs."""
+        return Preparation.of(dict(self.settings)).elsewhere()
 
     @property
     def measured_tau(self) -> Array:

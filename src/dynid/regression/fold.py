@@ -7,18 +7,15 @@ does not grow with the data.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import reduce
 from operator import add
-from typing import Any, cast
 
 import numpy as np
 from scipy.linalg.lapack import dgeqrf
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, NotPossibleError
-from dynid.model import LinearModel
+from dynid.errors import NotPossibleError
 from dynid.regression.equations import Equations, Layout, Piece, Rows, span_of
 from dynid.regression.factor import Factor, signed
 from dynid.regression.regression import Block, Regression
@@ -29,16 +26,16 @@ Progress = Callable[[int], None]  # called with the number of rows done
 CHUNK = 1024  # rows of one Householder step: the block of the widest joint stays in the second-level cache
 
 
-def fold(equations: Equations | LinearModel, logs: Any = None, *, blocks: int = 10, threads: int | None = None,
-         progress: Progress | None = None, **options: Any) -> Regression:
-    """Fold equations, or a model with the logs that some files, folders, patterns or addresses stand for, into
-    triangular factors on their base parameters.
+def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
+         progress: Progress | None = None) -> Regression:
+    """Compress equations into triangular factors on their base parameters.
 
-    fold(model, "logs/", workers=2, store="folds/"): options are those of `FoldOptions.of`, logs as `find_logs` takes
-    them; logs that cannot be used are left out with a warning. `fold_logs` says what went in.
-    blocks: stretches of time kept apart, for cross-validation and deviations. Every log is cut into so many; where
-    that makes more, neighbours are joined (see `Regression.joined`). The result does not depend on the number of
-    threads.
+    Args:
+        equations: rows of all logs, see `TorqueEquations`.
+        blocks: stretches of time kept separate, for cross-validation and standard errors. Every log is cut into so
+            many; where that makes more, neighbours are joined (see `Regression.joined`).
+        threads: the result does not depend on their number.
+        progress: called with the number of rows done.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -49,27 +46,6 @@ def fold(equations: Equations | LinearModel, logs: Any = None, *, blocks: int = 
     >>> [factor.r.shape for factor in folded.factors]
     [(16, 16), (15, 15), (8, 8)]
     """
-    if logs is not None or not hasattr(equations, "pieces"):
-        return _fold_files(cast(LinearModel, equations), logs, blocks, options)
-    if options:
-        raise ModelError(f"fold has no option '{next(iter(options))}' for equations; it is one for logs in files")
-    equations = cast(Equations, equations)
-    return _fold_equations(equations, blocks, threads, progress)
-
-
-def _fold_files(model: LinearModel, logs: Any, blocks: int, options: dict[str, Any]) -> Regression:
-    from dynid.regression.fold_logs import FoldOptions, fold_logs
-
-    if logs is None:
-        raise ModelError("fold needs equations, or logs beside a model: fold(model, \"logs/\")")
-    robot = options.pop("robot", getattr(model, "robot", None))
-    total, found = fold_logs(model, logs, FoldOptions.of(robot, **options), blocks=blocks)
-    for failure in found.failures:
-        warnings.warn(f"a log is left out: {failure.reason}", stacklevel=3)
-    return total
-
-
-def _fold_equations(equations: Equations, blocks: int, threads: int | None, progress: Progress | None) -> Regression:
     def one(piece: Piece) -> tuple[Factor, ...]:
         factors = fold_piece(equations, piece)
         if progress is not None:

@@ -98,7 +98,7 @@ def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> 
         log = log_settings(one)
         recording = read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)
         samples = prepare(replace(recording, unscaled=False), chosen)
-        chosen = Preparation.of(dict(samples.settings)).elsewhere()
+        chosen = samples.preparation
         found.append(samples)
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from dynid.datasets import LogFacts
 from dynid.dynamics.following import chain_of
 from dynid.model import Model, make_terms
 from dynid.model.held import held_values
@@ -15,7 +16,6 @@ from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems
 from dynid.robot.roles import held_bodies
-from dynid.runs.logs import LogFacts
 
 OwnTerms = Literal["default", "own", "none"]
 LIMITS = ("lower", "upper", "velocity", "acceleration", "effort")
@@ -69,7 +69,7 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
 def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None) -> list[dict[str, Any]]:
     """What reading each log of a robot gives, the signals it holds among it; mapping: a TOML file with a [log]
     table."""
-    return [LogFacts.of(read(path, mapping, robot), "inspected").to_dict() for path in logs]
+    return [LogFacts.from_recording(read(path, mapping, robot), "inspected").to_dict() for path in logs]
 
 
 def _closures(robot: Robot) -> list[dict[str, Any]]:

@@ -1,39 +1,39 @@
-"""Logs of a run: read, prepared alike and folded into a problem, with what was chosen from them on the way."""
+"""Logs of a run: read, prepared alike and compressed into a problem, with what was chosen from them on the way."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from dynid.errors import NotPossibleError, RecordingError
+from dynid.datasets import Dataset, LogFacts
+from dynid.datasets.log_folds import COPIED, Failure
+from dynid.errors import NotPossibleError
 from dynid.estimate import FrictionChoice, Problem
 from dynid.findings import Finding
-from dynid.model import chosen as chosen_joints
-from dynid.model import complete
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.both_sides import both_sides
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import AT_REST, check_usable, prepare
-from dynid.recording.read import read
 from dynid.robot import Robot
+from dynid.runs.choices import Choices, choose
 from dynid.runs.drive_gains import with_drive_gains
-from dynid.runs.logs import LogEntry, LogSettings, check_files, labels, log_settings
-from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, names_friction
-from dynid.runs.mounting import gravity_note, with_estimated_gravity
+from dynid.runs.logs import LogEntry, log_sources
+from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
-from dynid.validate import CutoffChoice, Gravity, choose_cutoff
+from dynid.validate import CutoffChoice, Gravity
+from dynid.workers import Workers
 
 _SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
          "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
+_TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 
 @dataclass(frozen=True, eq=False)
 class Resting:
-    """A log in which nothing moves, and what preparing it said."""
+    """A log in which nothing moves, and the error that preparing it raised."""
 
     source: str
     problem: NotPossibleError
@@ -41,68 +41,86 @@ class Resting:
     @property
     def finding(self) -> Finding:
         """That it was left out."""
-        return Finding(AT_REST, "suspicious", "warning", f"A log is left out: {self.problem.reason}.",
-                       f"log at rest ({self.source})", logs=(self.source,))
+        return left_out_finding(Failure(self.source, "", self.problem.reason, AT_REST))
+
+
+def left_out_finding(failure: Failure) -> Finding:
+    """Return the finding that a log was left out, and why."""
+    code = failure.code if failure.code in _TITLES else "log-left-out"
+    return Finding(code, "suspicious", "warning", f"A log is left out: {failure.reason}.",
+                   f"{_TITLES.get(code, 'log left out')} ({failure.source})", logs=(failure.source,))
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A folded problem, with the run's settings and robot as they are once the logs were looked at.
+    """The problem of a run, with its settings and robot as the data completed them.
 
-    cutoff: the choice of the cut-off, None where it was given. resting: logs left out. mounting: the direction of
-    gravity, where it was estimated. friction: what was chosen for each joint, where the run asked for that or named no
-    friction; unnamed: what to say of that.
+    Attributes:
+        problem: model, compressed regression and data.
+        settings, robot: of the run, with every choice made.
+        cutoff: choice of the cut-off; None where it was given.
+        left_out: logs that could not be used, or are copies of others.
+        mounting: direction of gravity, where it was estimated.
+        friction: choice of the friction of each joint; None where it was given.
+        chosen_notes: sentences on choices that the user did not ask for.
+        logs: what reading each log gave.
     """
 
     problem: Problem
     settings: RunSettings
     robot: Robot
     cutoff: CutoffChoice | None = None
-    resting: tuple[Resting, ...] = ()
+    left_out: tuple[Failure, ...] = ()
     mounting: Gravity | None = None
     friction: FrictionChoice | None = None
-    unnamed: str = ""
+    chosen_notes: tuple[str, ...] = ()
+    logs: tuple[LogFacts, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found on the way, and what reading the logs said, each once."""
-        said = (self.unnamed,) if self.unnamed else ()
-        said = said if self.mounting is None else (*said, gravity_note(self.mounting))
+        """Notes on the choices, and on what reading the logs found, each once."""
         bends = self.settings.model.flexible
-        if bends is not None and not bends.skew:
-            said = (*said, _SKEW)
-        return (*said, *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
+        skew = (_SKEW,) if bends is not None and not bends.skew else ()
+        return (*self.chosen_notes, *skew,
+                *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings on logs that were left out."""
+        return tuple(map(left_out_finding, self.left_out))
 
 
-def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> Loaded:
-    """The run's logs as a folded problem; each is read once."""
+def open_dataset(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
+                 workers: Workers | None = None, store: Path | None = None) -> Dataset:
+    """Return the dataset of a run's logs without payload."""
+    dataset = Dataset.open(log_sources(settings.unloaded, settings), robot, workers=workers, store=store, tell=tell)
+    return replace(dataset, progress=lambda done, count: tell(f"{done} of {count} logs compressed"))
+
+
+def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
+                 workers: Workers | None = None, store: Path | None = None) -> Loaded:
+    """Return the problem of a run's logs, with all choices made that the settings leave open.
+
+    workers: where logs are read and compressed. store: folder in which compressed logs are kept for the next run.
+    """
     tell = Progress.of(tell)
-    model = first_model(settings, robot)
-    chosen = Preparation.of(settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints, model.dof)
-    resting: list[Resting] = []
     settings = with_drive_gains(settings, robot, tell)
-    recordings = list(moving(read_logs(settings.unloaded, settings, robot, tell.part(0.0, 0.3)), resting))
-    if not recordings:
-        raise resting[0].problem
-    cutoff = None
-    if chosen.chooses_cutoff:
-        tell("choosing the cut-off by blocks of time left out", 0.3)
-        cutoff = choose_cutoff(model, recordings, chosen, known=settings.known)
-        chosen = cutoff.settings
-    samples = [one for _, one in prepare_alike(recordings, chosen, tell.part(0.6, 0.7))]
-    if cutoff is not None:
-        samples = [replace(one, steps=(cutoff.step, *one.steps)) for one in samples]
-    if AUTO in settings.model.friction or not names_friction(settings, robot):
-        tell("choosing the friction of each joint", 0.7)
-    settings, friction, unnamed = friction_of_run(settings, robot, samples)
-    tell("folding", 0.9)
-    problem = Problem.of(make_model(settings, robot), samples, known=settings.known, blocks=settings.blocks,
-                         recordings=recordings, controller=control_law(settings))
-    mounting = None
-    if settings.gravity == "estimate":
-        tell("estimating the direction of gravity", 0.95)
-        settings, robot, problem, mounting = with_estimated_gravity(settings, robot, problem)
-    return Loaded(problem, settings, robot, cutoff, tuple(resting), mounting, friction, unnamed)
+    dataset = open_dataset(settings, robot, tell.part(0.0, 0.3), workers=workers, store=store)
+    chosen = choose(settings, robot, dataset, tell.part(0.3, 0.9))
+    tell("compressing the regression", 0.9)
+    return _loaded(chosen)
+
+
+def _loaded(chosen: Choices) -> Loaded:
+    settings = chosen.settings
+    problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, known=settings.known,
+                         blocks=settings.blocks, controller=control_law(settings))
+    folded = problem.folded
+    left_out = folded.left_out if folded is not None else ()
+    entries = folded.entries if folded is not None else ()
+    facts = tuple(entry.facts for entry in entries if entry.facts is not None) or chosen.dataset.facts
+    return Loaded(problem, settings, chosen.robot, chosen.cutoff, left_out, chosen.gravity, chosen.friction,
+                  chosen.notes, facts)
 
 
 def control_law(settings: RunSettings) -> Controller | None:
@@ -113,12 +131,16 @@ def control_law(settings: RunSettings) -> Controller | None:
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
              tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
              ) -> Iterator[tuple[Recording, Samples]]:
-    """Recording and samples of each log, all prepared alike.
+    """Yield recording and samples of each log, all prepared alike: what the first one's data choose holds for the rest.
 
     resting: takes the logs in which nothing moves, which are left out; without it they are refused.
     """
     recordings = read_logs(logs, settings, robot, tell)
-    return prepare_alike(recordings if resting is None else moving(recordings, resting), chosen, tell)
+    for recording in recordings if resting is None else moving(recordings, resting):
+        tell(f"preparing {short_name(recording.source)}")
+        samples = prepare(recording, chosen)
+        chosen = samples.preparation
+        yield recording, samples
 
 
 def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[Recording]:
@@ -134,32 +156,13 @@ def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[
         yield recording
 
 
-def prepare_alike(recordings: Iterable[Recording], chosen: Preparation,
-                  tell: Tell = lambda sentence: None) -> Iterator[tuple[Recording, Samples]]:
-    """Each recording and its samples: what the first one's data chose holds for the others."""
-    for recording in recordings:
-        tell(f"preparing {short_name(recording.source)}")
-        samples = prepare(recording, chosen)
-        chosen = Preparation.of(dict(samples.settings)).elsewhere()
-        yield recording, samples
-
-
 def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
               tell: Tell = lambda sentence: None) -> Iterator[Recording]:
-    """The logs one by one, as their own tables and the run's [log] table read them; logs of one name are kept apart."""
-    tables = [log_settings(log) for log in logs]
-    check_files(tables, settings.log)
-    names = labels(tables, settings.log)
-    tell = Progress.of(tell)
-    for i, (log, name) in enumerate(zip(tables, names, strict=True)):
-        tell(f"reading {short_name(name, names)}", i / len(names))
-        recording = replace(_read_log(log, settings, robot), source=name)
-        bends = settings.model.flexible
-        yield recording if bends is None else both_sides(recording, chosen_joints(robot, bends.joints))
-
-
-def _read_log(log: LogSettings, settings: RunSettings, robot: Robot) -> Recording:
-    for path in log.files:
-        if not os.path.exists(path):
-            raise RecordingError(f"there is no log {path}")
-    return read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)
+    """Yield the logs one by one, as their own tables and the run's [log] table read them."""
+    sources, tell = log_sources(logs, settings), Progress.of(tell)
+    names = [source.source for source in sources]
+    for source in sources:
+        source.stamp()  # raises for the first one that does not exist, before any is read
+    for i, source in enumerate(sources):
+        tell(f"reading {short_name(source.source, names)}", i / len(names))
+        yield source.read(robot)

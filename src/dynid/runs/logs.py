@@ -1,24 +1,27 @@
-"""The logs of a run: which files each is, how it is read, and what reading it gave."""
+"""The logs of a run: which files each is, and how it is read."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from dynid.datasets import LogSource
 from dynid.errors import RecordingError
-from dynid.recording import Recording
 from dynid.recording.layout import shared_file
+from dynid.recording.log_files import LogFile, find_logs
 from dynid.recording.mapping import Mapping
 from dynid.recording.names import distinct
 from dynid.recording.presets import overlaid
 from dynid.recording.read import window_of
-from dynid.recording.recording import DroppedRow
+
+if TYPE_CHECKING:
+    from dynid.runs.settings import RunSettings
 
 
 class LogSettings(BaseModel):
@@ -115,6 +118,43 @@ def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[s
                      for name, window in zip(names, windows, strict=True)])
 
 
+def log_sources(logs: Sequence[LogEntry], settings: RunSettings) -> tuple[LogSource, ...]:
+    """Return the sources of some logs of a run, each with its own settings over those of [log].
+
+    A folder or a pattern stands for the logs in it, unless the folder is one log: a bag, or one whose mapping names
+    the files in it. Logs found that way are left out where they cannot be used; those named one by one must exist.
+    """
+    found = [one for log in map(log_settings, logs) for one in _expanded(log, settings.log)]
+    tables = [log for log, _ in found]
+    check_files(tables, settings.log)
+    bends = settings.model.flexible
+    return tuple(LogSource(tuple(map(LogFile, log.files)), log.mapping(settings.log), name, bends is not None,
+                           None if bends is None else bends.joints, settings.stream_rows, is_named)
+                 for (log, is_named), name in zip(found, labels(tables, settings.log), strict=True))
+
+
+def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogSettings, bool]]:
+    """Return a log, or the logs in the folder or pattern that it names, and whether each was named by itself."""
+    if not isinstance(log.file, str):
+        return [(log, True)]
+    is_folder = os.path.isdir(log.file) and not shared_file([Path(log.file)], log.mapping(common))
+    is_pattern = not os.path.exists(log.file) and any(sign in log.file for sign in "*?[")
+    if not (is_folder or is_pattern or "://" in log.file):
+        return [(log, True)]
+    files = [short_path(one.source) for one in find_logs(log.file)]
+    if len(files) == 1 and os.path.abspath(files[0]) == os.path.abspath(log.file):  # a bag, or a single address
+        return [(log, True)]
+    return [(log.model_copy(update={"file": file}), False) for file in files]
+
+
+def short_path(path: str) -> str:
+    """Return a path relative to the working directory where it is below it; addresses and other paths as they are."""
+    if "://" in path:
+        return path
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
+
+
 def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> None:
     """Raise where two logs would read a signal from one and the same other file: one of them is paired wrongly."""
     read: dict[tuple[str, Path], LogSettings] = {}
@@ -125,38 +165,3 @@ def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> No
                 raise RecordingError(
                     f"the {signal} of {other.label} and of {log.label} would both be read from {file}; give each log "
                     f"its own file, with {{stem}} in its name or by [[logs]] tables with {signal} = {{file = \"...\"}}")
-
-
-@dataclass(frozen=True)
-class LogFacts:
-    """What reading a log gave. role: "identification" or "validation". signals: it holds. dropped: how many rows could
-    not be used, and dropped_rows: the first of them."""
-
-    source: str
-    role: str
-    rows: int
-    seconds: float
-    dropped: int
-    dropped_rows: tuple[DroppedRow, ...]
-    notes: tuple[str, ...]
-    signals: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(recording: Recording, role: str) -> LogFacts:
-        return LogFacts(recording.source, role, len(recording), recording.duration, recording.dropped,
-                        recording.dropped_rows, recording.notes, recording.signals)
-
-    @property
-    def sentence(self) -> str:
-        """What was left out, empty where nothing was."""
-        if not self.dropped:
-            return ""
-        first, last = self.dropped_rows[0], self.dropped_rows[-1]
-        where = f"row {first.row}" if self.dropped == 1 else f"{self.dropped} rows from {first.row} to " + (
-            str(last.row) if self.dropped == len(self.dropped_rows) else "beyond")
-        return (f"{self.source}: left out {where}, of {self.rows + self.dropped}; "
-                f"{'it' if self.dropped == 1 else 'the first'}: {first.why}")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "dropped_rows": [asdict(one) for one in self.dropped_rows], "notes": list(self.notes),
-                "signals": list(self.signals)}

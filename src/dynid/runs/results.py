@@ -69,6 +69,7 @@ def facts(run: Run) -> dict[str, Any]:
         "payloads": [one.to_dict() for one in run.payloads],
         "verdict": run.verdict.to_dict(),
         "logs": [log.to_dict() for log in run.logs],
+        "left_out": [{"log": one.source, "reason": one.reason, "code": one.code} for one in run.left_out],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
     }

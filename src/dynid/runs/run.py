@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from dynid.datasets import LogFacts
+from dynid.datasets.log_folds import Failure
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
@@ -20,11 +23,9 @@ from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
-from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.simulation import joint_inertia
@@ -50,9 +51,10 @@ from dynid.validate import (
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
+from dynid.workers import Workers
 
 _POSTURES = 300  # of a log at which inertias are looked at
-_PATIENCE = 20.0  # s, for cross-validation
+_ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by step are not cross-validated: minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,8 @@ class Run:
     joints whose motor and link are both in the logs. breakaway: of joints that start from rest there. payloads: of the
     logs that name one. essential: what was left out of the model, where the run asked for that, and
     essential_on_others: the relative error of all parameters on each of the validations. tracking: commanded against
-    sensed in the logs that hold both; controller_fit: the loops that these show, of methods that go by steps."""
+    sensed in the logs that hold both; controller_fit: the loops that these show, of methods that go by steps.
+    left_out: logs that could not be used, or are copies of others."""
 
     settings: RunSettings
     robot: Robot
@@ -91,6 +94,7 @@ class Run:
     essential_on_others: tuple[float, ...] = ()
     tracking: tuple[Tracking, ...] = ()
     controller_fit: ControllerFit | None = None
+    left_out: tuple[Failure, ...] = ()
 
     @property
     def model(self) -> LinearModel:
@@ -101,23 +105,28 @@ class Run:
         return self.problem.data
 
 
-def run(settings: RunSettings, tell: Tell = lambda sentence: None) -> Run:
-    """Read, prepare, fold, identify, validate and judge."""
+def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: Workers | None = None,
+        store: Path | None = None) -> Run:
+    """Read and prepare the logs, make the choices left open, identify, validate and state the verdict.
+
+    workers: where logs are read and compressed; this process by default. store: folder in which compressed logs are
+    kept, so that the next run reads only new ones. Neither changes the result.
+    """
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
     robot = make_robot(settings)
-    loaded, weight = load_problem(settings, robot, tell.part(0.02, 0.5)), None
+    loaded = load_problem(settings, robot, tell.part(0.02, 0.5), workers=workers, store=store)
+    weight = None
     settings, robot = loaded.settings, loaded.robot
     if earlier is not None:
         loaded, weight = with_earlier(loaded, earlier)
     tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time", 0.5)
-    begun = time.perf_counter()
     if settings.essential is not None:
         result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
-        result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95), seconds=time.perf_counter() - begun)
+        result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95))
     if weight is not None:
         result = replace(result, notes=(weight.sentence, *result.notes))
     payloads = run_payloads(settings, robot, result.problem, result.estimate, tell.part(0.95, 1.0))
@@ -128,7 +137,6 @@ def _essential_run(loaded: Loaded, tell: Progress) -> Run:
     """The run with the parameters that matter alone."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
-    begun = time.perf_counter()
     method = "wls" if settings.method == AUTO else settings.method
     tell(f"leaving out parameters by rule '{asked.rule}'", 0.0)
     found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
@@ -137,7 +145,7 @@ def _essential_run(loaded: Loaded, tell: Progress) -> Run:
     held = "wls" if found.estimate.method == method and "shape" in find_method(method).gives else method
     changes = {"method": held, "options": settings.options if held == method else {}}
     result = judge(replace(loaded, problem=found.problem), found.estimate, settings.model_copy(update=changes),
-                   loaded.robot, tell.part(0.4, 1.0), seconds=time.perf_counter() - begun)
+                   loaded.robot, tell.part(0.4, 1.0))
     others = tuple(reconstruct(found.full, one.samples).relative_error for one in result.validations)
     return replace(result, settings=settings, essential=found, essential_on_others=others)
 
@@ -145,7 +153,7 @@ def _essential_run(loaded: Loaded, tell: Progress) -> Run:
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
                  tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
     """The payloads that a run's logs name, each from all logs with it."""
-    chosen, found = Preparation.of(dict(problem.data[0].settings)).elsewhere(), []
+    chosen, found = problem.data[0].preparation, []
     for name, said in settings.payloads.items():
         logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
         if logs:
@@ -156,18 +164,15 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
 
 
 def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robot,
-          tell: Tell = lambda sentence: None, *, seconds: float = 0.0) -> Run:
-    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and put it into
-    words.
-
-    seconds: the method took; cross-validation runs it once a block and is left out where that would take too long.
-    """
+          tell: Tell = lambda sentence: None) -> Run:
+    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and state the
+    verdict."""
     tell = Progress.of(tell)
     tell("validating", 0.0)
     problem, estimate = loaded.problem, in_torques(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
-    chosen = Preparation.of(dict(problem.data[0].settings)).elsewhere()
+    chosen = problem.data[0].preparation
     for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell.part(0.05, 0.3),
                                        resting):
         recordings.append(recording)
@@ -175,7 +180,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
                             or own_logs(problem), tell.part(0.3, 0.5))
     cross, notes = None, []
-    quick = seconds * len(problem.regression.blocks) < _PATIENCE or estimate.left_out is not None
+    quick = not estimate.iterations or sum(map(len, problem.data)) <= _ROWS_FOR_STEPS or estimate.left_out is not None
     if len(problem.regression.blocks) > 2 and quick:
         tell("cross-validating over blocks of time", 0.5)
         try:
@@ -187,17 +192,18 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     tell("judging", 0.9)
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
-                   cutoff=dependence, found=[one.finding for one in (*loaded.resting, *resting)])
+                   cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
     if loaded.friction is not None:
         said = replace(said, headline=f"{said.headline} Friction was chosen: {loaded.friction.text}.")
-    logs = [*(LogFacts.of(one, "identification") for one in problem.recordings),
-            *(LogFacts.of(one, "validation") for one in recordings)]
-    notes += [log.sentence for log in logs[len(problem.recordings):] if log.dropped]
+    validation_logs = [LogFacts.from_recording(one, "validation") for one in recordings]
+    logs = [*loaded.logs, *validation_logs]
+    notes += [log.sentence for log in validation_logs if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
                loaded.friction, deflections(estimate, problem.data, problem.recordings),
                breakaway(estimate, problem.data, problem.recordings) if problem.recordings else (),
-               tracking=trackings(problem.recordings), controller_fit=fitted_loops(problem, estimate))
+               tracking=trackings(problem.recordings), controller_fit=fitted_loops(problem, estimate),
+               left_out=loaded.left_out)
 
 
 def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:

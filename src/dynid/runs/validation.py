@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynid.datasets import LogFacts
 from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.progress import Tell
@@ -15,7 +16,6 @@ from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import WINDOW, merged
 from dynid.runs.loading import Resting, prepared
-from dynid.runs.logs import LogFacts
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.runs.run import simulated
@@ -76,5 +76,5 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
         raise resting[0].problem
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
     return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell),
-                           tuple(LogFacts.of(one, "validation") for one in recordings),
+                           tuple(LogFacts.from_recording(one, "validation") for one in recordings),
                            tuple(one.finding for one in resting))

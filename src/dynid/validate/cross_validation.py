@@ -124,7 +124,7 @@ def _alone(problem: Problem, log: int) -> Problem:
     blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
     regression = replace(Regression.of(problem.base, blocks, problem.regression.joints), prior=problem.regression.prior)
     data = tuple(part if k == log else replace(part, keep=np.zeros_like(part.keep))
-                 for k, part in enumerate(problem.data))
+                 for k, part in zip(problem.places, problem.data, strict=True))
     return replace(problem, regression=regression, data=data)
 
 

@@ -114,7 +114,7 @@ def _values(problem: Problem, fold: Regression, method: str, options: Mapping[st
     needs = find_method(method).needs
     # One block is enough where the method does not leave some out: how sure the values are is not asked.
     regression = fold if "blocks" in needs else fold.joined(1)
-    part = replace(problem, regression=replace(regression, base=problem.base), data=(), recordings=(), progress=None)
+    part = replace(problem, regression=replace(regression, base=problem.base), data=(), recordings=(), dataset=None)
     try:
         return identify(part, method=method, **options).values
     except DynidError:
@@ -127,7 +127,7 @@ def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str
     fold = folds.at(cutoff)
     assert fold is not None  # the method was solved there
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),
-                   recordings=tuple(log.recording for log in folds.logs), progress=None)
+                   recordings=tuple(log.recording for log in folds.logs), dataset=None)
     try:
         return identify(part, method=method, **options).std
     except DynidError:

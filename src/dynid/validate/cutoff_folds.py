@@ -89,7 +89,7 @@ class CutoffFolds:
         found: list[Samples] = []
         for log in self.logs:
             found.append(prepare_gridded(log, chosen))
-            chosen = Preparation.of(dict(found[-1].settings)).elsewhere()
+            chosen = found[-1].preparation
         return tuple(found)
 
     def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:

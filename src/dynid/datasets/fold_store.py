@@ -12,51 +12,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dynid.datasets.log_fold import LogFold, ManifestEntry
+from dynid.datasets.log_source import LogSource
 from dynid.errors import DynidError, RecordingError
 from dynid.files import write_whole
 from dynid.model import LinearModel
-from dynid.recording.log_files import LogFile
-from dynid.regression.common_preparation import CommonPreparation
-from dynid.regression.log_fold import LogFold, ManifestEntry
 
 MANIFEST = "manifest.json"
 
 
 class FoldStore:
-    """The folds in a folder that were made with one key. common: the preparation of all logs, None before it is
-    chosen."""
+    """The folds in a folder that were made with one key."""
 
     def __init__(self, folder: str | Path, key: str) -> None:
         self.folder = Path(folder) / key
-        self.common: CommonPreparation | None = None
         self.entries: dict[str, ManifestEntry] = {}
         self._read()
 
     def _read(self) -> None:
-        """Take in what the manifest on the disk says; entries of this run stay."""
+        """Take in the manifest on the disk; entries of this run stay."""
         path = self.folder / MANIFEST
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            found = {name: ManifestEntry.of(one) for name, one in said["logs"].items()}
-            common = None if said["common"] is None else CommonPreparation.of(said["common"])
+            table = json.loads(path.read_text(encoding="utf-8"))
+            found = {place: ManifestEntry.of(one) for place, one in table["logs"].items()}
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, DynidError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise DynidError(f"{path} cannot be read as the manifest of folds; remove {self.folder}, and all logs are "
                              "folded again") from None
         self.entries = {**found, **self.entries}
-        self.common = common if self.common is None else self.common
 
-    def known(self, log: LogFile) -> ManifestEntry | None:
+    def known(self, log: LogSource) -> ManifestEntry | None:
         """The entry of a log that was folded before and has not changed since; its file is not read for that."""
-        entry = self.entries.get(log.source)
+        entry = self.entries.get(log.place)
         if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
             return None
-        return replace(entry, robot=log.robot, date=log.date, motion=log.motion)
+        first = log.files[0]
+        return replace(entry, source=log.source, robot=first.robot, date=first.date, motion=first.motion)
 
     def path(self, sha256: str) -> Path:
         """The file of a fold."""
@@ -76,17 +72,15 @@ class FoldStore:
         except OSError:
             return b""
 
-    def keep(self, entry: ManifestEntry, packed: bytes) -> None:
-        """Write a fold, whole or not at all."""
+    def keep(self, place: str, entry: ManifestEntry, packed: bytes) -> None:
+        """Write the fold of the log at a place (`LogSource.place`), whole or not at all."""
         with write_whole(self.path(entry.sha256), "wb") as file:
             file.write(packed)
-        self.entries[entry.source] = entry
+        self.entries[place] = entry
 
     def write(self) -> None:
         """Write the manifest, with what others wrote meanwhile."""
         self._read()
-        common = None if self.common is None else self.common.to_dict()
-        said: Mapping[str, Any] = {"common": common, "logs": {
-            name: asdict(entry) for name, entry in sorted(self.entries.items())}}
+        said: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:
             json.dump(said, file, indent=1)

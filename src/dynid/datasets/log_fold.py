@@ -12,16 +12,27 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, load_arrays
+from dynid.datasets.log_source import LogFacts
 from dynid.errors import RecordingError
 from dynid.model import LinearModel
-from dynid.regression.regression import Regression
+from dynid.regression import Regression
 
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """What a manifest says of one log. source: its path. sha256: of its bytes. rows: samples read. start, stop: s, of
-    its own clock. robot: whose it is. date: ISO 8601, empty where nothing says when it was made; motion: what it was
-    asked to do, where that is known. stamp: size and time of its file, to know it again unread."""
+    """Entry of one log in a manifest.
+
+    Attributes:
+        source: name of the log, usually its path.
+        sha256: hash of its bytes and of how they are read.
+        rows: samples read.
+        start, stop: s, of the log's own clock.
+        robot: name of the robot in a fleet.
+        date: ISO 8601; empty where it is not known.
+        motion: name of the commanded motion, where it is known.
+        stamp: size and time of its file, to recognise it without reading.
+        facts: what reading it gave.
+    """
 
     source: str
     sha256: str
@@ -32,6 +43,7 @@ class ManifestEntry:
     date: str = ""
     motion: str = ""
     stamp: str = ""
+    facts: LogFacts | None = None
 
     @property
     def span(self) -> float:
@@ -39,11 +51,20 @@ class ManifestEntry:
         return self.stop - self.start
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "span_s": self.span}
+        """Plain data for JSON."""
+        table = {name: value for name, value in asdict(self).items() if name != "facts"}
+        return {**table, "span_s": self.span}
+
+    def stored(self) -> dict[str, Any]:
+        """Plain data for a manifest."""
+        return asdict(self)
 
     @staticmethod
     def of(table: dict[str, Any]) -> ManifestEntry:
-        return ManifestEntry(**{name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table})
+        """From what `stored` gave."""
+        known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
+        facts = known.get("facts")
+        return ManifestEntry(**{**known, "facts": None if facts is None else LogFacts.from_table(facts)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +79,7 @@ class LogFold:
         """As bytes, to travel and to be kept."""
         raw = BytesIO()
         arrays = {f"noise{j}": matrix for j, matrix in enumerate(self.noise or ())}
-        self.regression.write(raw, entry=np.array(json.dumps(asdict(self.entry))), **arrays)
+        self.regression.write(raw, entry=np.array(json.dumps(self.entry.stored())), **arrays)
         return raw.getvalue()
 
     @staticmethod

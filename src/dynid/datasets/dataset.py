@@ -1,0 +1,220 @@
+"""Dataset: these logs, read by this mapping, prepared by this recipe; and the one verb for work on them, the sum.
+
+A dataset holds some of its logs in memory: all of them where they are small, otherwise a few that are drawn by a hash
+of their names, the pilot logs. Everything that has to be chosen from data (cut-off, friction, gravity) and everything
+that looks at single rows (tests of hypotheses, noise correlation) uses these. The compressed regression is summed over
+all logs: here, by worker processes or on a cluster, log by log, so that memory does not grow with the data. The sum is
+the same to the last bit wherever it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.datasets.log_folds import (
+    Failure,
+    FoldedLogs,
+    Folding,
+    FoldJob,
+    HeldLog,
+    LogProgress,
+    failure_of,
+    none_usable,
+    prepared_alike,
+    sum_folds,
+)
+from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.errors import DynidError, ModelError
+from dynid.model import LinearModel
+from dynid.progress import Progress, Tell
+from dynid.recording import Recording, Samples
+from dynid.recording.excerpt import excerpt
+from dynid.recording.log_files import find_logs
+from dynid.recording.names import short_name
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import AT_REST, check_usable, prepare
+from dynid.recording.read import mapping_of
+from dynid.regression import BaseParameters, Regression, equations_of, fold
+from dynid.robot import Robot
+from dynid.workers import Workers
+
+PILOT_ROWS = 131_072  # rows held in memory for choices and tests: enough for correlations, 40 MB for seven joints
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Logs, how they are read and prepared, and where work on them is done.
+
+    Attributes:
+        held: logs in memory, by place among the logs.
+        logs: all logs that come from files, in order; empty for a dataset made of samples.
+        robot: whose joints the logs have.
+        preparation: from recordings to samples, for logs that are not held; None before it is chosen.
+        workers: where the sum over logs is computed.
+        store: folder in which folds are kept for the next run; None keeps none.
+        failures: logs that are left out, by place.
+        progress: called with the number of logs that are done, and of all logs.
+    """
+
+    held: Mapping[int, HeldLog]
+    logs: tuple[LogSource, ...] = ()
+    robot: Robot | None = None
+    preparation: Preparation | None = None
+    workers: Workers = field(default_factory=lambda: Workers(1))
+    store: Path | None = None
+    failures: Mapping[int, Failure] = field(default_factory=dict)
+    progress: LogProgress | None = None
+
+    @staticmethod
+    def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()
+                     ) -> Dataset:
+        """Return the dataset of samples in memory. recordings: the logs behind them, one each, or none."""
+        data = (samples,) if isinstance(samples, Samples) else tuple(samples)
+        behind: Sequence[Recording | None] = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+        if behind and len(behind) != len(data):
+            raise ModelError(f"{len(behind)} recordings were given for {len(data)} sets of samples")
+        pairs = zip(data, behind or (None,) * len(data), strict=True)
+        return Dataset({k: HeldLog(one, recording) for k, (one, recording) in enumerate(pairs)})
+
+    @staticmethod
+    def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
+                   prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
+                   store: str | Path | None = None) -> Dataset:
+        """Return the dataset of the logs that files, folders, patterns or addresses stand for, prepared.
+
+        Args:
+            sources: as `find_logs` takes them. Logs that cannot be used are left out, see `failures`.
+            robot: whose joints the logs have.
+            mapping: how the logs are read: settings as in a [log] table, or a file that has one.
+            prepare: options of the preparation, as in a [prepare] table.
+            workers: number of processes that read and compress the logs.
+            scheduler: address of a Dask scheduler, used instead.
+            store: folder in which compressed logs are kept, so that the next call reads only new ones.
+        """
+        rules = mapping_of(mapping, {})
+        dataset = Dataset.open([LogSource.from_file(file, rules) for file in find_logs(sources)], robot,
+                               workers=Workers(workers, scheduler), store=None if store is None else Path(store))
+        return dataset.prepared(Preparation.of(dict(prepare or {})))
+
+    @staticmethod
+    def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
+             store: Path | None = None, tell: Tell = lambda sentence: None) -> Dataset:
+        """Return the dataset of some logs, its pilot logs read.
+
+        Raises:
+            RecordingError: for a required log that does not exist or cannot be read.
+            NotPossibleError: where no log can be used.
+        """
+        tell, held, failures = Progress.of(tell), dict[int, HeldLog](), dict[int, Failure]()
+        problems: list[Exception] = []
+        for log in logs:
+            if log.is_required:
+                log.stamp()  # raises where it does not exist
+        rows, names = 0, [log.source for log in logs]
+        for count, place in enumerate([0, *sorted(range(1, len(logs)), key=lambda k: logs[k].draw)]):
+            if rows >= PILOT_ROWS:
+                break
+            log = logs[place]
+            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / PILOT_ROWS))
+            try:
+                recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
+                check_usable(recording)
+            except Exception as problem:  # whatever a damaged file makes a reader raise
+                if getattr(problem, "code", None) != AT_REST and (
+                        log.is_required or not isinstance(problem, DynidError | OSError | ValueError)):
+                    raise
+                problems.append(problem)
+                failures[place] = failure_of(log, problem)
+                continue
+            held[place] = HeldLog(None, recording, sha256)
+            rows += len(recording)
+        _leave_out_copies(held, failures)
+        if not held:
+            raise problems[0] if len(logs) == 1 or all(log.is_required for log in logs) else none_usable(
+                len(logs), list(failures.values()))
+        return Dataset(dict(sorted(held.items())), tuple(logs), robot, None, workers or Workers(1), store, failures)
+
+    # -- what is in memory -----------------------------------------------------------------------
+    @property
+    def is_held(self) -> bool:
+        """Whether all logs that can be used are in memory."""
+        return len(self.held) + len(self.failures) >= len(self.logs)
+
+    @property
+    def recordings(self) -> tuple[Recording, ...]:
+        """Recordings of the logs in memory, in order; none where samples were given without."""
+        return tuple(log.recording for log in self.held.values() if log.recording is not None)
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """Samples of the logs in memory, in order; empty before they are prepared."""
+        return tuple(log.samples for log in self.held.values() if log.samples is not None)
+
+    def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), tell: Tell = lambda sentence: None
+                 ) -> Dataset:
+        """Return the dataset with its logs in memory prepared, all alike: the options that the first one resolves hold
+        for all others. steps: sentences on how the preparation was chosen."""
+        held, chosen = dict[int, HeldLog](), preparation
+        for place, log in self.held.items():
+            assert log.recording is not None
+            tell(f"preparing {short_name(log.recording.source)}")
+            samples = prepare(log.recording, chosen)
+            chosen = samples.preparation
+            held[place] = replace(log, samples=replace(samples, steps=(*steps, *samples.steps)))
+        return replace(self, held=held, preparation=chosen)
+
+    def excerpt(self, rows: int = PILOT_ROWS) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
+        """Return places, samples and recordings of the logs in memory: whole stretches of time of at most about so many
+        rows in all."""
+        return tuple(self.held), excerpt(self.samples, rows), self.recordings
+
+    def __iter__(self) -> Iterator[Samples]:
+        """Samples of every log that can be used, one after the other; those not in memory are read again."""
+        for place in range(max(len(self.logs), len(self.held) + len(self.failures))):
+            if place in self.held:
+                samples = self.held[place].samples
+                assert samples is not None
+                yield samples
+            elif place not in self.failures:
+                assert self.preparation is not None
+                yield prepared_alike(self.logs[place].read(self.robot), self.preparation)
+
+    # -- the sum over all logs -------------------------------------------------------------------
+    def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None
+             ) -> tuple[Regression, FoldedLogs]:
+        """Return the compressed regression of all logs on a model's base parameters, and which logs went in.
+
+        blocks: stretches of time kept separate, for cross-validation and standard errors.
+        """
+        if self.is_held:
+            return self._fold_held(model, base, blocks, threads)
+        assert self.preparation is not None
+        job = FoldJob(model, base, self.robot, self.preparation, max(1, blocks))
+        folding = Folding.start(self.logs, job, self.held, self.store, self.failures)
+        return sum_folds(folding, self.workers, blocks, self.progress)
+
+    def _fold_held(self, model: LinearModel, base: BaseParameters, blocks: int, threads: int | None
+                   ) -> tuple[Regression, FoldedLogs]:
+        regression = fold(equations_of(model, self.samples, base), blocks=blocks, threads=threads)
+        return regression, FoldedLogs((), tuple(self.failures[k] for k in sorted(self.failures)),
+                                      self.preparation or Preparation())
+
+    @property
+    def facts(self) -> tuple[LogFacts, ...]:
+        """What reading the logs in memory gave."""
+        return tuple(LogFacts.from_recording(one, "identification") for one in self.recordings)
+
+
+def _leave_out_copies(held: dict[int, HeldLog], failures: dict[int, Failure]) -> None:
+    """Move logs with the content of an earlier one to those left out."""
+    owners: dict[str, str] = {}
+    for place in sorted(held):
+        recording = held[place].recording
+        assert recording is not None
+        owner = owners.setdefault(held[place].sha256 or recording.source, recording.source)
+        if owner != recording.source:
+            failures[place] = Failure.from_copy(recording.source, "", owner)
+            del held[place]

@@ -1,0 +1,387 @@
+"""Folds of many logs, computed wherever workers are: one task a log, and a sum over a fixed tree that workers add too.
+
+The result does not depend on the number of workers, nor on the order in which they finish. A log that cannot be used
+is listed with the reason; one with the same content as an earlier one counts once.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.datasets.fold_store import FoldStore
+from dynid.datasets.log_fold import LogFold, ManifestEntry, signature
+from dynid.datasets.log_source import LogFacts, LogSource
+from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.model import LinearModel
+from dynid.recording import Recording, Samples
+from dynid.recording.preparation import Preparation
+from dynid.recording.prepare import AT_REST, on_grid, prepare_gridded
+from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
+from dynid.robot import Robot
+from dynid.workers import Job, Workers
+
+LogProgress = Callable[[int, int], None]  # logs done, of how many
+NoiseOf = Callable[[Equations, Regression], tuple[Array, ...] | None]
+_SECONDS_BETWEEN_MANIFESTS = 2.0
+_STORE_FORM = 3  # of manifests; folds beside one of another form are computed again
+_PROBE_SAMPLES = 40  # by whose regressor a model is recognised
+
+
+COPIED = "copied-log"  # code of the reason why a log with the content of another one is left out
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A log that is left out, and why. code: of the reason, in kebab-case. original: the log that it is a copy of."""
+
+    source: str
+    robot: str
+    reason: str
+    code: str = "bad-recording"
+    original: str = ""
+
+    @staticmethod
+    def from_copy(source: str, robot: str, original: str) -> Failure:
+        """A log with the content of another one, which is counted once."""
+        return Failure(source, robot, f"{source} has the same content as {original}", COPIED, original)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldLog:
+    """A log that is in memory.
+
+    Attributes:
+        samples: prepared; None before that.
+        recording: the log behind them; None where samples were given without it.
+        sha256: of its content, empty where it is not from a file.
+    """
+
+    samples: Samples | None
+    recording: Recording | None = None
+    sha256: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldJob:
+    """What every task needs; sent to each worker once.
+
+    Attributes:
+        model, base: whose equations are folded.
+        robot: whose joints the logs have.
+        preparation: from recordings to samples.
+        blocks: stretches of each log that are kept separate.
+        noise: function of a module that gives the noise matrices of one log, for fleets; None for none.
+        keeps: whether folds are sent back to be stored.
+        threads: of each fold.
+    """
+
+    model: LinearModel
+    base: BaseParameters
+    robot: Robot | None
+    preparation: Preparation
+    blocks: int = 1
+    noise: NoiseOf | None = None
+    keeps: bool = False
+    threads: int | None = 1
+
+    def fold(self, log: LogSource, held: HeldLog | None = None) -> LogFold:
+        """Return the fold of one log, which is read unless it is held."""
+        stamp = log.stamp()
+        if held is None:
+            recording, sha256 = log.read_hashed(self.robot)
+            held = HeldLog(prepared_alike(recording, self.preparation), recording, sha256)
+        samples = held.samples
+        assert samples is not None
+        equations = equations_of(self.model, (samples,), self.base)
+        found = fold(equations, blocks=self.blocks, threads=self.threads)
+        noise = None if self.noise is None else self.noise(equations, found)
+        first, recording = log.files[0], held.recording
+        facts = None if recording is None else LogFacts.from_recording(recording, "identification")
+        t = samples.t if recording is None else recording.t
+        entry = ManifestEntry(log.source, held.sha256, len(t), float(t[0]), float(t[-1]), first.robot, first.date,
+                              first.motion, stamp, facts)
+        return LogFold(entry, found, noise)
+
+    def check_travels(self) -> None:
+        """Raise where the job cannot be sent to other processes."""
+        try:
+            pickle.dumps(self)
+        except (pickle.PicklingError, TypeError, AttributeError) as problem:
+            raise NotPossibleError(f"the model cannot be sent to worker processes ({problem})",
+                                   "use workers = 1") from None
+
+
+@dataclass(frozen=True, eq=False)
+class LogReport:
+    """Report of a worker on one log. read: whether it was read now. packed: its fold, where it is to be stored."""
+
+    entry: ManifestEntry
+    read: bool = False
+    packed: bytes = b""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedLogs:
+    """Which logs went into a sum.
+
+    Attributes:
+        entries: logs that count, in the order of the dataset.
+        left_out: logs that do not, and why.
+        preparation: of all logs.
+        read: number of logs that were read now; the others were in memory or in the store.
+    """
+
+    entries: tuple[ManifestEntry, ...]
+    left_out: tuple[Failure, ...]
+    preparation: Preparation
+    read: int = 0
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Logs that could not be used."""
+        return tuple(one for one in self.left_out if one.code != COPIED)
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """Logs with the content of another one: the other's source by their own."""
+        return {one.source: one.original for one in self.left_out if one.code == COPIED}
+
+
+@dataclass(frozen=True, eq=False)
+class Folding:
+    """The start of a sum over logs. known: logs in the store, failures: logs that do not exist, held: logs in memory;
+    all by place in `logs`."""
+
+    logs: Sequence[LogSource]
+    job: FoldJob
+    held: Mapping[int, HeldLog]
+    store: FoldStore | None
+    known: Mapping[int, ManifestEntry]
+    failures: dict[int, Failure]
+
+    @staticmethod
+    def start(logs: Sequence[LogSource], job: FoldJob, held: Mapping[int, HeldLog] | None = None,
+              store: Path | None = None, failures: Mapping[int, Failure] | None = None) -> Folding:
+        kept = None if store is None else FoldStore(store, fold_key(job))
+        found = dict(failures or {})
+        known = {}
+        for k, log in enumerate(logs):
+            if k in found or (held is not None and k in held):
+                continue
+            try:
+                log.stamp()  # raises where the file does not exist
+                entry = None if kept is None else kept.known(log)
+            except DynidError as problem:
+                found[k] = failure_of(log, problem)
+                continue
+            if entry is not None:
+                known[k] = entry
+        return Folding(logs, replace(job, keeps=kept is not None), held or {}, kept, known, found)
+
+    def workers(self, wanted: Workers) -> Workers:
+        """The workers for what has still to be read: none beside this process where that is nothing."""
+        left = len(self.logs) - len(self.held) - len(self.known) - len(self.failures)
+        chosen = wanted if left > 1 or wanted.scheduler is not None else Workers(1)
+        if chosen.processes != 1 or chosen.scheduler is not None:
+            self.job.check_travels()
+        return chosen
+
+
+def prepared_alike(recording: Recording, preparation: Preparation) -> Samples:
+    """Return the samples of a recording for which everything is chosen: no spectrum is needed."""
+    return prepare_gridded(on_grid(recording, preparation, spectrum=False), preparation)
+
+
+def failure_of(log: LogSource, problem: Exception) -> Failure:
+    """Return why a log is left out."""
+    robot = log.files[0].robot
+    if isinstance(problem, DynidError):
+        return Failure(log.source, robot, str(problem), problem.code)
+    return Failure(log.source, robot, f"{log.source} cannot be read: {type(problem).__name__}: {problem}")
+
+
+class Intake:
+    """Reports on logs, taken in the order of the logs, so that of several with the same content the first one counts.
+    New folds are kept in the store, where there is one."""
+
+    def __init__(self, folding: Folding, progress: LogProgress | None) -> None:
+        self._folding, self._progress, self._written = folding, progress, time.monotonic()
+        self._entries: list[ManifestEntry] = []
+        self._owners: dict[str, str] = {}
+        self._done = self._read = 0
+
+    def keep(self, place: int, report: LogReport | Failure) -> None:
+        """Keep a new fold, and now and then the manifest."""
+        store = self._folding.store
+        self._read += isinstance(report, Failure) or report.read
+        if store is None or isinstance(report, Failure) or not report.packed:
+            return
+        store.keep(self._folding.logs[place].place, report.entry, report.packed)
+        if time.monotonic() - self._written > _SECONDS_BETWEEN_MANIFESTS:
+            store.write()
+            self._written = time.monotonic()
+
+    def take(self, place: int, report: LogReport | Failure) -> bool:
+        """Return whether a log's fold counts; called in the order of the logs."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, len(self._folding.logs))
+        if isinstance(report, Failure):
+            self._folding.failures[place] = report
+            return False
+        entry = report.entry
+        owner = self._owners.setdefault(entry.sha256, entry.source) if entry.sha256 else entry.source
+        if owner != entry.source:
+            self._folding.failures[place] = Failure.from_copy(entry.source, entry.robot, owner)
+            return False
+        self._entries.append(entry)
+        return True
+
+    def close(self) -> None:
+        """Write the manifest."""
+        store = self._folding.store
+        if store is not None and store.entries:
+            store.write()
+
+    def result(self) -> FoldedLogs:
+        failures = self._folding.failures
+        return FoldedLogs(tuple(self._entries), tuple(failures[k] for k in sorted(failures)),
+                          self._folding.job.preparation, self._read)
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One log of a sum as a worker gets it: held in memory, stored as bytes, or to be read."""
+
+    log: LogSource
+    held: HeldLog | None = None
+    entry: ManifestEntry | None = None
+    packed: bytes = b""
+
+
+class _Items(Sequence[Item | Failure]):
+    """The logs of a sum; stored folds are read as they are asked for."""
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+
+    def __len__(self) -> int:
+        return len(self._folding.logs)
+
+    def __getitem__(self, k: Any) -> Any:
+        folding = self._folding
+        if k in folding.failures:
+            return folding.failures[k]
+        entry = folding.known.get(k)
+        packed = b"" if entry is None or folding.store is None else folding.store.bytes_of(entry)
+        return Item(folding.logs[k], folding.held.get(k), entry, packed)
+
+
+def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, Regression | None]:
+    """Work of one worker on one log: the report on it and its fold. A stored fold that is damaged is made again."""
+    if isinstance(item, Failure):
+        return item, None
+    if item.entry is not None:
+        try:
+            return LogReport(item.entry), LogFold.load(item.packed, job.model).of_entry(item.entry).regression
+        except RecordingError:
+            pass
+    found = _folded(job, item)
+    if isinstance(found, Failure):
+        return found, None
+    packed = found.packed() if job.keeps else b""
+    return LogReport(found.entry, item.held is None, packed), found.regression
+
+
+def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
+    try:
+        return job.fold(item.log, item.held)
+    except Exception as problem:  # whatever a damaged file makes a reader raise
+        if item.log.is_required and getattr(problem, "code", None) != AT_REST:
+            raise
+        return failure_of(item.log, problem)
+
+
+def add_parts(job: FoldJob, one: Regression, other: Regression) -> Regression:
+    """Two parts of a sum in one; blocks are joined only where there are very many, so that their sizes stay even."""
+    return (one + other).joined(max(job.blocks, 1) * _BLOCKS_OF_SUM)
+
+
+_BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum: bounds memory however many logs there are
+
+
+def _lost(item: Item | Failure, why: str) -> Failure:
+    return item if isinstance(item, Failure) else Failure(item.log.source, item.log.files[0].robot, why, "lost-worker")
+
+
+def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProgress | None = None
+              ) -> tuple[Regression, FoldedLogs]:
+    """Return the sum of all logs' folds in at most so many blocks, and which logs went in."""
+    intake = Intake(folding, progress)
+
+    def take(place: int, report: LogReport | Failure) -> bool:
+        if place not in folding.failures:
+            intake.keep(place, report)
+        return intake.take(place, report)
+
+    try:
+        total = folding.workers(workers).total(Job(part_task, folding.job, _lost, add_parts), _Items(folding), take)
+    finally:
+        intake.close()
+    result = intake.result()
+    if total is None:
+        raise none_usable(len(folding.logs), result.failures)
+    missing = {entry.source for entry in result.entries} ^ set(total.sources)
+    if missing:  # a worker was lost with it, and it could not be read a second time
+        raise NotPossibleError(f"{sorted(missing)[0]} was folded by a worker that was lost, and could not be folded "
+                               "again", "repeat the call")
+    return total.joined(max(blocks, 1)), result
+
+
+def none_usable(count: int, failures: Sequence[Failure]) -> NotPossibleError:
+    """The error for logs none of which can be used."""
+    first = failures[0].reason if failures else ""
+    return NotPossibleError(f"none of {count} logs can be used; the first one: {first}")
+
+
+def fold_each(folding: Folding, workers: Workers, progress: LogProgress | None = None) -> FoldedLogs:
+    """Fold every log that the store does not have yet, and keep its fold there; none stays in memory."""
+    intake = Intake(folding, progress)
+    waiting: dict[int, LogReport | Failure] = {
+        **{k: LogReport(entry) for k, entry in folding.known.items()}, **folding.failures}
+    todo, taken, items = [k for k in range(len(folding.logs)) if k not in waiting], 0, _Items(folding)
+    try:
+        for place, report in folding.workers(workers).each(each_task, folding.job, [items[k] for k in todo], _lost):
+            intake.keep(todo[place], report)
+            waiting[todo[place]] = report if isinstance(report, Failure) else replace(report, packed=b"")
+            while taken in waiting:
+                intake.take(taken, waiting.pop(taken))
+                taken += 1
+        while taken in waiting:
+            intake.take(taken, waiting.pop(taken))
+            taken += 1
+    finally:
+        intake.close()
+    return intake.result()
+
+
+def each_task(job: FoldJob, item: Item | Failure) -> LogReport | Failure:
+    """Work of one worker on one log whose fold is kept in the store."""
+    return part_task(job, item)[0]
+
+
+def fold_key(job: FoldJob) -> str:
+    """Text that differs where folds do: by the model, the preparation, and what is kept of a log."""
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.normal(size=(3, _PROBE_SAMPLES, job.model.dof))
+    probe = np.round(job.model.regressor(q, dq, ddq), 9).tobytes().hex()
+    return signature(_STORE_FORM, job.base.expressions, list(job.base.known.items()), probe,
+                     job.preparation.as_table(), job.blocks, job.noise is not None)

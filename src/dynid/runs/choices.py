@@ -1,0 +1,99 @@
+"""Choices that are made from the data of a run: cut-off, friction, direction of gravity, one step each.
+
+Every command that identifies from logs makes these choices here, on the logs that the dataset holds in memory. A step
+takes what was chosen so far and returns it with its own choice; a setting that the user names is not chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dynid.datasets import Dataset
+from dynid.estimate import FrictionChoice, Problem
+from dynid.model import complete
+from dynid.progress import Progress, Tell
+from dynid.recording.excerpt import excerpt
+from dynid.recording.preparation import Preparation
+from dynid.robot import Robot
+from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, names_friction
+from dynid.runs.settings import RunSettings
+from dynid.validate import CutoffChoice, Gravity, choose_cutoff
+from dynid.validate.hypotheses.gravity import estimate_gravity
+
+FRICTION_ROWS = 131_072  # of the data held in memory: more does not change which friction is chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Settings, robot and dataset of a run, with what was chosen from the data.
+
+    Attributes:
+        settings: of the run; friction and gravity as they were chosen.
+        robot: with the gravity that was chosen.
+        dataset: prepared with the cut-off that was chosen.
+        cutoff: choice of the cut-off; None where it was given.
+        friction: choice of the friction of each joint; None where it was given.
+        gravity: direction of gravity; None where it was given.
+        notes: sentences on choices that the user did not ask for.
+    """
+
+    settings: RunSettings
+    robot: Robot
+    dataset: Dataset
+    cutoff: CutoffChoice | None = None
+    friction: FrictionChoice | None = None
+    gravity: Gravity | None = None
+    notes: tuple[str, ...] = ()
+
+
+def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
+    """Choose the cut-off whose estimate predicts best in cross-validation, and prepare the logs with it."""
+    model = first_model(state.settings, state.robot)
+    preparation = Preparation.of(state.settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints,
+                                                                                   model.dof)
+    cutoff = None
+    if preparation.chooses_cutoff:
+        tell("choosing the cut-off by cross-validation")
+        cutoff = choose_cutoff(model, state.dataset.recordings, preparation, known=state.settings.known)
+        preparation = cutoff.settings
+    dataset = state.dataset.prepared(preparation, steps=() if cutoff is None else (cutoff.step,), tell=tell)
+    return replace(state, dataset=dataset, cutoff=cutoff)
+
+
+def choose_friction_step(state: Choices, tell: Tell) -> Choices:
+    """Choose the friction of each joint, where neither the run nor the robot's file names it."""
+    if AUTO in state.settings.model.friction or not names_friction(state.settings, state.robot):
+        tell("choosing the friction of each joint")
+    few = excerpt(state.dataset.samples, FRICTION_ROWS)
+    settings, friction, note = friction_of_run(state.settings, state.robot, few)
+    return replace(state, settings=settings, friction=friction, notes=(*state.notes, note) if note else state.notes)
+
+
+def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
+    """Estimate the direction of gravity, where the run asks for that."""
+    settings, robot, dataset = state.settings, state.robot, state.dataset
+    if settings.gravity != "estimate":
+        return state
+    tell("estimating the direction of gravity")
+    problem = Problem.of(make_model(settings, robot), Dataset.from_samples(dataset.samples, dataset.recordings),
+                         known=settings.known, blocks=settings.blocks)
+    found = estimate_gravity(problem.torques)
+    x, y, z = (float(value) for value in found.vector)
+    note = (f"gravity was estimated from the logs: ({x:.3f}, {y:.3f}, {z:.3f}) m/s^2 in the base frame, "
+            f"{found.angle:.1f} degrees from the robot's own; standard error of its direction "
+            f"{max(found.std):.2g} degrees")
+    return replace(state, settings=settings.model_copy(update={"gravity": (x, y, z)}),
+                   robot=robot.with_gravity((x, y, z)), gravity=found, notes=(*state.notes, note))
+
+
+Step = Callable[[Choices, Tell], Choices]
+STEPS: tuple[Step, ...] = (choose_cutoff_step, choose_friction_step, choose_gravity_step)
+
+
+def choose(settings: RunSettings, robot: Robot, dataset: Dataset, tell: Tell = lambda sentence: None) -> Choices:
+    """Return a run's settings, robot and dataset with every choice made that the settings leave open."""
+    state, tell = Choices(settings, robot, dataset), Progress.of(tell)
+    for k, step in enumerate(STEPS):
+        state = step(state, tell.part(k / len(STEPS), (k + 1) / len(STEPS)))
+    return state
