@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -158,18 +158,10 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     """The logs, or where they are long some windows of each, evenly spread."""
     total = sum(len(log) for log in logs)
-    most = max(_MOST, *(_LEAST * (1 if log.decimation is None else log.decimation.total) for log in logs))
+    most = max(_MOST, *(_LEAST * log.decimated_by for log in logs))
     if total <= most:
         return logs
-    return tuple(_cut(log, _windows(log, most * len(log) // total)) for log in logs)
-
-
-def _cut(log: Samples, windows: Ints) -> Samples:
-    """The rows of some windows (k, 2) of a log, each a segment."""
-    rows = np.concatenate([np.arange(a, b) for a, b in windows])
-    ends = np.cumsum([b - a for a, b in windows])
-    return replace(log, t=log.t[rows], q=log.q[rows], dq=log.dq[rows], ddq=log.ddq[rows], tau=log.tau[rows],
-                   keep=log.keep[rows], segments=np.column_stack([np.concatenate([[0], ends[:-1]]), ends]))
+    return tuple(log.select(_windows(log, most * len(log) // total)) for log in logs)
 
 
 def _windows(log: Samples, rows: int) -> Ints:
