@@ -23,7 +23,7 @@ from dynid.validate.hypotheses.screen import ROWS, Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import score, try_out
-from dynid.validate.hypotheses.weigh import excerpt
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 
 
 def judged(log, others=()) -> Verdict:
@@ -274,7 +274,7 @@ def test_the_excerpt_that_hypotheses_are_weighed_on_has_the_temperature_of_its_o
     rigid = Model(robot, (RigidBodies(),))
     tau = rigid.inverse_dynamics(theta[:len(rigid.parameters)], *motion) + 0.05 * warm * np.sign(motion[1])
     samples = replace(Samples.of(*motion, tau, rate=1000.0), temperature=warm)
-    some = excerpt((samples,))
+    some = hypothesis_excerpt((samples,))
     assert sum(map(len, some)) < 20_000
     found = identify(model, some, method="wls")
     friction = dict(zip(found.base.names, found.values, strict=True))
