@@ -150,7 +150,6 @@ def test_decimated_equations_and_many_rows_serve_as_well(monkeypatch: pytest.Mon
     assert found.diagnostics["shape"]["delta1"]["value"] == pytest.approx(DELTA, rel=0.05)
     # The grid looks at a part of the rows, the result at all of them.
     monkeypatch.setattr(module, "_ENOUGH_ROWS", 1000)
-    monkeypatch.setattr("dynid.regression.thinned._STRETCH", 100)
     thin = identify(Problem.of(joint(free=("delta", "alpha")), samples), method="sls")
     np.testing.assert_allclose(thin.model.shape, found.model.shape, rtol=1e-3)
 

@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from dynid.errors import DynidError
-from dynid.estimate import Problem
-from dynid.model import Model, Scara
+from dynid.estimate import Problem, identify
+from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
+from dynid.recording import Samples
 from dynid.recording.stuck import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
@@ -22,6 +23,7 @@ from dynid.validate.hypotheses.screen import ROWS, Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import score, try_out
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 
 
 def judged(log, others=()) -> Verdict:
@@ -258,3 +260,22 @@ def test_the_assignment_is_scipys():
         size = int(rng.integers(1, 12))
         cost = rng.normal(size=(size, size)) - rng.uniform(0.0, 2.0) * np.eye(size)
         assert np.array_equal(assignment(cost), linear_sum_assignment(cost)[1])
+
+
+def test_the_excerpt_that_hypotheses_are_weighed_on_has_the_temperature_of_its_own_rows() -> None:
+    """A fit to the excerpt finds the friction's dependence on temperature that made the torques."""
+    robot = Robot.builtin("scara2")
+    model = Model(robot, (RigidBodies(), TemperatureFriction(("Fct",), reference=0.0)))
+    t = np.arange(40_000) / 1000.0
+    angle = np.outer(t, [2.1, 3.3])
+    motion = (np.sin(angle), np.cos(angle) * [2.1, 3.3], -np.sin(angle) * np.square([2.1, 3.3]))
+    warm = np.column_stack([20.0 + 0.5 * t, 40.0 - 0.2 * t])
+    theta = np.array([0.05 if item.symbol == "Fct" else item.nominal or 0.0 for item in model.parameters])
+    rigid = Model(robot, (RigidBodies(),))
+    tau = rigid.inverse_dynamics(theta[:len(rigid.parameters)], *motion) + 0.05 * warm * np.sign(motion[1])
+    samples = replace(Samples.of(*motion, tau, rate=1000.0), temperature=warm)
+    some = hypothesis_excerpt((samples,))
+    assert sum(map(len, some)) < 20_000
+    found = identify(model, some, method="wls")
+    friction = dict(zip(found.base.names, found.values, strict=True))
+    assert [friction["Fct1"], friction["Fct2"]] == pytest.approx([0.05, 0.05], rel=1e-9)

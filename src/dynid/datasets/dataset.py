@@ -31,7 +31,7 @@ from dynid.errors import DynidError, ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import excerpt
+from dynid.recording.excerpt import stretches
 from dynid.recording.log_files import find_logs
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
@@ -82,7 +82,7 @@ class Dataset:
     @staticmethod
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
                    prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
-                   store: str | Path | None = None) -> Dataset:
+                   store: str | Path | None = None, pilot_rows: int = PILOT_ROWS) -> Dataset:
         """Return the dataset of the logs that files, folders, patterns or addresses stand for, prepared.
 
         Args:
@@ -93,16 +93,18 @@ class Dataset:
             workers: number of processes that read and compress the logs.
             scheduler: address of a Dask scheduler, used instead.
             store: folder in which compressed logs are kept, so that the next call reads only new ones.
+            pilot_rows: rows of logs that are held in memory.
         """
         rules = mapping_of(mapping, {})
         dataset = Dataset.open([LogSource.from_file(file, rules) for file in find_logs(sources)], robot,
-                               workers=Workers(workers, scheduler), store=None if store is None else Path(store))
+                               workers=Workers(workers, scheduler), store=None if store is None else Path(store),
+                               pilot_rows=pilot_rows)
         return dataset.prepared(Preparation.of(dict(prepare or {})))
 
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
-             store: Path | None = None, tell: Tell = lambda sentence: None) -> Dataset:
-        """Return the dataset of some logs, its pilot logs read.
+             store: Path | None = None, pilot_rows: int = PILOT_ROWS, tell: Tell = lambda sentence: None) -> Dataset:
+        """Return the dataset of some logs, its pilot logs read: as many as have so many rows.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
@@ -115,10 +117,10 @@ class Dataset:
                 log.stamp()  # raises where it does not exist
         rows, names = 0, [log.source for log in logs]
         for count, place in enumerate([0, *sorted(range(1, len(logs)), key=lambda k: logs[k].draw)]):
-            if rows >= PILOT_ROWS:
+            if rows >= pilot_rows:
                 break
             log = logs[place]
-            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / PILOT_ROWS))
+            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / pilot_rows))
             try:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)
@@ -168,8 +170,14 @@ class Dataset:
 
     def excerpt(self, rows: int = PILOT_ROWS) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
         """Return places, samples and recordings of the logs in memory: whole stretches of time of at most about so many
-        rows in all."""
-        return tuple(self.held), excerpt(self.samples, rows), self.recordings
+        rows in all. Samples are those in memory where they have no more rows; recordings are whole in any case."""
+        chosen = stretches(self.samples, rows)
+        if chosen is None:
+            return tuple(self.held), self.samples, self.recordings
+        kept = [k for k, ranges in enumerate(chosen) if ranges]
+        places, samples, recordings = tuple(self.held), self.samples, self.recordings
+        return (tuple(places[k] for k in kept), tuple(samples[k].select(chosen[k]) for k in kept),
+                tuple(recordings[k] for k in kept) if recordings else ())
 
     def __iter__(self) -> Iterator[Samples]:
         """Samples of every log that can be used, one after the other; those not in memory are read again."""

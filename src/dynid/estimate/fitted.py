@@ -11,11 +11,12 @@ from dynid.arrays import Array
 from dynid.estimate.linear import joint_weights, solve
 from dynid.model import LinearModel, Model
 from dynid.recording import Samples
+from dynid.recording.excerpt import excerpt
 from dynid.regression import BaseParameters, TorqueEquations, fold
-from dynid.regression.thinned import thinned
 
+# Rows after decimation:
 _ENOUGH_ROWS = 20000  # for the second estimate: the torque of a gear need not be known as well as its friction
-_FIRST_ROWS, _FIRST_STRETCH = 5000, 250  # for the first, which is only what the second begins with
+_FIRST_ROWS = 5000  # for the first, which is only what the second begins with
 _PIECE = 65536
 _FREE = 100.0
 
@@ -43,11 +44,11 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
     them. None for a model without such terms."""
     if not isinstance(model, Model) or not model.loaded.any():
         return None
-    some = thinned(logs, _ENOUGH_ROWS)
+    decimated_by = max(log.decimated_by for log in logs)
+    few, some = (excerpt(logs, rows * decimated_by) for rows in (_FIRST_ROWS, _ENOUGH_ROWS))
     kept = np.flatnonzero(~model.loaded[base.independent])
     narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
-    first = fold(TorqueEquations.of(model, thinned(logs, _FIRST_ROWS, _FIRST_STRETCH), narrow), blocks=1,
-                 threads=threads)
+    first = fold(TorqueEquations.of(model, few, narrow), blocks=1, threads=threads)
     weights = joint_weights(first)
     beta = solve(first, first.stack(weights)).beta
     tried = []

@@ -33,7 +33,7 @@ from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import filtered_again
 from dynid.regression import Equations, equations_of
-from dynid.regression.residuals import PIECE
+from dynid.regression.residuals import PIECE, excerpt_pieces
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 
@@ -195,7 +195,7 @@ def _sums(problem: Problem, equations: Sequence[Equations], beta: Array, weights
     the samples, with noise, with its negative, and with the whole motion."""
     plain, more, less, wide = equations
     every = plain.pieces(unit=PIECE)
-    work = every[::max(1, sum(len(samples) for samples in problem.data) // _ENOUGH_ROWS)]
+    work = excerpt_pieces(plain, _ENOUGH_ROWS)
     layout, size, dry = plain.layout, len(beta), dry_columns(problem.model, problem.base)
 
     def one(k: int) -> tuple[Array, Array, Array]:

@@ -133,7 +133,7 @@ class Problem:
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, behind = dataset.excerpt()
         return Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
-                       is_excerpt=few is not logs or not dataset.is_held)
+                       is_excerpt=not dataset.is_held or any(a is not b for a, b in zip(few, logs, strict=False)))
 
     def as_logged(self) -> tuple[Samples, ...]:
         """The data with positions and torques as they were logged, where the logs are at hand: filtered ones hide

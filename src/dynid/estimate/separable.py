@@ -28,13 +28,13 @@ from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
 from dynid.findings import Note
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
+from dynid.recording.excerpt import excerpt
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
-from dynid.regression.thinned import thinned
 
 _POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
-_ENOUGH_ROWS = 40000  # rows on which a grid is judged; all rows count afterwards
+_ENOUGH_ROWS = 40000  # rows after decimation on which a grid is judged; all rows count afterwards
 _VALLEYS = 3  # places on the grid from which the search goes on
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
 _SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
@@ -112,7 +112,8 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
     """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
-    samples = list(thinned(_without_known(problem), _ENOUGH_ROWS))
+    logs = _without_known(problem)
+    samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)
     tries = [_grid(problem, dependence, samples, valley, step) for valley in found]
     if len(dependence.shared):

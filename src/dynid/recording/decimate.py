@@ -11,13 +11,14 @@ and a row needs only the `reach` rows on either side of it, so data larger than 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
-from dynid.recording.samples import Decimation
+from dynid.recording.samples import Decimation, Samples
 from dynid.signals import butterworth, fast_length, filtered
 
 _DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
@@ -54,6 +55,18 @@ def decimate_columns(x: Array, decimation: Decimation, segments: Ints) -> Array:
         decimate_piece(flat, decimation, rows, 0, (int(start), int(stop)), out[done:done + len(rows)])
         done += len(rows)
     return out.reshape(len(out), *x.shape[1:])
+
+
+def decimated(samples: Samples) -> Samples:
+    """Return samples at the rows that decimation keeps: decimated torques, and the motion at the same instants.
+
+    A fit to them takes a small part of the time. Columns with jumps, such as signs of velocity, are not low-passed as
+    the torques are, so a result found with them should be confirmed with the samples themselves.
+    """
+    if samples.decimation is None:
+        return samples
+    tau = decimate_columns(samples.tau, samples.decimation, samples.segments)
+    return replace(samples.every(samples.decimated_by), tau=tau, raw_tau=None)
 
 
 def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,

@@ -104,7 +104,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
                       temperature=_temperature(recording, grid.t), wrench=wrench,
                       gain_deviation=recording.gain_deviation)
     if chosen.thin > 1:
-        samples = _thinned(samples, chosen.thin)
+        samples = samples.every(chosen.thin)  # after filtering (Ardiani, s. B.3.3)
         steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
     filtered = filtered_signals(recording, grid, segments, moving, plan, chosen)
     steps += [] if filtered is None else [filtered.filter.sentence()]
@@ -315,20 +315,6 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps
-
-
-def _thinned(samples: Samples, step: int) -> Samples:
-    """One row in `step` of every segment, after filtering (Ardiani, s. B.3.3)."""
-    rows = np.concatenate([np.arange(a, b, step) for a, b in samples.segments])
-    ends = np.cumsum([len(range(a, b, step)) for a, b in samples.segments])
-    segments = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]).astype(np.int64)
-    raw = None if samples.raw_tau is None else samples.raw_tau[rows]
-    warm = None if samples.temperature is None else samples.temperature[rows]
-    wrench = None if samples.wrench is None else samples.wrench[rows]
-    return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
-                   tau=samples.tau[rows], raw_tau=raw, wrench=wrench, temperature=warm,
-                   keep=samples.keep[rows], segments=segments,
-                   rate=samples.rate / step)
 
 
 def _temperature(recording: Recording, t: Array) -> Array | None:

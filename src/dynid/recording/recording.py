@@ -105,6 +105,11 @@ class Recording:
     def __len__(self) -> int:
         return len(self.t)
 
+    def __getitem__(self, rows: slice) -> Recording:
+        """Return some rows of all signals as views, e.g. `recording[100:200]`."""
+        return replace(self, **{name: signal[rows] for name in ("t", *_SIGNALS, "wrench", "measured_position")
+                                if (signal := getattr(self, name)) is not None})
+
     @property
     def signals(self) -> tuple[str, ...]:
         """Names of the signals that it holds, as mappings call them."""
@@ -135,10 +140,7 @@ class Recording:
         if not len(rows):
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
                                  f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
-        cut = {name: signal[rows] for name in ("t", *_SIGNALS, "wrench", "measured_position")
-               if (signal := getattr(self, name)) is not None}
-        return replace(self, **cut,
-                       notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
+        return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:
         """A pandas table with a row a sample, see `dynid.recording.frames`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,12 @@ class Samples:
     gain_deviation: covariance (joints, joints) of the drive gains, relative, where they were found.
     wrench: force and moment of a sensor (samples, 6), filtered as the torques are, if logged.
 
+    `samples[start:stop]`, `select` and `every` return parts of the samples with all of these signals.
+
     >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
     (50, 2)
+    >>> len(dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0)[10:30])
+    20
     """
 
     t: Array
@@ -86,21 +90,20 @@ class Samples:
         shape = self.q.shape
         if len(shape) != 2:
             raise RecordingError(f"{self.source}: samples must be (samples, joints), got shape {shape}")
-        for name in ("dq", "ddq", "tau"):
-            array = getattr(self, name)
-            if array.shape != shape:
-                raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {shape}")
+        for name, array in self._signals().items():
+            expected = (shape[0], 6) if name == "wrench" else shape[:1] if name == "t" else shape
+            if array.shape != expected:
+                raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {expected} as the "
+                                     f"positions have {shape[0]} rows and {shape[1]} joints")
         for name in ("q", "dq", "ddq", "tau"):
             wrong = first_not_finite(getattr(self, name))
             if wrong is not None:
                 who = self.joints[wrong[1]] if self.joints else wrong[1] + 1
                 raise RecordingError(f"{self.source}: {name} of joint {who} is not finite in row {wrong[0]}")
-        if self.t.shape != shape[:1]:
-            raise RecordingError(f"{self.source}: t has shape {self.t.shape}, expected one entry for each of "
-                                 f"the {shape[0]} rows")
         if self.keep.shape != shape or self.keep.dtype != np.bool_:
             raise RecordingError(f"{self.source}: keep must be True or False for each of the {shape[0]} rows and "
                                  f"{shape[1]} joints, got {self.keep.dtype} of shape {self.keep.shape}")
+        check_ranges(self.segments, shape[0], "segments", self.source)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -108,6 +111,65 @@ class Samples:
     @property
     def dof(self) -> int:
         return self.q.shape[1]
+
+    def __getitem__(self, rows: slice) -> Samples:
+        """Return consecutive rows as views, e.g. `samples[100:200]`. Segments are clipped to them."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise RecordingError(f"{self.source}: rows are sliced one after the other, got a step of {step}; use "
+                                 f"`samples.every({step})`")
+        stop = max(start, stop)
+        return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
+
+    def select(self, stretches: Sequence[tuple[int, int]] | Ints) -> Samples:
+        """Return the rows of some stretches of time, one stretch after the other, as copies.
+
+        Args:
+            stretches: half-open row ranges (k, 2). The border between two of them is a border of segments.
+        """
+        ranges = np.asarray(stretches, dtype=np.int64).reshape(-1, 2)
+        check_ranges(ranges, len(self), "stretches", self.source)
+        moved = np.cumsum(ranges[:, 1] - ranges[:, 0]) - ranges[:, 1]  # new number of a row minus its old one
+        segments = [self._segments_within(int(a), int(b)) + by for (a, b), by in zip(ranges, moved, strict=True)]
+        rows = [np.arange(a, b) for a, b in ranges]
+        empty = np.zeros(0, dtype=np.int64)
+        return self._rows(np.concatenate([empty, *rows]), np.concatenate([empty.reshape(0, 2), *segments]))
+
+    def every(self, step: int) -> Samples:
+        """Return one row in `step` of every segment, at `rate` / `step`, without a low-pass.
+
+        Decimation and filtered signals are left out: they belong to the rows at full rate.
+        """
+        picked = [np.arange(start, stop, step) for start, stop in self.segments if start < stop]
+        ends = np.cumsum([0, *map(len, picked)], dtype=np.int64)
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *picked])
+        return self._rows(rows, np.column_stack([ends[:-1], ends[1:]]), rate=self.rate / step, decimation=None,
+                          filtered=None)
+
+    def _signals(self) -> dict[str, Array]:
+        """Arrays with an entry a row, by name, without `keep`; those that were not logged are left out."""
+        found: dict[str, Array | None] = {name: getattr(self, name) for name in (
+            "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench")}
+        if self.filtered is not None:
+            found |= {f"filtered.{name}": getattr(self.filtered, name) for name in ("q", "dq", "tau", "whole")}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def _segments_within(self, start: int, stop: int) -> Ints:
+        """Segments (k, 2) clipped to the rows from start to stop; those outside are left out."""
+        clipped = np.clip(self.segments, start, stop)
+        return np.asarray(clipped[clipped[:, 0] < clipped[:, 1]])
+
+    def _rows(self, rows: slice | Ints, segments: Ints, **changes: Any) -> Samples:
+        """Samples with some rows of every signal, with these segments and other changed fields."""
+        cut: dict[str, Any] = {name: array[rows] for name, array in self._signals().items() if "." not in name}
+        if self.filtered is not None:
+            cut["filtered"] = self.filtered[rows]
+        return replace(self, **{**cut, "keep": self.keep[rows], "segments": segments, **changes})
+
+    @property
+    def decimated_by(self) -> int:
+        """Rows at full rate for each row that regression uses."""
+        return 1 if self.decimation is None else self.decimation.total
 
     @property
     def preparation(self) -> Preparation:
@@ -143,3 +205,14 @@ class Samples:
         """A pandas table with a row a sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
+
+
+def check_ranges(ranges: Ints, rows: int, name: str, source: str) -> None:
+    """Raise unless `ranges` are half-open row ranges (k, 2) within so many rows."""
+    if np.ndim(ranges) != 2 or np.shape(ranges)[1] != 2:
+        raise RecordingError(f"{source}: {name} must be row ranges (k, 2), got shape {np.shape(ranges)}")
+    wrong = np.flatnonzero((ranges[:, 0] < 0) | (ranges[:, 0] > ranges[:, 1]) | (ranges[:, 1] > rows))
+    if len(wrong):
+        start, stop = ranges[wrong[0]]
+        raise RecordingError(f"{source}: {name} has a range from row {start} to {stop}, which is not within the {rows} "
+                             "rows")

@@ -27,7 +27,7 @@ from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.regression.equations import Equations, Piece, same_torque
-from dynid.regression.residuals import PIECE, log_residuals
+from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
 
@@ -113,7 +113,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     feels of them (m, equations). Of very long data some whole stretches all along are enough; `Correlation.rows` says
     how many rows were looked at.
     """
-    count, work = len(equations.joints), _enough(equations)
+    count, work = len(equations.joints), _some_pieces(equations)
     logs = sorted({piece.log for piece in work})
     rows, power = np.zeros((2, len(logs), count))
     # The shape in time from the longest log, the size from all of them.
@@ -172,12 +172,10 @@ def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, 
     return np.asarray(np.sum(side_by_side(one, work, threads), axis=0))
 
 
-def _enough(equations: Equations) -> list[Piece]:
-    """All pieces, or of more than enough rows one piece in so many of each log."""
-    work = equations.pieces(unit=PIECE)
-    every = max(1, sum(len(piece.rows) for piece in work) // _ENOUGH_ROWS)
-    return [piece for k in range(len(equations.logs))
-            for piece in [piece for piece in work if piece.log == k][::every]]
+def _some_pieces(equations: Equations) -> list[Piece]:
+    """All pieces, or those of an excerpt where there are more than `_ENOUGH_ROWS` rows."""
+    step = max((piece.rows.step for piece in equations.pieces(unit=PIECE)), default=1)
+    return excerpt_pieces(equations, _ENOUGH_ROWS * step)
 
 
 def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],

@@ -235,7 +235,7 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
     """All rows that regression uses, cut at the borders of segments and of equal stretches of time. step: one row in
     so many, by default as the samples are decimated."""
     if step is None:
-        step = 1 if samples.decimation is None else samples.decimation.total
+        step = samples.decimated_by
     size = max(1, unit // step)
     cuts = [len(samples) * k // stretches for k in range(stretches + 1)]
     found = []

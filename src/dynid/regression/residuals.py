@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, like
+from dynid.recording.excerpt import RowRanges, stretches
 from dynid.regression.equations import Equations, Piece
 from dynid.threads import side_by_side
 
 PIECE = 16384  # rows at once: long against any correlation, short against memory
+
+
+def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
+    """Pieces of the equations of at most `PIECE` rows, of the stretches of time that `recording.excerpt` takes where
+    there are more than `rows` rows at full rate. Unlike rows of an excerpt, they see the rows around their stretch."""
+    pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
+    return pieces if chosen is None else pieces_within(pieces, chosen)
+
+
+def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[Piece]:
+    """Rows of the pieces that lie in the row ranges chosen of each log."""
+    found = []
+    for piece in pieces:
+        rows = piece.rows
+        for a, b in chosen[piece.log]:
+            first, last = (max(-(-(row - rows.start) // rows.step), 0) for row in (a, b))
+            if len(rows[first:last]):
+                found.append(replace(piece, rows=rows[first:last]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

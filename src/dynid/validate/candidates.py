@@ -15,13 +15,15 @@ from dynid.estimate import Estimate
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
+from dynid.recording.excerpt import stretches
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Piece, TorqueEquations
-from dynid.regression.residuals import PIECE, Residuals
+from dynid.regression.residuals import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 from dynid.validate.words import joint_label, listed
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
+EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
 BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 _ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
@@ -199,15 +201,25 @@ def _span(columns: Array) -> Array | None:
     return np.asarray(np.linalg.qr(columns[:, size > 0] / size[size > 0])[0])
 
 
-def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int = ROWS) -> Rows:
-    """At most about `most` rows, evenly spread over the rows that regression uses."""
-    equations = TorqueEquations.of(estimate.model, samples, estimate.base)
-    count = len(series.t)
-    step = max(1, count // most)
+def take_rows(estimate: Estimate, logs: Sequence[Samples], series: Sequence[Residuals]) -> Rows:
+    """Return about `ROWS` rows of those that regression uses, evenly spread over an excerpt of all logs."""
+    chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
+    taken = []
+    for k, log in enumerate(logs):
+        equations = TorqueEquations.of(estimate.model, log, estimate.base)
+        pieces = equations.pieces(unit=PIECE)
+        taken.append((equations, pieces if chosen is None else pieces_within(pieces, [chosen[k]])))
+    step = max(1, sum(len(piece.rows) for _, pieces in taken for piece in pieces) // ROWS)
+    return _joined([_rows_of_log(*one, part, step) for one, part in zip(taken, series, strict=True) if one[1]])
+
+
+def _rows_of_log(equations: TorqueEquations, pieces: Sequence[Piece], series: Residuals, step: int) -> Rows:
+    """One row in `step` of some pieces of a log; series: the residuals of all its pieces."""
+    samples, = equations.logs
     gaps = _GAP * np.ptp(samples.q, axis=0)
     motions, entries, done = [], [], 0
-    for piece in equations.pieces(unit=PIECE):
-        own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of the whole log
+    for piece in pieces:
+        own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of all pieces
         done += len(piece.rows)
         if len(own):
             motions.append(_motion(samples, piece, gaps)[own])
@@ -215,8 +227,8 @@ def take_rows(estimate: Estimate, samples: Samples, series: Residuals, most: int
     q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1))
     columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
                                                         axis=1).T) for j in range(samples.dof))
-    rows = np.arange(0, count, step)
-    before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, count - 1)
+    rows = np.searchsorted(series.t, samples.t[np.concatenate([piece.rows for piece in pieces])[::step]])
+    before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1)
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     t = series.t[rows]
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
@@ -242,7 +254,7 @@ def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
     return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def _joined(parts: Sequence[Rows]) -> Rows:
     """The rows of several logs one after the other."""
     if len(parts) == 1:
         return parts[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -17,16 +17,18 @@ from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
+from dynid.recording.excerpt import excerpt_recordings
 from dynid.recording.preparation import Preparation
 from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
+from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together
 _RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
-_ROWS = 60_000  # of all logs together; of more, as many pieces as there are blocks are taken, evenly spread
+_ROWS = 60_000  # of all logs together, a minute at that rate; of more an excerpt is taken
 _UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
 
 
@@ -104,7 +106,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
         prepare(recordings[0])  # says why nothing can be learnt from it
-    less = _enough(moving)
+    less = excerpt_recordings([_averaged(log) for log in moving], _ROWS)
     whole = sum(map(len, less)) == sum(map(len, moving))
     return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
 
@@ -125,22 +127,6 @@ def _following(settings: Preparation, rate: float) -> Preparation:
     return settings.with_changes(**free)
 
 
-def _enough(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
-    """The recordings at no more than about 1 kHz, and of long ones pieces that are evenly spread."""
-    slower = [_averaged(recording) for recording in recordings]
-    rows = sum(map(len, slower))
-    if rows <= _ROWS:
-        return tuple(slower)
-    each = _ROWS // _BLOCKS
-    starts = np.linspace(0, rows - each, _BLOCKS).astype(int)
-    first, pieces = 0, []
-    for recording in slower:
-        for start in starts[(starts >= first) & (starts < first + len(recording))] - first:
-            pieces.append(_rows(recording, slice(int(start), int(start) + each)))
-        first += len(recording)
-    return tuple(pieces)
-
-
 def _averaged(recording: Recording) -> Recording:
     """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
     times = int(recording.rate // _RATE)
@@ -152,17 +138,6 @@ def _averaged(recording: Recording) -> Recording:
     def mean(signal: Array) -> Array:
         return np.asarray(signal[:count * times]).reshape(count, times, *signal.shape[1:]).mean(axis=1)
 
-    return _signals(recording, mean)
-
-
-def _rows(recording: Recording, rows: slice) -> Recording:
-    """Some rows of a recording."""
-    return _signals(recording, lambda signal: np.array(signal[rows]))
-
-
-def _signals(recording: Recording, change: Callable[[Array], Array]) -> Recording:
-    """A recording with its signals changed alike, without what only simulation needs."""
-    return replace(recording, t=change(recording.t), q=change(recording.q), tau=change(recording.tau),
-                   dq=None if recording.dq is None else change(recording.dq), reference=None, reference_velocity=None,
-                   wrench=None, temperature=None if recording.temperature is None else change(recording.temperature),
-                   motor_position=None, sensed_torque=None)
+    names = ("t", *SIGNAL_ATTRIBUTES.values(), "measured_position")
+    return replace(recording, **{name: mean(signal) for name in names
+                                 if (signal := getattr(recording, name)) is not None})

@@ -69,10 +69,7 @@ def _stretch(samples: Samples) -> Samples | None:
     rows = slice(start, min(stop, start + _ENOUGH))
     if rows.stop - start < 0.5 * (_STRETCHES + 1) * _SECONDS * samples.rate:
         return None
-    raw = None if samples.raw_tau is None else samples.raw_tau[rows]
-    return replace(samples, t=samples.t[rows], q=samples.q[rows], dq=samples.dq[rows], ddq=samples.ddq[rows],
-                   tau=samples.tau[rows], keep=samples.keep[rows], raw_tau=raw,
-                   segments=np.array([[0, rows.stop - start]]))
+    return samples[rows]
 
 
 def _peak(joint: str, torque: Array, position: Array, rate: float, highest: float) -> Resonance | None:

@@ -13,13 +13,13 @@ that order. It lets three times the frequencies through, so that it takes nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel
 
@@ -170,3 +170,7 @@ class FilteredSignals:
     dq: Array
     tau: Array
     whole: Bools
+
+    def __getitem__(self, rows: slice | Ints) -> FilteredSignals:
+        """Return the signals at some rows of the samples."""
+        return replace(self, q=self.q[rows], dq=self.dq[rows], tau=self.tau[rows], whole=self.whole[rows])

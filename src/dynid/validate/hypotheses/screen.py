@@ -15,10 +15,10 @@ from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
 from dynid.model import LinearModel
 from dynid.recording import Samples
+from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import FLOOR
-from dynid.validate.thinned import every, thinned
 
 ROWS = 300  # of all logs
 _WEAK = 1e-8  # share of the sum of all squares that is added to each column's, so that what hardly shows stays small
@@ -47,7 +47,7 @@ def solved(normal: Array) -> tuple[Array, float]:
 @dataclass(frozen=True, eq=False)
 class Screen:
     """A few rows of logs, and the noise of each joint (dof,) that misfits are measured in. whole: the logs as they are,
-    step: one in so many of their thinned rows is used."""
+    step: one in so many of their decimated rows is used."""
 
     model: LinearModel
     base: BaseParameters
@@ -57,7 +57,7 @@ class Screen:
 
     @staticmethod
     def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Screen:
-        rows = sum(len(log) // (1 if log.decimation is None else log.decimation.total) for log in logs)
+        rows = sum(len(log) // log.decimated_by for log in logs)
         return Screen(problem.model, problem.base, logs, max(1, round(rows / ROWS)), noise)
 
     @cached_property
@@ -65,7 +65,7 @@ class Screen:
         return self._few(self.whole)
 
     def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-        return tuple(every(log, self.step) for log in thinned(logs))
+        return tuple(decimated(log).every(self.step) for log in logs)
 
     @cached_property
     def before(self) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.model import Model, complete
 from dynid.recording import Samples
+from dynid.recording.excerpt import excerpt
 from dynid.regression import TorqueEquations, fold
 from dynid.validate.hypotheses.gains import Scales, wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
@@ -30,8 +31,8 @@ from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
 _GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
-_MOST = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
-_LEAST = 1000  # rows after decimation
+EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
+EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
 _HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesis leaves at most to be searched and judged
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
@@ -82,7 +83,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     likely: list[tuple[float, Hypothesis]] = []
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
-    logs, gravity, mixed = excerpt(problem.data), None, np.flatnonzero(rough > _MIXED).tolist()
+    logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > _MIXED).tolist()
     if before > _ASKED * own or np.any(rough > _ROUGH):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
         screen, loose = Screen.of(problem, logs, noise), np.flatnonzero(rough > _ROUGH).tolist()
@@ -155,28 +156,9 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-    """The logs, or where they are long some windows of each, evenly spread."""
-    total = sum(len(log) for log in logs)
-    most = max(_MOST, *(_LEAST * (1 if log.decimation is None else log.decimation.total) for log in logs))
-    if total <= most:
-        return logs
-    return tuple(_cut(log, _windows(log, most * len(log) // total)) for log in logs)
-
-
-def _cut(log: Samples, windows: Ints) -> Samples:
-    """The rows of some windows (k, 2) of a log, each a segment."""
-    rows = np.concatenate([np.arange(a, b) for a, b in windows])
-    ends = np.cumsum([b - a for a, b in windows])
-    return replace(log, t=log.t[rows], q=log.q[rows], dq=log.dq[rows], ddq=log.ddq[rows], tau=log.tau[rows],
-                   keep=log.keep[rows], segments=np.column_stack([np.concatenate([[0], ends[:-1]]), ends]))
-
-
-def _windows(log: Samples, rows: int) -> Ints:
-    """Row ranges (k, 2) of about `rows` rows in all, in as many windows as there are blocks, inside segments."""
-    starts = (np.arange(BLOCKS) * len(log)) // BLOCKS
-    found = [(max(int(a), int(s)), min(int(b), int(s) + rows // BLOCKS)) for s in starts for a, b in log.segments]
-    return np.array([(a, b) for a, b in found if b - a > rows // (4 * BLOCKS)] or log.segments, dtype=np.int64)
+def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
+    """Return the logs, or where they are long the excerpt that hypotheses are weighed on."""
+    return excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
 
 
 def _rivals(hypotheses: list[tuple[float, Hypothesis]], before: float) -> tuple[Hypothesis, ...]:

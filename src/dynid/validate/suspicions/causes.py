@@ -15,6 +15,7 @@ from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.model import Model
 from dynid.plain import plain
+from dynid.recording.decimate import decimated
 from dynid.regression import TorqueEquations, fold
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.gains import drive_gains
@@ -32,7 +33,6 @@ from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
-from dynid.validate.thinned import thinned
 from dynid.validate.words import joint_label, joints_listed, listed
 
 METHOD = "wls"  # of second fits: it works on the factors alone and is fast
@@ -139,7 +139,7 @@ def _swapped(state: Explained) -> Explained:
     torques = Hypothesis("torques-swapped", tuple(moved), change)
     if len(moved) == 2:
         positions = swapped_positions(moved[0], moved[1], len(order))
-        few = thinned(case.problem.data)
+        few = tuple(map(decimated, case.problem.data))
         if relative_left(case.problem, few, positions) < relative_left(case.problem, few, torques):
             return _with(state, positions_swapped(case, positions, None), positions)
     return _with(state, finding, torques)
@@ -159,7 +159,7 @@ def _swapped_positions(state: Explained) -> Explained:
     hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
     if hope > screen.relative_left(same) - 0.5 * _SWAPPED / dof:
         return state
-    few = thinned(problem.data)
+    few = tuple(map(decimated, problem.data))
     if relative_left(problem, few, best) > relative_left(problem, few, same) - _SWAPPED / dof:
         return state
     return _with(state, positions_swapped(state.case, best, None), best)

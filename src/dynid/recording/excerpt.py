@@ -1,0 +1,109 @@
+"""Excerpts: stretches of time spread evenly over all logs, for questions that do not need every row.
+
+All logs are laid end to end, and windows of equal length are placed in the middle of equal parts of that line. A window
+that crosses the end of a log or a gap becomes one stretch on each side of it. Logs are laid in an order of their own,
+by name and content, so that the result does not depend on the order in which they are given.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.recording.recording import Recording
+from dynid.recording.samples import Samples
+
+STRETCHES = 8  # at least in all logs together, as many as there are blocks of time in a cross-validation
+SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of the filter of a decimation
+
+RowRanges = list[tuple[int, int]]  # half-open, in order
+
+
+def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
+    """Return about `rows` rows of some logs, as stretches of time spread evenly over all of them.
+
+    Args:
+        samples: the logs.
+        rows: wanted in all logs together, at full rate (before decimation).
+
+    Returns:
+        The logs as they are where they have no more rows than that. Otherwise the logs in the same order, each with the
+        rows of its stretches, a segment each; a log without a stretch is left out.
+    """
+    chosen = stretches(samples, rows)
+    if chosen is None:
+        return tuple(samples)
+    return tuple(log.select(own) for log, own in zip(samples, chosen, strict=True) if own)
+
+
+def excerpt_recordings(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:
+    """Return about `rows` rows of some recordings, as at most `STRETCHES` recordings of one stretch of time each; the
+    recordings as they are where they have no more rows than that."""
+    chosen = _spread(recordings, [_Span(k, 0, len(log)) for k, log in enumerate(recordings)], rows, rows // STRETCHES)
+    if chosen is None:
+        return tuple(recordings)
+    return tuple(log[a:b] for log, own in zip(recordings, chosen, strict=True) for a, b in own)
+
+
+def stretches(samples: Sequence[Samples], rows: int) -> list[RowRanges] | None:
+    """Return the row ranges of each log that `excerpt` takes; None where it takes everything."""
+    spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
+    return _spread(samples, spans, rows, SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1))
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Rows of one log without a gap. step: stretches begin at multiples of so many rows from its start."""
+
+    log: int
+    start: int
+    stop: int
+    step: int = 1
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def _spread(logs: Sequence[Samples] | Sequence[Recording], spans: Sequence[_Span], rows: int, shortest: int
+            ) -> list[RowRanges] | None:
+    """Return row ranges of each log, in windows of at least `shortest` rows; None where spans have no more rows."""
+    total = sum(map(len, spans))
+    if total <= rows:
+        return None
+    place = {k: at for at, k in enumerate(sorted(range(len(logs)), key=lambda k: _own_order(logs[k])))}
+    line = sorted((span for span in spans if len(span)), key=lambda span: (place[span.log], span.start))
+    ends = np.cumsum([len(span) for span in line]).tolist()
+    count = max(1, min(max(STRETCHES, 2 * len(logs)), rows // max(shortest, 1)))
+    length = max(rows // count, 1)
+    chosen: list[RowRanges] = [[] for _ in logs]
+    for k in range(count):
+        first = ((2 * k + 1) * total // count - length) // 2
+        for log, a, b in _window(line, ends, first, first + length, shortest):
+            chosen[log].append((a, b))
+    return chosen
+
+
+def _window(line: Sequence[_Span], ends: Sequence[int], first: int, last: int, shortest: int
+            ) -> list[tuple[int, int, int]]:
+    """Return the log and the row range of each part of a window on the line of all spans.
+
+    A part that the window cuts to less than `shortest` rows is left out, except for the longest.
+    """
+    parts = []
+    for span, end in zip(line[(at := bisect_right(ends, first)):], ends[at:], strict=True):
+        begin = end - len(span)
+        if begin >= last:
+            break
+        a, b = max(first - begin, 0) // span.step * span.step, min(last - begin, len(span))
+        parts.append((b - a, b - a == len(span), (span.log, span.start + a, span.start + b)))
+    longest = max(size for size, _, _ in parts)
+    return [part for size, whole, part in parts if whole or size >= min(shortest, longest)]
+
+
+def _own_order(log: Samples | Recording) -> tuple[Any, ...]:
+    """Return what logs are ordered by: their names, and their first rows where names are the same."""
+    return log.source, len(log), *(x[0].tolist() for x in (log.t, log.q, log.tau) if len(log))
