@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.datasets import Dataset
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
@@ -22,7 +23,6 @@ from dynid.recording.prepare import on_grid, prepare_gridded
 from dynid.recording.read import read
 from dynid.recording.write import write_npz
 from dynid.regression import base_parameters, equations_of, fold
-from dynid.regression.fold_logs import FoldOptions
 from dynid.robot import Robot
 
 LOGS, SAMPLES, FEW = 64, 100_000, 8
@@ -33,7 +33,8 @@ ROBOTS, LOGS_A_DAY, DAYS = 10_000, 1, 365  # of the fleet on paper
 # Its own process, so that times of processor and peaks of memory are this work's alone.
 _RUN = """
 import importlib.util, json, resource, sys, time
-from dynid.regression.fold_logs import fold_logs
+from dataclasses import replace
+from dynid.regression import base_parameters
 if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("fleet_benchmark", sys.argv[1])
     bench = importlib.util.module_from_spec(spec)
@@ -42,8 +43,9 @@ if __name__ == "__main__":
     bench.plain_loop(model, sources[:1])  # compiled code is loaded, as for the plain loop
     begun, started = time.perf_counter(), time.process_time()
     times = []
-    _, found = fold_logs(model, sources, bench.options(model, workers, store),
-                         progress=lambda done, total: times.append(time.perf_counter() - begun))
+    dataset = bench.dataset_of(model, sources, workers, store)
+    dataset = replace(dataset, progress=lambda done, total: times.append(time.perf_counter() - begun))
+    _, found = dataset.fold(model, base_parameters(model))
     wall, cpu = time.perf_counter() - begun, time.process_time() - started
     own, crew = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu += crew.ru_utime + crew.ru_stime
@@ -59,8 +61,9 @@ def model_of() -> Model:
     return Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
 
 
-def options(model: Model, workers: int, store: str | None) -> FoldOptions:
-    return FoldOptions.of(model.robot, prepare=PREPARE, workers=workers, store=store)
+def dataset_of(model: Model, sources: list[str], workers: int, store: str | None) -> Dataset:
+    """The logs, one of them read."""
+    return Dataset.from_files(sources, model.robot, prepare=PREPARE, workers=workers, store=store, pilot_rows=1)
 
 
 def write_logs(folder: Path, model: Model, count: int, samples: int, progress: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.excitation import FourierSeries
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
@@ -20,7 +21,6 @@ from dynid.fleet.standing_out import changes_prior, standing_out
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold
-from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 

@@ -8,13 +8,13 @@ import numpy as np
 from motions import arm, fourier, low_passed
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
 from dynid.fleet.robot_fold import RobotFold
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, equations_of, fold
-from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 RATE = 100.0
 

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dynid.datasets.log_folds import FoldJob, Item, add_parts, part_task
 from dynid.errors import NotPossibleError
-from dynid.recording.log_files import LogFile
-from dynid.regression.fold_logs import SumJob, add_parts, part_task
-from dynid.regression.regression import Regression
+from dynid.regression import Regression
 
 
 def killed_once(folder: str, item: int) -> int:
@@ -50,16 +49,16 @@ def plus(shared: int, one: int, other: int) -> int:
     return one + other
 
 
-def slow_part(job: SumJob, log: LogFile) -> Any:
+def slow_part(job: FoldJob, item: Item) -> Any:
     """The part of a log, which writes its process's number down and waits the first time it has the second log."""
     mark = Path(os.environ["DYNID_TEST_MARK"])
-    if log.source.endswith("2026-01-03.npz") and not mark.exists():
+    if item.log.source.endswith("2026-01-03.npz") and not mark.exists():
         mark.write_text(str(os.getpid()))
         time.sleep(60.0)
-    return part_task(job, log)
+    return part_task(job, item)
 
 
-def slow_sum(job: SumJob, one: Regression, other: Regression) -> Regression:
+def slow_sum(job: FoldJob, one: Regression, other: Regression) -> Regression:
     """The sum of two parts, which writes its process's number down and waits the first time."""
     mark = Path(os.environ["DYNID_TEST_MARK"])
     if not mark.exists():

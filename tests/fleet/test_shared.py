@@ -9,13 +9,13 @@ import pytest
 from motions import arm, fourier
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.fleet.consistent_shared import consistent_shared_estimate
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.shared import shared_columns, shared_estimate
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import Regression, base_parameters, equations_of, fold
-from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 
 def robots_of(count: int, *, noise: float = 0.05, seconds: float = 5.0, friction: float = 0.3,

@@ -9,13 +9,13 @@ from motions import fourier, low_passed
 from scipy.stats import f as fisher
 
 from dynid.arrays import Array
+from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.scatter import Scatter, scatter
 from dynid.fleet.two_way import two_way
 from dynid.recording import Samples
 from dynid.regression import equations_of, fold
-from dynid.datasets.log_fold import LogFold, ManifestEntry
 
 
 def one_log(fleet: Fleet, theta: Array, motion: int, seed: int, robot: str, unmodelled: float) -> LogFold:

@@ -22,7 +22,6 @@ from dynid.recording import Recording, Samples
 from dynid.recording.write import write_npz
 from dynid.regression import Regression
 from dynid.runs import RunSettings, run
-from dynid.runs.folded import run_folded
 from dynid.workers import Workers
 
 
@@ -98,7 +97,7 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
     with_fleet = RunSettings.of({**settings, "prior": str(tmp_path / "fleet")})
     found = run(with_fleet)
     assert found.notes[0].startswith("the prior counts") and found.settings.prior == str(tmp_path / "fleet")
-    folded = run_folded(with_fleet, Workers(1))
+    folded = run(with_fleet, workers=Workers(2))
     alone = run(RunSettings.of({**settings, "model": found.settings.model.model_dump(mode="json", exclude_none=True,
                                                                                       exclude_defaults=True)}))
     errors = [fleet.new_errors(one.estimate.values, new) for one in (alone, found, folded)]

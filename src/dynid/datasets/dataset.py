@@ -27,7 +27,7 @@ from dynid.datasets.log_folds import (
     sum_folds,
 )
 from dynid.datasets.log_source import LogFacts, LogSource
-from dynid.errors import DynidError, ModelError
+from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
@@ -125,8 +125,7 @@ class Dataset:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)
             except Exception as problem:  # whatever a damaged file makes a reader raise
-                if getattr(problem, "code", None) != AT_REST and (
-                        log.is_required or not isinstance(problem, DynidError | OSError | ValueError)):
+                if log.is_required and getattr(problem, "code", None) != AT_REST:
                     raise
                 problems.append(problem)
                 failures[place] = failure_of(log, problem)
@@ -135,8 +134,8 @@ class Dataset:
             rows += len(recording)
         _leave_out_copies(held, failures)
         if not held:
-            raise problems[0] if len(logs) == 1 or all(log.is_required for log in logs) else none_usable(
-                len(logs), list(failures.values()))
+            raise problems[0] if any(log.is_required for log in logs) else none_usable(len(logs),
+                                                                                       list(failures.values()))
         return Dataset(dict(sorted(held.items())), tuple(logs), robot, None, workers or Workers(1), store, failures)
 
     # -- what is in memory -----------------------------------------------------------------------

@@ -96,8 +96,8 @@ class FoldJob:
         """Return the fold of one log, which is read unless it is held."""
         stamp = log.stamp()
         if held is None:
-            recording, sha256 = log.read_hashed(self.robot)
-            held = HeldLog(prepared_alike(recording, self.preparation), recording, sha256)
+            read, sha256 = log.read_hashed(self.robot)
+            held = HeldLog(prepared_alike(read, self.preparation), read, sha256)
         samples = held.samples
         assert samples is not None
         equations = equations_of(self.model, (samples,), self.base)

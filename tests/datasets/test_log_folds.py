@@ -19,14 +19,14 @@ from motions import arm, fourier
 from worker_jobs import pair_of, plus, slow_part, slow_sum
 
 import dynid
+from dynid.datasets import Dataset
+from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.log_files import find_logs
 from dynid.recording.write import write_npz
-from dynid.regression import fold
-from dynid.regression.fold_logs import FoldedLogs, FoldOptions, fold_logs
-from dynid.regression.regression import Regression
+from dynid.regression import Regression, base_parameters, fold
 from dynid.workers import TreeSum, tree_sum
 
 PREPARE = {"cutoff": 20.0}
@@ -49,8 +49,10 @@ def one_log(path: Path, model: Model, theta: np.ndarray, seed: int, seconds: flo
     write_npz(Recording(np.arange(len(q)) / 200.0, q, tau, joints=model.robot.joint_names), path)
 
 
-def options(model: Model, **more: Any) -> FoldOptions:
-    return FoldOptions.of(model.robot, prepare=PREPARE, **more)
+def fold_logs(model: Model, sources: Any, **options: Any) -> tuple[Regression, FoldedLogs]:
+    """The sum over some logs, of which only the first is held in memory."""
+    dataset = Dataset.from_files(sources, model.robot, prepare=PREPARE, pilot_rows=1, **options)
+    return dataset.fold(model, base_parameters(model))
 
 
 def kill_marked(mark: Path) -> None:
@@ -96,8 +98,8 @@ def test_logs_are_found_with_robot_and_date(tmp_path: Path) -> None:
 
 def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
     model, folder = written(tmp_path)
-    found = dynid.fold(model, folder, prepare=PREPARE)
-    settings = fold_logs(model, folder, options(model))[1].preparation
+    found, said = fold_logs(model, folder)
+    settings = said.preparation
     samples = [dynid.prepare(dynid.read(log.source, robot=model.robot), settings) for log in find_logs(folder)]
     whole = fold(dynid.equations_of(model, samples, found.base))
     assert found.rows == whole.rows
@@ -108,10 +110,10 @@ def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
 
 def test_workers_and_a_store_change_no_bit(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs")
-    alone, _ = fold_logs(model, folder, options(model))
-    many, said = fold_logs(model, folder, options(model, workers=3, store=tmp_path / "store"))
-    assert same(alone, many) and said.read == 5
-    again, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    alone, _ = fold_logs(model, folder)
+    many, said = fold_logs(model, folder, workers=3, store=tmp_path / "store")
+    assert same(alone, many) and said.read == 4  # the first is in memory
+    again, said = fold_logs(model, folder, store=tmp_path / "store")
     assert same(alone, again) and said.read == 0
     assert {(entry.robot, entry.rows) for entry in said.entries} == {("R0", 600), ("R1", 600)}
 
@@ -120,14 +122,13 @@ def test_workers_and_a_store_change_no_bit(tmp_path: Path) -> None:
 def test_a_cluster_changes_no_bit(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     model, folder = written(tmp_path / "logs")
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     (folder / "robot=R0" / "broken.npz").write_bytes(b"PK\x03\x04")
     shutil.copy(folder / "robot=R0" / "2026-01-01.npz", folder / "robot=R1" / "2026-09-09.npz")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
                                   dashboard_address=None) as cluster:
         for _ in range(2):  # the second from what the first kept
-            there, said = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address,
-                                                           store=tmp_path / "store"))
+            there, said = fold_logs(model, folder, scheduler=cluster.scheduler_address, store=tmp_path / "store")
             assert same(alone, there) and len(said.failures) == 1 and len(said.copies) == 1
         assert said.read == 1  # the broken one is tried again
 
@@ -139,57 +140,55 @@ def test_a_worker_of_a_cluster_killed_in_the_middle_changes_nothing(
     """While it folds a log, and while it adds two, with the parts of the sum that it held."""
     distributed = pytest.importorskip("distributed")
     model, folder = written(tmp_path / "logs")
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     mark = tmp_path / "pid"
     monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    monkeypatch.setattr(f"dynid.regression.fold_logs.{name}", stand_in)
+    monkeypatch.setattr(f"dynid.datasets.log_folds.{name}", stand_in)
     killer = threading.Thread(target=kill_marked, args=(mark,))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
                                   dashboard_address=None) as cluster:
         killer.start()
-        found, said = fold_logs(model, folder, options(model, scheduler=cluster.scheduler_address))
+        found, said = fold_logs(model, folder, scheduler=cluster.scheduler_address)
         killer.join()
     assert same(alone, found) and not said.failures and len(said.entries) == 5
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, folder = written(tmp_path / "logs")
-    fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    fold_logs(model, folder, store=tmp_path / "store")
     one_log(folder / "robot=R0" / "2026-02-01.npz", model, arm()[1], 77)
     opened: list[str] = []
-    monkeypatch.setattr("dynid.regression.fold_logs.content_hash",
-                        lambda path: (opened.append(path.name), "0" * 64)[1])
-    _, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
-    assert opened == ["2026-02-01.npz"] and said.read == 1 and len(said.entries) == 6
+    monkeypatch.setattr("dynid.datasets.log_source.content_hash",
+                        lambda path: (opened.append(path.name), path.name)[1])
+    _, said = fold_logs(model, folder, store=tmp_path / "store")
+    assert opened == ["2026-01-01.npz", "2026-02-01.npz"] and said.read == 1 and len(said.entries) == 6
 
 
 def test_copies_and_moved_logs_count_once(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs", 3)
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     shutil.copy(folder / "robot=R0" / "2026-01-01.npz", folder / "robot=R1" / "2026-09-09.npz")
     for workers in (1, 3):
-        twice, said = fold_logs(model, folder, options(model, workers=workers, store=tmp_path / f"store{workers}"))
+        twice, said = fold_logs(model, folder, workers=workers, store=tmp_path / f"store{workers}")
         assert twice.rows == alone.rows and len(said.copies) == 1
 
 
 def test_single_failures_are_listed(tmp_path: Path) -> None:
     model, folder = written(tmp_path, 3)
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     (folder / "robot=R0" / "broken.npz").write_bytes(b"PK\x03\x04 and then nothing")
     rng = np.random.default_rng(0)
     write_npz(Recording(np.arange(500) / 200.0, np.cumsum(rng.normal(size=(500, 2)), axis=0) * 0.01,
                         rng.normal(size=(500, 2)), joints=("a", "b")), folder / "robot=R0" / "other.npz")
     (folder / "robot=R1" / "text.csv").write_text("t,q1\n0,hello\n")
     for workers in (1, 2):
-        found, said = fold_logs(model, folder, options(model, workers=workers))
+        found, said = fold_logs(model, folder, workers=workers)
         assert same(alone, found)
         assert [Path(one.source).name for one in said.failures] == ["broken.npz", "other.npz", "text.csv"]
         assert all(one.reason for one in said.failures)
-    with pytest.warns(UserWarning, match="left out"):
-        dynid.fold(model, folder, prepare=PREPARE)
     with pytest.raises(NotPossibleError, match="none of 1 logs"):
-        fold_logs(model, folder / "robot=R1" / "text.csv", options(model))
+        fold_logs(model, folder / "robot=R1" / "text.csv")
 
 
 def test_a_disk_that_fills_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,51 +203,51 @@ def test_a_disk_that_fills_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(DynidError, match="No space left"):
-        fold_logs(model, folder, options(model, store=tmp_path / "store"))
+        fold_logs(model, folder, store=tmp_path / "store")
     monkeypatch.setattr("os.replace", real)
-    found, _ = fold_logs(model, folder, options(model, store=tmp_path / "store"))
-    assert same(found, fold_logs(model, folder, options(model))[0])
+    found, _ = fold_logs(model, folder, store=tmp_path / "store")
+    assert same(found, fold_logs(model, folder)[0])
 
 
 def test_damaged_folds_are_made_again(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs", 3)
-    alone, _ = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    alone, _ = fold_logs(model, folder, store=tmp_path / "store")
     next((tmp_path / "store").rglob("*.npz")).write_bytes(b"half")
-    again, said = fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    again, said = fold_logs(model, folder, store=tmp_path / "store")
     assert same(alone, again) and said.read == 1
 
 
 def test_another_model_uses_no_fold_of_this_one(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs", 3)
-    fold_logs(model, folder, options(model, store=tmp_path / "store"))
+    fold_logs(model, folder, store=tmp_path / "store")
     other = Model(model.robot, dynid.make_terms(model.robot, friction=("viscous",)))
-    _, said = fold_logs(other, folder, options(other, store=tmp_path / "store"))
-    assert said.read == 3
+    _, said = fold_logs(other, folder, store=tmp_path / "store")
+    assert said.read == 2
 
 
 def test_addresses_of_stores(tmp_path: Path) -> None:
     """Folders, patterns and single files of fsspec's own file systems; workers fetch what they fold."""
     fsspec = pytest.importorskip("fsspec")
     model, folder = written(tmp_path / "logs", 3)
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     memory = fsspec.filesystem("memory")
     for log in find_logs(folder):
         memory.put_file(log.source, "/fleet/" + os.path.relpath(log.source, folder))
-    found, said = fold_logs(model, "memory://fleet", options(model, store=tmp_path / "store"))
+    found, said = fold_logs(model, "memory://fleet", store=tmp_path / "store")
     assert same(found, alone) and [entry.robot for entry in said.entries] == ["R0", "R0", "R1"]
-    again, said = fold_logs(model, "memory://fleet/*/*.npz", options(model, store=tmp_path / "store"))
+    again, said = fold_logs(model, "memory://fleet/*/*.npz", store=tmp_path / "store")
     assert same(again, alone) and said.read == 0
     for source in (f"file://{folder}", f"file://{folder}/**/*.npz"):
-        found, said = fold_logs(model, source, options(model, workers=2))
+        found, said = fold_logs(model, source, workers=2)
         assert same(found, alone) and len(said.entries) == 3
     one = find_logs(folder)[0].source
-    assert fold_logs(model, f"file://{one}", options(model))[0].rows == fold_logs(model, one, options(model))[0].rows
+    assert fold_logs(model, f"file://{one}")[0].rows == fold_logs(model, one)[0].rows
     with pytest.raises(RecordingError, match="no log in memory://nowhere"):
-        fold_logs(model, "memory://nowhere/*.npz", options(model))
+        fold_logs(model, "memory://nowhere/*.npz")
     with pytest.raises(NotPossibleError, match="cannot be reached"):
-        fold_logs(model, "nosuchstore://bucket/logs", options(model))
+        fold_logs(model, "nosuchstore://bucket/logs")
     with pytest.raises(NotPossibleError, match="none of 1 logs"):
-        fold_logs(model, "memory://fleet/gone.npz", options(model))
+        fold_logs(model, "memory://fleet/gone.npz")
 
 
 def test_a_parquet_dataset_in_folders(tmp_path: Path) -> None:
@@ -265,8 +264,8 @@ def test_a_parquet_dataset_in_folders(tmp_path: Path) -> None:
         place.mkdir(parents=True)
         parquet.write_table(arrow.table(columns), place / f"2026-01-0{k + 1}.parquet")
         one_log(tmp_path / f"plain{k}.npz", model, theta, k)
-    found, said = fold_logs(model, [tmp_path / f"robot=R{k}" for k in range(3)], options(model))
-    plain, _ = fold_logs(model, f"{tmp_path}/plain*.npz", options(model))
+    found, said = fold_logs(model, [tmp_path / f"robot=R{k}" for k in range(3)])
+    plain, _ = fold_logs(model, f"{tmp_path}/plain*.npz")
     assert [(entry.robot, entry.motion, entry.date) for entry in said.entries] == [
         (f"R{k}", "wave", f"2026-01-0{k + 1}") for k in range(3)]
     settings = said.preparation
@@ -276,24 +275,6 @@ def test_a_parquet_dataset_in_folders(tmp_path: Path) -> None:
     for one, other in zip(found.factors, whole.factors, strict=True):
         squares = other.r.T @ other.r
         assert np.abs(one.r.T @ one.r - squares).max() < 1e-9 * squares.max()
-
-
-def test_the_cut_off_of_many_logs_is_the_middle_one_of_a_few(tmp_path: Path) -> None:
-    """Of five of seven logs, whatever their names' order; given, one log is asked for the rest."""
-    model, theta = arm()
-    for k in range(7):
-        rng = np.random.default_rng(k)
-        q, dq, ddq = fourier(model.dof, seconds=6.0, seed=k)
-        tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
-        noisy = q + (1e-6 if k < 2 else 2e-4 * (k - 1)) * rng.normal(size=q.shape)
-        write_npz(Recording(np.arange(len(q)) / 200.0, noisy, tau, joints=model.robot.joint_names),
-                  tmp_path / f"{k}.npz")
-    _, said = fold_logs(model, tmp_path, FoldOptions.of(model.robot))
-    asked = {source: dynid.prepare(dynid.read(source, robot=model.robot)).settings["cutoff"]
-             for source in said.common.cutoffs}
-    assert len(asked) == 5 and dict(said.common.cutoffs) == asked and len(set(asked.values())) > 1
-    assert said.preparation.cutoff == sorted(asked.values())[2] and "5 logs" in said.common.sentence
-    assert len(fold_logs(model, tmp_path, options(model))[1].common.cutoffs) == 1
 
 
 def test_the_client_holds_few_parts_however_many_logs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,20 +297,20 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypat
                                                        stand_in: Any) -> None:
     """While it folds a log, and while it adds two."""
     model, folder = written(tmp_path / "logs")
-    alone, _ = fold_logs(model, folder, options(model))
+    alone, _ = fold_logs(model, folder)
     mark = tmp_path / "pid"
     monkeypatch.setenv("DYNID_TEST_MARK", str(mark))
-    monkeypatch.setattr(f"dynid.regression.fold_logs.{name}", stand_in)
+    monkeypatch.setattr(f"dynid.datasets.log_folds.{name}", stand_in)
     killer = threading.Thread(target=kill_marked, args=(mark,))
     killer.start()
-    found, said = fold_logs(model, folder, options(model, workers=2, store=tmp_path / "store"))
+    found, said = fold_logs(model, folder, workers=2, store=tmp_path / "store")
     killer.join()
     assert same(alone, found) and not said.failures and len(said.entries) == 5
 
 
 def _folded(folder: Path, store: Path) -> tuple[Regression, FoldedLogs]:
     model, _ = arm()
-    return fold_logs(model, folder, options(model, store=store))
+    return fold_logs(model, folder, store=store)
 
 
 def test_two_updates_at_once(tmp_path: Path) -> None:
@@ -337,6 +318,6 @@ def test_two_updates_at_once(tmp_path: Path) -> None:
     model, folder = written(tmp_path / "logs", 4)
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda _: _folded(folder, tmp_path / "store"), range(2)))
-    assert same(runs[0][0], runs[1][0]) and same(runs[0][0], fold_logs(model, folder, options(model))[0])
+    assert same(runs[0][0], runs[1][0]) and same(runs[0][0], fold_logs(model, folder)[0])
     manifest = json.loads(next((tmp_path / "store").rglob("manifest.json")).read_text())
     assert len(manifest["logs"]) == 4
