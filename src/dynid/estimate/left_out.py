@@ -56,7 +56,8 @@ def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | N
     A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
     data again is given them without the block's rows.
     """
-    regression, chosen = problem.regression, dict(options or {})
+    regression = problem.regression
+    chosen = {name: value for name, value in (options or {}).items() if name != "cov_type"}  # fits that only predict
     blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
     if len(blocks) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")

@@ -62,7 +62,7 @@ class FoldedRun:
                     estimate.base.expressions, estimate.identified, strict=True)},
             "known": estimate.known, "relative_error": finite(fit.relative_error),
             "relative_error_per_joint": [finite(x) for x in fit.relative_error_per_joint], "rank": fit.rank,
-            "condition": finite(fit.condition), "uncertainty": estimate.uncertainty,
+            "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
             "consistent": fit.get("consistent"), "validation": [one.to_dict() for one in self.validations],
             "logs": [entry.to_dict() for entry in self.folded.entries],
             "failures": [{"source": one.source, "reason": one.reason, "code": one.code}
