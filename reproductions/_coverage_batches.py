@@ -74,5 +74,5 @@ def _tried(problem: Problem, method: str, truth: Array) -> Held:
         return Held(np.empty((0, len(truth))), np.empty((0, len(truth))), 1, {})
     low, high = found.conf_int().T
     held = np.where(found.identified, (low <= truth) & (truth <= high), np.nan)
-    codes = {note.code for note in found.diagnostics.notes}
+    codes = {note.code for note in found.notes}
     return Held(held[None], ((found.values - truth) / found.std)[None], 0, dict.fromkeys(sorted(codes), 1))

@@ -152,7 +152,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     with pytest.raises(ModelError, match="felt by no joint"):
         ExternalWrench(estimate(), ROBOT.base, free=outside().free)
     with pytest.raises(ModelError, match="states no covariance"):
-        ExternalWrench(replace(estimate(), covariance=np.zeros_like(estimate().covariance)), free=free)
+        ExternalWrench(estimate().with_covariance(np.zeros_like(estimate().covariance)), free=free)
     six = replace(free, q=free.q[:, :6], tau=free.tau[:, :6], joints=())
     with pytest.raises(ModelError, match="is it another robot"):
         outside().of_log(six)

@@ -54,8 +54,8 @@ def test_a_file_holds_all_of_it(fitted: tuple[Problem, Estimate], tmp_path) -> N
         again = Estimate.load(tmp_path / "estimate.npz", problem.model)
         for name in ("values", "covariance", "identified", "std"):
             np.testing.assert_array_equal(getattr(again, name), getattr(one, name))
-        assert (again.method, again.uncertainty, again.freedom, again.known, again.names) == (
-            one.method, one.uncertainty, one.freedom, one.known, one.names)
+        assert (again.method, again.cov_type, again.uncertainty.degrees_of_freedom, again.known, again.names) == (
+            one.method, one.cov_type, one.uncertainty.degrees_of_freedom, one.known, one.names)
         assert dict(again.diagnostics) == dict(one.diagnostics)
         assert (again.theta is None) == (one.theta is None)
         np.testing.assert_array_equal(again.full, one.full)

@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, Payload, Scara, Stribeck, make_terms
 from dynid.regression import base_parameters
 from dynid.robot import Robot
@@ -38,7 +39,8 @@ def estimate_of(model: Any, theta: Array | None, method: str = "pc-wls") -> Esti
     base = base_parameters(model)
     beta = np.zeros(len(base)) if theta is None else base.reduce(theta)
     facts = Diagnostics(0.0, [], [], len(base), [], [])
-    return Estimate(method, model, base, beta, np.eye(len(base)), np.ones(len(base), bool), theta, diagnostics=facts)
+    known = OnDemand.known(Uncertainty(np.eye(len(base)), "independent"))
+    return Estimate(method, model, base, beta, np.ones(len(base), bool), known, theta, diagnostics=facts)
 
 
 def random_theta(model: Model, seed: int = 0) -> Array:

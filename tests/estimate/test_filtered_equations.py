@@ -90,7 +90,7 @@ def test_noise_of_positions_is_told_of(problems):
     found = identify(Problem.of(model, prepare(log, equations="kernel", kernel_window=0.03), recordings=log),
                      method="wls")
     truth = found.base.reduce(theta)
-    assert "noise-in-motion" in {note.code for note in found.diagnostics.notes}
+    assert "noise-in-motion" in {note.code for note in found.notes}
     assert np.mean(np.abs(found.values - truth) < 2 * found.std) > 0.85
 
 

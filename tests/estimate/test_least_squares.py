@@ -86,7 +86,7 @@ def test_naive_covariance_is_the_textbook_one() -> None:
     # White noise: the honest covariance says the same within its own scatter.
     honest = np.sqrt(np.diag(identify(problem, method="ols").covariance))
     np.testing.assert_allclose(honest, np.sqrt(np.diag(expected)), rtol=0.25)
-    assert identify(problem, method="ols").diagnostics["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
+    assert identify(problem, method="ols").uncertainty.facts["deviation_inflation"] == pytest.approx(1.0, abs=0.15)
 
 
 @pytest.mark.parametrize(("robot", "name", "seconds", "cutoff"), [
@@ -111,7 +111,7 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
         samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
         estimate = identify(Problem.of(model, samples, base=base, blocks=1), method=name)
         off.append((estimate.values - truth) / estimate.std)
-        inflation.append(estimate.diagnostics["deviation_inflation"])
+        inflation.append(estimate.uncertainty.facts["deviation_inflation"])
     off = np.array(off)
     assert np.mean(np.abs(off) < 3.0) >= 0.99
     assert np.sqrt(np.mean(off ** 2)) == pytest.approx(1.0, abs=0.1)
@@ -156,11 +156,11 @@ def test_a_saved_fold_is_enough_and_states_deviations_from_its_blocks(tmp_path) 
     estimate = identify(alone, method="wls")
     np.testing.assert_allclose(estimate.values, identify(problem, method="wls").values, rtol=1e-12)
     whole = identify(problem, method="wls")
-    assert (estimate.uncertainty, estimate.freedom) == ("blocks", 9.0)
-    assert (whole.uncertainty, whole.freedom) == ("correlated", np.inf)
+    assert (estimate.cov_type, estimate.uncertainty.degrees_of_freedom) == ("blocks", 9.0)
+    assert (whole.cov_type, whole.uncertainty.degrees_of_freedom) == ("correlated", np.inf)
     assert 0.7 < np.median(estimate.std / whole.std) < 1.3
     few = identify(replace(alone, regression=alone.regression.joined(2)), method="wls")
-    assert few.uncertainty == "independent" and few.diagnostics.deviation_inflation is None
+    assert few.cov_type == "independent" and "deviation_inflation" not in few.uncertainty.facts
     for name in ("irls", "ml", "sls"):
         with pytest.raises(ModelError, match=name):
             identify(alone, method=name)

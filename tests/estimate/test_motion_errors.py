@@ -62,13 +62,13 @@ def test_the_shift_is_foretold_and_said() -> None:
     error, foretold = np.mean(found, axis=0)
     assert error < -0.05 * truth()[k]
     assert 0.4 < foretold / error < 1.3
-    assert all([note.code for note in one.diagnostics.notes] == ["noise-in-motion"] for one in trembling())
-    assert "Fc3" in trembling()[0].diagnostics.notes[0].text and "Fc3" in trembling()[0].summary().splitlines()[-1]
+    assert all([note.code for note in one.notes] == ["noise-in-motion"] for one in trembling())
+    assert "Fc3" in trembling()[0].notes[0].text and "Fc3" in trembling()[0].summary().splitlines()[-1]
 
 
 def test_nothing_is_said_where_noise_is_only_in_what_was_read() -> None:
     for seed in range(4):
-        assert identify(problem(seed, closed=False), method="wls").diagnostics.notes == ()
+        assert identify(problem(seed, closed=False), method="wls").notes == ()
 
 
 def test_columns_with_much_noise_are_said_and_counted() -> None:
@@ -76,8 +76,8 @@ def test_columns_with_much_noise_are_said_and_counted() -> None:
     own = problem(0, closed=False, cutoff=40.0)
     alone = Problem.of(own.model, own.data, base=own.base)
     counted, residuals = (identify(one, method="wls") for one in (own, alone))
-    assert [note.code for note in counted.diagnostics.notes] == ["noise-in-motion"]
-    assert residuals.diagnostics.notes == ()
+    assert [note.code for note in counted.notes] == ["noise-in-motion"]
+    assert residuals.notes == ()
     share = [np.mean(np.abs(one.values - truth()) < 2.0 * one.std) for one in (counted, residuals)]
     assert share[0] > 0.9 > 0.8 > share[1]
 
@@ -93,7 +93,7 @@ def test_notes_come_back_from_a_file(tmp_path) -> None:
     estimate = trembling()[0]
     estimate.save(tmp_path / "estimate.npz")
     again = Estimate.load(tmp_path / "estimate.npz", estimate.model)
-    assert again.diagnostics.notes == estimate.diagnostics.notes
+    assert again.notes == estimate.notes
 
 
 def test_torque_noise_alone_is_no_motion() -> None:

@@ -67,7 +67,7 @@ def test_a_decent_nominal_model_helps_and_deviations_count_the_bias(wrong: float
         off.append((estimate.values - truth) / estimate.std)
         pulled.append((estimate.values - truth) / size)
         plain.append((identify(problem, method="wls").values - truth) / size)
-        seen.append(estimate.diagnostics["nominal_wrong_by"])
+        seen.append(estimate.uncertainty.facts["nominal_wrong_by"])
     assert np.mean(np.square(pulled)) < 0.25 * np.mean(np.square(plain))
     assert np.mean(np.abs(off) < 3.0) > 0.95
     assert np.median(seen) == pytest.approx(wrong, rel=0.3)

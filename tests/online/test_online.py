@@ -111,7 +111,7 @@ def test_any_split_of_the_stream_gives_the_same(cuts: list[int], forgetting: str
             parts.update(*data.part(slice(start, stop)))
     assert relative(parts.values, whole.values) < 1e-8
     a, b = whole.estimate(), parts.estimate()
-    assert np.allclose(a.std, b.std, rtol=1e-6) and a.uncertainty == b.uncertainty
+    assert np.allclose(a.std, b.std, rtol=1e-6) and a.cov_type == b.cov_type
 
 
 SPLIT = truth(700)

@@ -63,7 +63,7 @@ def test_it_reads_well(estimate, recording):
 
 def test_what_is_known_of_the_robot_widens_the_interval(estimate, recording):
     live = [fed(LivePayload(one, FRAME, feeding=FEEDING, gain_deviation=gain), recording).estimate()
-            for one, gain in ((estimate, 0.0), (replace(estimate, covariance=100 * estimate.covariance), 0.0),
+            for one, gain in ((estimate, 0.0), (estimate.with_covariance(100 * estimate.covariance), 0.0),
                               (estimate, 0.05))]
     assert live[1].mass_std_from("robot") > 2 * live[0].mass_std_from("robot")
     assert live[2].mass_std_from("gains") == pytest.approx(0.05 * MASS, rel=0.5)

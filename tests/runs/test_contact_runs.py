@@ -31,7 +31,7 @@ def desk(tmp_path_factory) -> Path:
         write_csv(log, folder / f"{name}.csv")
     found = run(RunSettings.of({**QUICK, "logs": [str(folder / "free.csv")]}))
     save(found, folder / "out", report=False)
-    bare = replace(found.estimate, covariance=np.zeros_like(found.estimate.covariance))
+    bare = found.estimate.with_covariance(np.zeros_like(found.estimate.covariance))
     save(replace(found, estimate=bare), folder / "bare", report=False)
     return folder
 

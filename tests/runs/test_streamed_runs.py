@@ -81,7 +81,7 @@ def test_a_problem_has_all_the_data_that_were_folded(logs: tuple[Path, Path]) ->
     saved = replace(problem, data=())
     with pytest.raises(ModelError, match="saved fold"):
         identify(saved, method="irls")
-    assert identify(saved).uncertainty == "blocks"
+    assert identify(saved).cov_type == "blocks"
 
 
 def test_blocks_are_stretches_of_one_log(logs: tuple[Path, Path]) -> None:
@@ -119,5 +119,5 @@ def test_a_reloaded_result_keeps_its_covariance(logs: tuple[Path, Path], tmp_pat
     scale = found.estimate.std
     correlation = found.estimate.covariance / np.outer(scale, scale)
     assert np.abs(correlation - np.eye(len(scale))).max() > 0.5
-    assert again.uncertainty == "correlated" and dict(again.diagnostics) == dict(found.estimate.diagnostics)
+    assert again.cov_type == "correlated" and dict(again.diagnostics) == dict(found.estimate.diagnostics)
     assert isinstance(found.problem, Problem)

@@ -13,6 +13,7 @@ from dynid.consistency import Consistency, nearest
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, Payload, RigidBodies, Scara, Spring, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters
@@ -152,8 +153,9 @@ def test_wrong_calls_are_refused() -> None:
 def estimate_of(model, theta) -> Estimate:
     """An estimate that holds given parameters."""
     base = base_parameters(model)
-    return Estimate("given", model, base, base.reduce(theta), np.eye(len(base)), np.ones(len(base), dtype=bool),
-                    theta=theta, diagnostics=Diagnostics(0.0, [], [], len(base), [], []))
+    known = OnDemand.known(Uncertainty(np.eye(len(base)), "independent"))
+    return Estimate("given", model, base, base.reduce(theta), np.ones(len(base), dtype=bool), known, theta=theta,
+                    diagnostics=Diagnostics(0.0, [], [], len(base), [], []))
 
 
 def lwr() -> tuple[Model, np.ndarray, Samples]:

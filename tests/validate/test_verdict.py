@@ -350,7 +350,7 @@ def test_how_much_too_small_naive_deviations_are(simulate):
     smooth = sosfiltfilt(butter(4, 10.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     problem, estimate = log.with_torque(log.samples.tau + 0.1 * smooth).fitted()
     found = verdict(problem, estimate, reconstruct(estimate, problem.data))
-    factor = estimate.diagnostics["deviation_inflation"]
+    factor = estimate.uncertainty.facts["deviation_inflation"]
     assert factor > 2.0
     assert finding(found, "residuals-correlated").evidence == {"deviation_inflation": factor}
 

@@ -82,7 +82,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     print_dropped(result.logs)
     for finding in result.verdict.findings:
         to.print(f"- {finding.text}", markup=False)
-    for note in result.estimate.diagnostics.notes:
+    for note in result.estimate.notes:
         to.print(f"Note: {note.text}.", markup=False)
     for said in result.notes:
         to.print(f"Note: {said}", markup=False)

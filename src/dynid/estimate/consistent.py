@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,10 +16,11 @@ from dynid.consistency.limits import MassLimit
 from dynid.consistency.prior import Nominal, nominal_model
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.border import constrained_covariance
-from dynid.estimate.covariance import Noise, diagnostics, noise
+from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import Model, complete
 from dynid.model.term import Dissipating
 from dynid.regression import Regression, Stacked
@@ -176,28 +177,13 @@ def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margi
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 
-@dataclass(frozen=True, eq=False)
-class Unconstrained:
-    """What a constrained estimate starts from: the equations that are fitted, the joints' weights in them (dof,), None
-    for none, the solution without conditions and its noise. naive (base, base): covariance of independent rows; weights
-    and facts: for the diagnostics, where they are others than those of the fit."""
-
-    regression: Regression
-    fit_weights: Array | None
-    solution: Solution
-    noise: Noise
-    naive: Array | None = None
-    weights: Array | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 def consistent_estimate(problem: Problem, name: str, weights: Array | None, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
     """The estimate of a constrained fit of the problem's own equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        free = Unconstrained(problem.regression, weights, solution, noise(problem, solution, weights), weights=weights)
-        return inside_the_set(problem, name, free, consistency, fill_with)
+        return inside_the_set(LinearFit.of(problem, solution, weights), name, problem.regression, weights, consistency,
+                              fill_with)
 
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
@@ -209,20 +195,23 @@ def constrained_fit(problem: Problem, regression: Regression, weights: Array | N
     return fit(consistency, problem.base, measured, prior=prior), measured, prior
 
 
-def inside_the_set(problem: Problem, name: str, free: Unconstrained, consistency: Consistency,
-                   fill_with: Fill = "auto") -> Estimate:
-    """The estimate of a constrained fit, its open parameters filled in, with covariance and diagnostics. given_up among
-    them: how far, as a share, the misfit is above the least that the set allows."""
-    solution, found = free.solution, free.noise
-    stacked = free.regression.stack(free.fit_weights)
-    best, measured, prior = constrained_fit(problem, free.regression, free.fit_weights, consistency)
-    covariance = found.covariance(solution)
+def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: Array | None,
+                   consistency: Consistency, fill_with: Fill = "auto") -> Estimate:
+    """The estimate of a constrained fit, its open parameters filled in, with diagnostics. given_up among them: how far,
+    as a share, the misfit is above the least that the set allows.
+
+    free: the fit without conditions. regression, weights (dof,), None for none: the equations that are fitted.
+    """
+    problem, solution = free.problem, free.solution
+    stacked = regression.stack(weights)
+    best, measured, prior = constrained_fit(problem, regression, weights, consistency)
     # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
-    noise_misfit = float(np.sum((stacked.r @ covariance) * stacked.r))
+    noise_misfit = float(np.sum((stacked.r @ free.noise(None).covariance(solution)) * stacked.r))
     theta, source = filled(problem, consistency, measured, best, noise_misfit, fill_with, prior)
     beta = problem.base.matrix @ theta
+    held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
-        problem, replace(solution, beta=beta), free.weights, covariance, found, free.naive, consistent=True,
+        problem, held.solution, held.weights, consistent=True,
         active=active_names(best), excess_misfit=best.excess,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
@@ -230,9 +219,14 @@ def inside_the_set(problem: Problem, name: str, free: Unconstrained, consistency
         given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
         deviation="of the unconstrained estimate, less what conditions rule out that it is near to", **free.facts)
     weight = 0.5 * _tolerance(best, noise_misfit, measured) / max(barrier_size(consistency), 1)
-    covariance = constrained_covariance(problem, consistency, theta, weight, stacked, solution.beta, covariance)
-    return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta,
-                    diagnostics=facts, uncertainty=found.uncertainty, freedom=found.freedom)
+
+    def uncertain(cov_type: CovType | None) -> Uncertainty:
+        found = held.uncertainty(cov_type)  # its covariance is that of the fit without conditions
+        return replace(found, covariance=constrained_covariance(problem, consistency, theta, weight, stacked,
+                                                                solution.beta, found.covariance))
+
+    return Estimate(name, problem.model, problem.base, beta, solution.identified, OnDemand(uncertain), theta,
+                    diagnostics=facts)
 
 
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,

@@ -14,10 +14,11 @@ from dynid.consistency import Consistency, Fit
 from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.errors import ModelError
 from dynid.estimate.consistent import consistency_of, prior_rows
-from dynid.estimate.covariance import diagnostics, noise
+from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.uncertainty import OnDemand
 from dynid.regression import BaseParameters, Stacked
 
 _FIRMLY = 1e3  # how many times the size of a known value's torque its own row weighs in a search without equalities
@@ -43,16 +44,16 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
     best = _FITS[name][0](consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
-    found = noise(problem, solution, weights)
-    covariance, beta = found.covariance(solution), problem.base.matrix @ theta
+    beta = problem.base.matrix @ theta
+    held = replace(LinearFit.of(problem, solution, weights), solution=replace(solution, beta=beta))
     wrong = consistency.violations(theta, 1e-6)
-    facts = diagnostics(problem, replace(solution, beta=beta), weights, covariance, found, consistent=not wrong,
+    facts = diagnostics(problem, held.solution, weights, consistent=not wrong,
                         violations=[violation.message for violation in wrong],
                         smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
                         unconstrained_relative_error=problem.regression.relative_error(solution.beta),
                         deviation="of the unconstrained estimate")
-    return Estimate(name, problem.model, problem.base, beta, covariance, solution.identified, theta, diagnostics=facts,
-                    uncertainty=found.uncertainty, freedom=found.freedom)
+    return Estimate(name, problem.model, problem.base, beta, solution.identified, OnDemand(held.uncertainty), theta,
+                    diagnostics=facts)
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:

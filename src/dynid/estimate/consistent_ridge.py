@@ -22,15 +22,15 @@ from dynid.consistency.prior import (
     euclidean_rows,
     nominal_model,
 )
-from dynid.errors import ModelError
+from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import consistency_of, prior_rows
-from dynid.estimate.covariance import Noise, diagnostics, noise
+from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_pull import FrictionPull, friction_pull
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.problem import Problem, method
-from dynid.findings import Note
+from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.regression import Stacked
 from dynid.regression.correlation import correlation
 from dynid.threads import one_blas_thread
@@ -72,12 +72,10 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             best = fit(consistency, problem.base, stacked, prior=_with(found.prior, size * pulled, size * values))
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
-        beta = problem.base.matrix @ theta
-        said = _deviations(problem, replace(solution, beta=beta), found)
+        held = replace(solution, beta=problem.base.matrix @ theta)
         facts = diagnostics(
-            problem, replace(solution, beta=beta), weights, said.covariance, said.noise,
-            notes=said.notes, consistent=True, metric=metric, strength=chosen.strength,
-            strength_from="given" if strength else "evidence", nominal_wrong_by=said.wrong_by,
+            problem, held, weights, consistent=True, metric=metric, strength=chosen.strength,
+            strength_from="given" if strength else "evidence",
             nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(pull.shares),
             friction_to_zero=list(pull.to_zero),
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
@@ -85,8 +83,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             deviation="noise of the data as it correlates in time, and errors of the nominal model as the data show" + (
                 "; the set's border, where it is active, is not in it" if on_border else ""))
-        return Estimate("pc-ridge", problem.model, problem.base, beta, said.covariance, solution.identified, theta,
-                        diagnostics=facts, uncertainty="posterior")
+        return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
+                        OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
+                        diagnostics=facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,24 +123,17 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
     return Fitted(chosen, stacked, believed, pull, prior)
 
 
-@dataclass(frozen=True, eq=False)
-class Deviations:
-    """Mean square error (base, base) of an estimate, the noise behind it, by how much the nominal bodies are wrong, and
-    what to say of it."""
-
-    covariance: Array
-    noise: Noise
-    wrong_by: float
-    notes: tuple[Note, ...]
-
-
-def _deviations(problem: Problem, solution: Solution, fitted: Fitted) -> Deviations:
-    """Of a fit.
+def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: Fitted,
+                 cov_type: CovType | None) -> Uncertainty:
+    """Mean square error of a fit; weights (dof,): of `wls`.
 
     To first order the estimate errs by J^-1 (noise - L e), J = H + L with the prior's curvature L, where the nominal
     bodies and friction err by e (`nominal_errors`). That is more than the posterior's J^-1 where they err by more than
     the prior has it: the entropic one takes the directions in which a thin body is thin for known.
     """
+    if cov_type not in (None, "posterior"):
+        raise NotPossibleError(f"cov_type '{cov_type}' is not possible for pc-ridge: its standard errors count the "
+                               "nominal model's too", "leave cov_type out, or use method 'pc-wls'")
     base, stacked, pull = problem.base, fitted.stacked, fitted.pull
     columns = stacked.r @ base.matrix
     chosen = _without_walls(fitted.chosen, columns, pull.rows)
@@ -161,8 +153,9 @@ def _deviations(problem: Problem, solution: Solution, fitted: Fitted) -> Deviati
     # Values known with a deviation, and limits that are near, are as uncertain as they say.
     covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + other - curvature) @ gain.T + by_nominal
     notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
-    return Deviations(0.5 * (covariance + covariance.T), replace(found, uncertainty="posterior"),
-                      errors.wrong_by(np.where(body, pull.scale, 0.0)), notes)
+    fit = LinearFit(problem, solution, weights, lambda cov_type: replace(found, cov_type="posterior"))
+    return fit.uncertainty(None, covariance=0.5 * (covariance + covariance.T), notes=notes,
+                           nominal_wrong_by=errors.wrong_by(np.where(body, pull.scale, 0.0)))
 
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:

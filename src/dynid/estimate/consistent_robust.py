@@ -12,12 +12,12 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.consistency.consistency import MARGIN, InertiaForm
 from dynid.errors import ModelError
-from dynid.estimate.consistent import Fill, Unconstrained, consistency_of, constrained_fit, inside_the_set
+from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.likelihood import likelihood_noise, whitened
+from dynid.estimate.likelihood import likelihood_fit, whitened
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
-from dynid.estimate.robust import chosen_loss, reweighted, robust_noise, robust_start
+from dynid.estimate.robust import chosen_loss, reweighted, robust_fit, robust_start
 from dynid.regression import Regression
 from dynid.threads import one_blas_thread
 
@@ -39,11 +39,9 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
     with one_blas_thread():
         end = reweighted_inside(problem, consistency, start, 1.0 / scale,
                                 lambda beta: reweighted(problem, chosen, beta, scale), Steps(iterations, tolerance))
-        robust = robust_noise(problem, chosen, solve(end.regression, stack_enough(end.regression, 1.0 / scale)), scale)
-        facts = {**robust.facts, "loss": loss, "iterations": end.steps, "converged": end.steps < iterations}
-        free = Unconstrained(end.regression, 1.0 / scale, robust.solution, robust.noise, robust.naive, 1.0 / scale,
-                             facts)
-        return inside_the_set(problem, "pc-irls", free, consistency, fill_with)
+        free = robust_fit(problem, chosen, solve(end.regression, stack_enough(end.regression, 1.0 / scale)), scale,
+                          loss=loss, iterations=end.steps, converged=end.steps < iterations)
+        return inside_the_set(free, "pc-irls", end.regression, 1.0 / scale, consistency, fill_with)
 
 
 @method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"})
@@ -65,10 +63,9 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
                                 Steps(iterations, tolerance))
         regression, spread = whitened(problem, end.beta)
         solution = solve(regression, stack_enough(regression, ones))
-        found, naive, weights, more = likelihood_noise(problem, solution, regression, spread)
-        facts = {**more, "iterations": end.steps, "converged": end.steps < iterations}
-        free = Unconstrained(regression, ones, solution, found, naive, weights, facts)
-        return inside_the_set(problem, "pc-ml", free, consistency, fill_with)
+        free = likelihood_fit(problem, solution, regression, spread, iterations=end.steps,
+                              converged=end.steps < iterations)
+        return inside_the_set(free, "pc-ml", regression, ones, consistency, fill_with)
 
 
 @dataclass(frozen=True)

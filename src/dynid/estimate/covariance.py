@@ -1,4 +1,4 @@
-"""Covariance of estimates under noise correlated in time, in the way that the data at hand allow.
+"""Covariance of estimates under noise correlated in time, in the way that is named or the best that the data allow.
 
 - "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`).
 - "blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
@@ -10,18 +10,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
-from dynid.estimate.estimate import Uncertainty
+from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
+from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.regression import BaseParameters, Equations, Factor, Regression
 from dynid.regression.correlation import Correlation, correlation
@@ -36,13 +39,13 @@ _LEFT = 1e-9  # share of what is known of a direction that must be left without 
 class Noise:
     """What the noise does to the weighted equations: middle (base, base) with covariance H^-1 middle H^-1.
 
-    uncertainty: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
+    cov_type: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
     correlation: of the residuals, where they were looked at. motion: shift by errors of the motion, whose square is in
     `middle`; None where that is not known.
     """
 
     middle: Array
-    uncertainty: Uncertainty
+    cov_type: CovType
     freedom: float = np.inf
     correlation: Correlation | None = None
     motion: MotionShift | None = None
@@ -74,8 +77,9 @@ class Noise:
 
 
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
-          regression: Regression | None = None, influence: Callable[[Array], Array] | None = None) -> Noise:
-    """The noise of a weighted estimate, in the best way the problem allows.
+          regression: Regression | None = None, influence: Callable[[Array], Array] | None = None,
+          cov_type: CovType | None = None) -> Noise:
+    """The noise of a weighted estimate by the way named `cov_type`, by default the best that the problem allows.
 
     weights (dof,): of the joints, None for none. equations, regression: those that were solved, the problem's own by
     default. influence: as `correlation` takes it. What is known with a deviation has the noise it states. Errors of the
@@ -83,14 +87,15 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
     """
     regression = problem.regression if regression is None else regression
     scale = np.ones(regression.dof) if weights is None else weights
-    if problem.data:
+    chosen = _possible(problem, regression, cov_type)
+    if chosen == "correlated":
         rows = problem.equations if equations is None else equations
         seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
                            threads=problem.threads)
         found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
-    elif sum(block.rows > 0 for block in regression.blocks) >= FEWEST_BLOCKS:
+    elif chosen == "blocks":
         found = block_noise(regression, solution, scale)
     else:
         found = Noise(naive_noise_matrix(regression, solution, scale), "independent")
@@ -100,6 +105,23 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         return found
     prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
     return replace(found, middle=found.middle + prior.T @ prior)
+
+
+def _possible(problem: Problem, regression: Regression, cov_type: CovType | None) -> CovType:
+    """The named way to a covariance, or the best there is; refused where the data do not allow it."""
+    blocks = sum(block.rows > 0 for block in regression.blocks)
+    if cov_type is None:
+        return "correlated" if problem.data else "blocks" if blocks >= FEWEST_BLOCKS else "independent"
+    if cov_type == "correlated" and not problem.data:
+        raise NotPossibleError("cov_type 'correlated' needs the samples, and only the compressed regression is at hand",
+                               "use cov_type 'blocks' or 'independent'")
+    if cov_type == "blocks" and blocks < FEWEST_BLOCKS:
+        raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} blocks of time or more, and the equations of "
+                               f"this method are in {blocks}", "use cov_type 'correlated' or 'independent'")
+    if cov_type not in ("correlated", "blocks", "independent"):
+        raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this method",
+                               "use 'correlated', 'blocks' or 'independent'")
+    return cov_type
 
 
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
@@ -186,21 +208,63 @@ def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
 
 
-def diagnostics(problem: Problem, solution: Solution, weights: Array | None, covariance: Array, found: Noise,
-                naive: Array | None = None, **more: Any) -> Diagnostics:
-    """Numbers every linear method reports, and `more` of its own. naive (base, base): covariance of independent rows
-    to compare with, if not the weighted one."""
-    regression = problem.regression
-    weights = np.ones(regression.dof) if weights is None else weights
-    naive = naive_covariance(regression, solution, weights) if naive is None else naive
-    facts: dict[str, Any] = {"condition": solution.condition, "weights": weights.tolist(),
-                             "notes": [*found.notes(problem.base, covariance), *more.pop("notes", ())],
-                             "confounded": {k: list(v) for k, v in solution.confounded.items()}}
-    if found.uncertainty != "independent":
-        facts["deviation_inflation"] = inflation(covariance, naive, solution.identified & (regression.base.ridge == 0))
-    seen = found.correlation
-    if seen is not None:
-        rows = np.array(regression.rows, dtype=float)
-        facts |= {"effective_rows_per_joint": (seen.effective / np.maximum(seen.rows, 1.0) * rows).tolist(),
-                  "autocovariance": [c[:200].tolist() for c in seen.autocovariance], "autocovariance_rate": seen.rate}
-    return Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts, **more)
+def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
+    """Numbers every linear method reports of its fit, and `more` of its own."""
+    weights = np.ones(problem.regression.dof) if weights is None else weights
+    return Diagnostics.of_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
+                              weights=weights.tolist(), confounded={k: list(v) for k, v in solution.confounded.items()},
+                              **more)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A solution of weighted equations, with how to find its noise where that is asked for.
+
+    Attributes:
+        problem: the equations that were solved.
+        solution: of them.
+        weights: (dof,) of the joints, None for none.
+        noise: finds the noise by a named way, None for the best there is.
+        naive: covariance (base, base) of independent rows under a noise, by default the weighted one.
+        facts: of the method's own, for the diagnostics.
+    """
+
+    problem: Problem
+    solution: Solution
+    weights: Array | None
+    noise: Callable[[CovType | None], Noise]
+    naive: Callable[[Noise], Array] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
+        """A solution of the problem's own equations."""
+        return LinearFit(problem, solution, weights, cache(
+            lambda cov_type: noise(problem, solution, weights, cov_type=cov_type)), facts=facts)
+
+    def estimate(self, name: str) -> Estimate:
+        """As an estimate by the method of this name."""
+        return Estimate(name, self.problem.model, self.problem.base, self.solution.beta, self.solution.identified,
+                        OnDemand(self.uncertainty),
+                        diagnostics=diagnostics(self.problem, self.solution, self.weights, **self.facts))
+
+    def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
+                    notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
+        """The uncertainty by a named way, None for the best there is. covariance (base, base): by default that of the
+        solution under its noise. notes, facts: of the method's own."""
+        found, regression = self.noise(cov_type), self.problem.regression
+        if covariance is None:
+            covariance = found.covariance(self.solution)
+        if found.cov_type != "independent":
+            weights = np.ones(regression.dof) if self.weights is None else self.weights
+            naive = naive_covariance(regression, self.solution, weights) if self.naive is None else self.naive(found)
+            facts["deviation_inflation"] = inflation(covariance, naive,
+                                                     self.solution.identified & (regression.base.ridge == 0))
+        seen = found.correlation
+        if seen is not None:
+            rows = np.array(regression.rows, dtype=float)
+            facts |= {"effective_rows_per_joint": (seen.effective / np.maximum(seen.rows, 1.0) * rows).tolist(),
+                      "autocovariance": [c[:200].tolist() for c in seen.autocovariance],
+                      "autocovariance_rate": seen.rate}
+        return Uncertainty(covariance, found.cov_type, found.freedom,
+                           (*found.notes(self.problem.base, covariance), *notes), facts)

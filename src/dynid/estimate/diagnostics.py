@@ -21,11 +21,8 @@ class Diagnostics(Mapping[str, Any]):
     residual_deviation_per_joint (dof,): N m or N. rank: parameters the data excite. rows_per_joint (dof,): equations.
     joints: their names. condition: of the weighted and scaled regressor, weights (dof,): of the joints; None where a
     method has none.
-    confounded: for each base parameter that is not excited those it cannot be told from. deviation_inflation: how many
-    times larger the stated deviations are than those of independent rows, in the median; None where that is not known.
-    effective_rows_per_joint (dof,): how many independent rows the data are worth; autocovariance of the residuals, one
-    list a joint, at autocovariance_rate, Hz; None where residuals were not looked at.
-    notes: what else to know of the estimate, what its deviations do not promise among it.
+    confounded: for each base parameter that is not excited those it cannot be distinguished from. notes: on the fit;
+    those on its standard errors are in `Uncertainty`.
     """
 
     relative_error: float
@@ -37,10 +34,6 @@ class Diagnostics(Mapping[str, Any]):
     condition: float | None = None
     weights: list[float] | None = None
     confounded: dict[str, list[str]] = field(default_factory=dict)
-    deviation_inflation: float | None = None
-    effective_rows_per_joint: list[float] | None = None
-    autocovariance: list[list[float]] | None = None
-    autocovariance_rate: float | None = None
     notes: Sequence[Note] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 

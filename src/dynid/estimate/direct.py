@@ -25,7 +25,7 @@ from dynid.estimate.closed_loop import (
 )
 from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
-from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, Noise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
 from dynid.estimate.iteration import Past, Solved, Values, iterate
@@ -33,6 +33,7 @@ from dynid.estimate.iterations import Iteration
 from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import step_motion
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording import Samples
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.simulation import Controller
@@ -256,13 +257,16 @@ def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver)
     end = iterate(procedure, options.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail
     inner = replace(problem, regression=detail.equations.regression, data=detail.equations.samples)
-    fitted = diagnostics(inner, detail.solution, detail.equations.weights, end.covariance,
-                         _noise(problem, detail.equations, detail.solution),
-                         **closed_loop_facts(procedure.loop, len(end.iterations), procedure.dropped))
+    fit = LinearFit(inner, detail.solution, detail.equations.weights,
+                    lambda cov_type: _noise(problem, detail.equations, detail.solution),
+                    facts=closed_loop_facts(procedure.loop, len(end.iterations), procedure.dropped))
+    fitted = fit.estimate(name).diagnostics
     facts = {"simulated_relative_error": fitted.relative_error,
              "relative_error": problem.regression.relative_error(values.beta),
              "relative_error_per_joint": problem.regression.relative_errors(values.beta).tolist()}
     if values.theta is not None:
         facts["consistent"] = True
-    return Estimate(name, problem.model, problem.base, values.beta, end.covariance, detail.solution.identified,
-                    values.theta, diagnostics=fitted.with_facts(facts), iterations=end.iterations)
+    known = OnDemand.known(Uncertainty(end.covariance, "correlated")).then(
+        lambda stated: fit.uncertainty(None, covariance=end.covariance))
+    return Estimate(name, problem.model, problem.base, values.beta, detail.solution.identified, known, values.theta,
+                    diagnostics=fitted.with_facts(facts), iterations=end.iterations)

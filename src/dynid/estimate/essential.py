@@ -172,7 +172,7 @@ def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any])
         stacked = stack_enough(reduced.regression, joint_weights(reduced.regression))
         choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
 
-        def allowed(gone: int, statistic: float, free: float = estimate.freedom) -> bool:
+        def allowed(gone: int, statistic: float, free: float = estimate.uncertainty.degrees_of_freedom) -> bool:
             free = free if np.isfinite(free) else 1e9
             return rule.criterion != "f-test" or statistic < float(fdtri(gone, free, 1.0 - rule.alpha))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.iterations import Iteration
+from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
+from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
@@ -23,23 +25,27 @@ if TYPE_CHECKING:
     from dynid.estimate.left_out import LeftOut
 
 HARDLY_KNOWN = 100.0  # percent: a parameter with a larger deviation is identified, but hardly known
-# How deviations were found: from residuals correlated in time, by leaving blocks of time out, as if rows were
-# independent, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
-Uncertainty = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Values of the base parameters, their covariance, and how they were found.
+    """Values of the base parameters, how they were found, and on demand how certain they are.
 
-    values (base,), covariance (base, base): one-sigma deviations are `std`. identified (base,): False where the data
-    say nothing of a parameter, or cannot tell it from others; its value is then whatever the method fell back to and
-    its deviation is infinite.
-    theta (parameters,): all standard parameters, where the method gives them; the values are then their combinations.
-    diagnostics: numbers of the fit. uncertainty: how the covariance was found, see `dynid.estimate.covariance`;
-    freedom: degrees of Student's t that intervals use, infinite for a normal. provenance: what repeats it. left_out:
-    fits of the same method without each block of time, where the method was chosen by them; a file does not keep it.
-    iterations: the steps of a method that goes by steps, the last one last.
+    `covariance`, `std`, `conf_int`, `summary` and all else that tells of uncertainty compute it at first use and keep
+    it. A copy with other values (`dataclasses.replace`) keeps the uncertainty of the values it was made from;
+    `with_covariance` gives it another.
+
+    Attributes:
+        values: (base,).
+        identified: (base,), False where the data do not determine a parameter, or do not distinguish it from others;
+            its value is then whatever the method fell back to and its standard error is infinite.
+        uncertainty_of: computes the uncertainty, and keeps it.
+        theta: (parameters,), all standard parameters, where the method gives them; the values are combinations of them.
+        diagnostics: numbers of the fit.
+        provenance: what is needed to repeat it.
+        left_out: fits of the same method without each block of time, where the method was chosen by cross-validation; a
+            file does not keep it.
+        iterations: the steps of an iterative method, the last one last.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -47,19 +53,17 @@ class Estimate:
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
     >>> dynid.identify(model, samples, method="wls")
-    <Estimate by wls: 15 of 15 base parameters, relative error ... %, deviations: correlated>
+    <Estimate by wls: 15 of 15 base parameters, relative error ... %>
     """
 
     method: str
     model: LinearModel
     base: BaseParameters
     values: Array
-    covariance: Array
     identified: Bools
+    uncertainty_of: OnDemand
     theta: Array | None = None
     diagnostics: Diagnostics = field(kw_only=True)
-    uncertainty: Uncertainty = "correlated"
-    freedom: float = np.inf
     provenance: Mapping[str, Any] = field(default_factory=dict)
     left_out: LeftOut | None = None
     iterations: tuple[Iteration, ...] = ()
@@ -74,8 +78,28 @@ class Estimate:
         return dict(self.base.known)
 
     @property
+    def uncertainty(self) -> Uncertainty:
+        """The covariance with how it was found, its notes and its facts."""
+        return self.uncertainty_of()
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance (base, base) of the values."""
+        return self.uncertainty.covariance
+
+    @property
+    def cov_type(self) -> CovType:
+        """How the covariance was found, see `dynid.estimate.covariance`."""
+        return self.uncertainty.cov_type
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes on the fit and on the standard errors."""
+        return (*self.uncertainty.notes, *self.diagnostics.notes)
+
+    @property
     def std(self) -> Array:
-        """One-sigma deviation of each base parameter (base,); infinite where not identified."""
+        """Standard error of each base parameter (base,); infinite where not identified."""
         return np.where(self.identified, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
     @property
@@ -97,7 +121,8 @@ class Estimate:
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
         share = 0.5 * (1.0 + level)
-        reach = float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share)) * self.std
+        freedom = self.uncertainty.degrees_of_freedom
+        reach = float(ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)) * self.std
         return np.column_stack([self.values - reach, self.values + reach])
 
     @property
@@ -123,11 +148,24 @@ class Estimate:
         """The same estimate with more said about where it comes from."""
         return replace(self, provenance={**self.provenance, **facts})
 
+    def with_cov_type(self, cov_type: CovType) -> Estimate:
+        """The same values with a covariance by a named way, computed at once: "correlated" from residuals that are
+        correlated in time, "blocks" from cross-validation over blocks of time, "independent" as if rows were
+        independent. Refused where the method or the data do not allow it."""
+        found = replace(self, uncertainty_of=self.uncertainty_of.by(cov_type))
+        assert found.uncertainty
+        return found
+
+    def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
+        """The same values with another covariance (base, base). changes: other fields of its `Uncertainty`."""
+        return replace(self, uncertainty_of=self.uncertainty_of.then(
+            lambda found: replace(found, covariance=covariance, **changes)))
+
     # -- for people ------------------------------------------------------------------------------
     def __repr__(self) -> str:
         error = self.diagnostics.relative_error
         return (f"<Estimate by {self.method}: {int(self.identified.sum())} of {len(self.values)} base parameters, "
-                f"relative error {error:.3g} %, deviations: {self.uncertainty}>")
+                f"relative error {error:.3g} %>")
 
     def summary(self) -> str:
         """A table that can be pasted into a paper."""

@@ -8,7 +8,7 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem
 
-_OF_ROWS = ("weights", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
+_OF_ROWS = ("effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 def in_torques(estimate: Estimate, problem: Problem) -> Estimate:
@@ -17,11 +17,13 @@ def in_torques(estimate: Estimate, problem: Problem) -> Estimate:
     if problem.filtered is None or estimate.base is not problem.base:
         return estimate
     own = estimate.diagnostics
-    facts = {name: value for name, value in own.items() if name not in _OF_ROWS}
+    facts = {name: value for name, value in own.items() if name != "weights"}
     fit = Diagnostics.of_fit(problem.torques.regression, estimate.values, rank=own.rank)
     signals = problem.data[0].filtered
     assert signals is not None
     rows = {"kind": problem.filtered, "relative_error": own.relative_error, "rows": list(own.rows_per_joint),
             "window_s": signals.filter.window, "delay_s": signals.filter.delay}
-    return replace(estimate, diagnostics=Diagnostics.of({**facts, **fit, "notes": own.notes, "equations": rows,
-                                                         "confounded": own.confounded}))
+    plain = estimate.uncertainty_of.then(lambda found: replace(found, facts={
+        name: value for name, value in found.facts.items() if name not in _OF_ROWS}))
+    return replace(estimate, uncertainty_of=plain, diagnostics=Diagnostics.of({
+        **facts, **fit, "notes": own.notes, "equations": rows, "confounded": own.confounded}))

@@ -51,6 +51,7 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import step_motion
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
@@ -356,5 +357,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
-    return Estimate(name, problem.model, problem.base, values.beta, end.covariance + procedure.shift(end), identified,
-                    values.theta, diagnostics=fitted, uncertainty="instruments", iterations=end.iterations)
+    known = OnDemand.known(Uncertainty(end.covariance, "instruments")).then(
+        lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))
+    return Estimate(name, problem.model, problem.base, values.beta, identified, known, values.theta, diagnostics=fitted,
+                    iterations=end.iterations)

@@ -26,6 +26,7 @@ from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import motion_under_torques
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import split_regressor
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
@@ -234,8 +235,9 @@ class Filter:
             regression, beta, rank=len(beta), iterations=self.options.passes, converged=True,
             start_deviation=deviation, innovation_power=power, deviation=f"of the filter, times {np.sqrt(power):.3g} "
             "for innovations that are not the white noise it expects")
-        return Estimate(self.name, problem.model, problem.base, beta, power * state.factor @ state.factor.T,
-                        alone > 0, diagnostics=facts, uncertainty="innovations", iterations=tuple(steps))
+        known = OnDemand.known(Uncertainty(power * state.factor @ state.factor.T, "innovations"))
+        return Estimate(self.name, problem.model, problem.base, beta, alone > 0, known, diagnostics=facts,
+                        iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
         """A pass as it is kept: values at moments of it, and at its end the motion under the measured torques. power:

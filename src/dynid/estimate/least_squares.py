@@ -5,25 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from dynid.arrays import Array
-from dynid.estimate.covariance import diagnostics, noise
+from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 
 
-def complete(problem: Problem, name: str, solution: Solution, weights: Array | None, **more: Any) -> Estimate:
-    """A solution of the equations with these joint weights as an estimate with its covariance and diagnostics."""
-    found = noise(problem, solution, weights)
-    covariance = found.covariance(solution)
-    return Estimate(name, problem.model, problem.base, solution.beta, covariance, solution.identified,
-                    diagnostics=diagnostics(problem, solution, weights, covariance, found, **more),
-                    uncertainty=found.uncertainty, freedom=found.freedom)
-
-
 def linear_estimate(problem: Problem, name: str, weights: Array | None, **more: Any) -> Estimate:
-    """Least squares with given joint weights, complete with covariance and diagnostics."""
-    return complete(problem, name, solve(problem.regression, stack_enough(problem.regression, weights)), weights,
-                    **more)
+    """Least squares with given joint weights, complete with diagnostics."""
+    solution = solve(problem.regression, stack_enough(problem.regression, weights))
+    return LinearFit.of(problem, solution, weights, **more).estimate(name)
 
 
 @method("ols", "ordinary least squares")

@@ -57,7 +57,8 @@ def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | N
     data again is given them without the block's rows.
     """
     problem = problem.whole() if "data" in find_method(method).needs else problem
-    regression, chosen = problem.regression, dict(options or {})
+    regression = problem.regression
+    chosen = {name: value for name, value in (options or {}).items() if name != "cov_type"}  # fits that only predict
     blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
     if len(blocks) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
@@ -33,23 +34,20 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
     time.
     """
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
-    found, naive, weights, more = likelihood_noise(problem, solution, regression, spread)
-    covariance = found.covariance(solution)
-    facts = diagnostics(problem, solution, weights, covariance, found, naive, iterations=steps,
-                        converged=steps < iterations, **more)
-    return Estimate("ml", problem.model, problem.base, solution.beta, covariance, solution.identified,
-                    diagnostics=facts, uncertainty=found.uncertainty)
+    return likelihood_fit(problem, solution, regression, spread, iterations=steps,
+                          converged=steps < iterations).estimate("ml")
 
 
-def likelihood_noise(problem: Problem, solution: Solution, regression: Regression,
-                     spread: Array) -> tuple[Noise, Array, Array, dict[str, Any]]:
-    """Noise of a solution of whitened equations, its covariance as if rows were independent (base, base), weights of
-    the joints (dof,), and facts for the diagnostics."""
+def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
+                   **more: Any) -> LinearFit:
+    """A solution of whitened equations, S (dof, dof) being `spread`, with its noise and more facts."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
-    found = noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)), regression=regression)
     facts = {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
-             "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum())}
-    return found, naive_covariance(regression, solution, ones), 1.0 / deviations, facts
+             "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()), **more}
+    return LinearFit(problem, solution, 1.0 / deviations, cache(
+        lambda cov_type: noise(problem, solution, ones, equations=Mixed(problem.equations, _whitener(spread)),
+                               regression=regression, cov_type=cov_type)),
+        lambda found: naive_covariance(regression, solution, ones), facts)
 
 
 def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:

@@ -20,6 +20,7 @@ from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import step_motion
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.correlation import autocovariance
 from dynid.simulation import Controller, Simulation, simulate, simulate_many
@@ -214,7 +215,8 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
         tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
         **closed_loop_facts(criterion.loop, len(steps), criterion.dropped))
-    return Estimate(name, problem.model, problem.base, beta, covariance, seen, diagnostics=facts, iterations=steps)
+    known = OnDemand.known(Uncertainty(covariance, "correlated"))
+    return Estimate(name, problem.model, problem.base, beta, seen, known, diagnostics=facts, iterations=steps)
 
 
 def _moments(here: Linearisation) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
+from dynid.estimate.uncertainty import CovType
 from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
@@ -246,13 +247,19 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
 
 
 def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "auto", *,
-             known: KnownValues | None = None, **options: Any) -> Estimate:
+             known: KnownValues | None = None, cov_type: CovType | None = None, **options: Any) -> Estimate:
     """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
 
-    Without a name the method is chosen by blocks of time left out, see `dynid.estimate.choice`.
+    The covariance is computed when the estimate is first asked for it.
 
-    problem: a model with its data, or a `Problem` that has both. known: standard parameters whose values are known,
-    see `Regression.given`. options: of the method; unknown ones are refused with what there is.
+    Args:
+        problem: a model with its data, or a `Problem` that has both.
+        data: samples of one log or of several, where the problem is a model.
+        method: by default chosen by cross-validation over blocks of time, see `dynid.estimate.choice`.
+        known: standard parameters whose values are known, see `Regression.given`.
+        cov_type: how the covariance is found: "correlated", "blocks" or "independent", see
+            `dynid.estimate.covariance`; by default the best that the data allow. One that is not possible is refused.
+        options: of the method; unknown ones are refused with a list of those it has.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -296,6 +303,8 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))
+    if cov_type is not None:
+        estimate = estimate.with_cov_type(cov_type)
     # Where a method calls another, the options that repeat it are the other's.
     return estimate.with_provenance(options=estimate.provenance.get("options", options),
                                     sources=list(problem.regression.sources))

@@ -9,11 +9,12 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import Noise, diagnostics, noise
+from dynid.estimate.covariance import LinearFit, Noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import Parameters
 from dynid.regression import BaseParameters, Regression, Stacked
 from dynid.robot import inertia as ten
@@ -54,17 +55,19 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
-    found = noise(problem, solution, weights)
-    by_noise = found.covariance(solution)
-    errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
-    by_nominal = errors.covariance(scaled.pull(strength))
-    covariance = by_noise + by_nominal
-    facts |= {"strength": float(strength), "nominal_wrong_by": errors.wrong_by(scale),
-              "deviation_from_noise_alone": np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
-              "notes": leaning(problem.base, np.diag(by_nominal), np.diag(covariance), known.identified)}
-    return Estimate("ridge", problem.model, problem.base, solution.beta, covariance, solution.identified, theta,
-                    diagnostics=diagnostics(problem, solution, weights, covariance, found, **facts),
-                    uncertainty=found.uncertainty, freedom=found.freedom)
+    fit, pull = LinearFit.of(problem, solution, weights, strength=float(strength), **facts), scaled.pull(strength)
+
+    def uncertain(cov_type: CovType | None) -> Uncertainty:
+        found = fit.noise(cov_type)
+        by_noise = found.covariance(solution)
+        errors = _nominal_errors(problem, stacked, found, known.excited, nominal, scale)
+        by_nominal = errors.covariance(pull)
+        covariance = by_noise + by_nominal
+        return fit.uncertainty(cov_type, covariance=covariance, nominal_wrong_by=errors.wrong_by(scale),
+                               deviation_from_noise_alone=np.sqrt(np.maximum(np.diag(by_noise), 0.0)).tolist(),
+                               notes=leaning(problem.base, np.diag(by_nominal), np.diag(covariance), known.identified))
+
+    return replace(fit.estimate("ridge"), uncertainty_of=OnDemand(uncertain), theta=theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,7 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: Noise, excited: B
     """By how much the nominal values (parameters,) of these scales are wrong, from the equations of all joints."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
     seen, middle = np.ix_(excited, excited), found.middle
-    if found.uncertainty == "blocks":  # of fewer ranks than there are parameters: only its size is known
+    if found.cov_type == "blocks":  # of fewer ranks than there are parameters: only its size is known
         middle = normal * (np.trace(np.linalg.solve(normal[seen], middle[seen])) / excited.sum())
     matrices = {body: ten.pseudo_inertia(nominal[places]) for body, places in problem.base.parameters.bodies.items()}
     groups = nominal_groups(problem.base.parameters, matrices, scale)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError
-from dynid.estimate.covariance import Noise, diagnostics, naive_covariance, noise
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.covariance import LinearFit, Noise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
+from dynid.estimate.uncertainty import CovType
 from dynid.regression import Regression, fold
 from dynid.regression.equations import Weighted
 from dynid.regression.residuals import residuals
@@ -68,12 +70,8 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
     chosen = chosen_loss("irls", loss, tuning)
     start, scale = robust_start(problem, iterations)
     solution, scale, steps = _descend(problem, chosen, start, scale, iterations, tolerance)
-    robust = robust_noise(problem, chosen, solution, scale)
-    covariance = robust.noise.covariance(robust.solution)
-    facts = diagnostics(problem, robust.solution, 1.0 / scale, covariance, robust.noise, robust.naive, loss=loss,
-                        iterations=steps, converged=steps < iterations, **robust.facts)
-    return Estimate("irls", problem.model, problem.base, solution.beta, covariance, robust.solution.identified,
-                    diagnostics=facts, uncertainty=robust.noise.uncertainty)
+    return robust_fit(problem, chosen, solution, scale, loss=loss, iterations=steps,
+                      converged=steps < iterations).estimate("irls")
 
 
 def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
@@ -93,31 +91,30 @@ def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
     return found.beta, scale
 
 
-@dataclass(frozen=True, eq=False)
-class RobustNoise:
-    """The noise of a robust estimate. solution: with the inverse of its own curvature. naive (base, base): covariance
-    of independent rows. facts: for the diagnostics."""
-
-    solution: Solution
-    noise: Noise
-    naive: Array
-    facts: dict[str, Any]
-
-
-def robust_noise(problem: Problem, loss: Loss, solution: Solution, scale: Array) -> RobustNoise:
-    """The noise of an estimate by a loss (Huber), see `robust_least_squares`."""
+def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **more: Any) -> LinearFit:
+    """An estimate by a loss with its noise (Huber), see `robust_least_squares`, and more facts."""
     weights = 1.0 / scale
     in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
-    slopes = np.array([loss.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
+    slopes = np.array([by.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
     bread = solve(problem.regression, problem.regression.stack(weights * np.sqrt(np.maximum(slopes, _LEAST_SLOPE))))
     effective = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
-    found = noise(problem, effective, weights, influence=lambda r: r * loss.weight(r / scale))
-    assert found.correlation is not None  # there are data
-    variances = [c[0] for c in found.correlation.autocovariance]
+
+    @cache
+    def found(cov_type: CovType | None) -> Noise:
+        if cov_type not in (None, "correlated"):
+            raise NotPossibleError(f"cov_type '{cov_type}' is not possible for robust least squares, which weights "
+                                   "rows one by one", "use cov_type 'correlated', or method 'wls'")
+        return noise(problem, effective, weights, influence=lambda r: r * by.weight(r / scale))
+
+    def naive(noise: Noise) -> Array:
+        assert noise.correlation is not None  # there are data
+        variances = [c[0] for c in noise.correlation.autocovariance]
+        return naive_covariance(problem.regression, effective, weights, variances)
+
     shares = [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations]
-    return RobustNoise(effective, found, naive_covariance(problem.regression, effective, weights, variances),
-                       {"tuning": loss.tuning, "noise_deviation_per_joint": scale.tolist(),
-                        "outlier_share_per_joint": shares})
+    return LinearFit(problem, effective, weights, found, naive,
+                     {"tuning": by.tuning, "noise_deviation_per_joint": scale.tolist(),
+                      "outlier_share_per_joint": shares, **more})
 
 
 def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,

@@ -20,11 +20,12 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.estimate.covariance import diagnostics, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
+from dynid.estimate.uncertainty import OnDemand
 from dynid.findings import Note
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
@@ -82,10 +83,12 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     found_shape = {name: {"value": float(shape[i]), "std": float(deviations[i]), "at_limit": bool(at_limit[i])}
                    for i, name in enumerate(model.shape_names)}
     untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
-    facts = diagnostics(plain, solution, best.weights, covariance[:b, :b], found, naive, shape=found_shape,
-                        iterations=steps, converged=steps < iterations, notes=_not_told(untold))
-    return Estimate("sls", plain.model, base, solution.beta, covariance[:b, :b], solution.identified, diagnostics=facts,
-                    uncertainty=found.uncertainty)
+    # The shape's standard errors are among the diagnostics, so that the covariance is known already.
+    fit = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
+                    {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
+                     "notes": _not_told(untold)})
+    return replace(fit.estimate("sls"), uncertainty_of=OnDemand.known(
+        fit.uncertainty(None, covariance=covariance[:b, :b])))
 
 
 def _not_told(names: Sequence[str]) -> tuple[Note, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dynid.errors import ModelError
 from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.iteration_store import packed, unpacked
+from dynid.estimate.uncertainty import EARLIER_FACTS, OnDemand, Uncertainty
 from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
@@ -21,13 +23,15 @@ from dynid.regression import BaseParameters
 
 def save(estimate: Estimate, path: str | Path) -> None:
     """To an .npz file, whole or not at all."""
-    facts = {"method": estimate.method, "uncertainty": estimate.uncertainty, "known": dict(estimate.base.known),
-             "diagnostics": dict(estimate.diagnostics), "provenance": dict(estimate.provenance),
+    found = estimate.uncertainty
+    facts = {"method": estimate.method, "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
+             "uncertainty": {"cov_type": found.cov_type, "notes": found.notes, "facts": dict(found.facts)},
+             "provenance": dict(estimate.provenance),
              "shape": _shape(estimate.model), "learned": getattr(estimate.model, "learned", {})}
     arrays: dict[str, Any] = {
         "names": np.array(estimate.base.parameters.names), "independent": estimate.base.independent,
-        "matrix": estimate.base.matrix, "values": estimate.values, "covariance": estimate.covariance,
-        "identified": estimate.identified, "freedom": np.array(estimate.freedom),
+        "matrix": estimate.base.matrix, "values": estimate.values, "covariance": found.covariance,
+        "identified": estimate.identified, "freedom": np.array(found.degrees_of_freedom),
         "facts": np.array(json.dumps(facts, default=_plain)), **packed(estimate.iterations)}
     if estimate.theta is not None:
         arrays["theta"] = estimate.theta
@@ -41,7 +45,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
-        diagnostics = Diagnostics.of(facts["diagnostics"])
+        known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError):
         raise ModelError(f"{path} is not a saved estimate") from None
     if names != model.parameters.names:
@@ -53,9 +57,19 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     if facts.get("learned"):
         shaped = shaped.with_learned(facts["learned"])
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
-    return Estimate(facts["method"], shaped, base, arrays["values"], arrays["covariance"], arrays["identified"],
-                    arrays.get("theta"), diagnostics=diagnostics, uncertainty=facts["uncertainty"],
-                    freedom=float(arrays["freedom"]), provenance=facts["provenance"], iterations=unpacked(arrays))
+    return Estimate(facts["method"], shaped, base, arrays["values"], arrays["identified"], OnDemand.known(known),
+                    arrays.get("theta"), diagnostics=diagnostics, provenance=facts["provenance"],
+                    iterations=unpacked(arrays))
+
+
+def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncertainty:
+    """The uncertainty of a saved estimate; in files of earlier versions its facts are among the diagnostics."""
+    own = facts["uncertainty"]
+    if isinstance(own, str):
+        moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
+        own = {"cov_type": own, "notes": (), "facts": moved}
+    return Uncertainty(arrays["covariance"], own["cov_type"], float(arrays["freedom"]),
+                       tuple(map(Note.of, own["notes"])), own["facts"])
 
 
 def _shape(model: Any) -> dict[str, float]:

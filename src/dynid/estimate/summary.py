@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dynid.estimate.estimate import HARDLY_KNOWN, Estimate, Uncertainty
+from dynid.estimate.estimate import HARDLY_KNOWN, Estimate
+from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
 from dynid.recording.frames import pandas
 
 # How deviations were found, as the end of "deviations ...".
-UNCERTAINTY: dict[Uncertainty, str] = {
+UNCERTAINTY: dict[CovType, str] = {
     "correlated": "count that residuals are correlated in time",
     "blocks": "are from leaving blocks of time out, intervals by Student's t",
     "independent": "take every row for independent, which understates them by an unknown factor",
@@ -26,7 +27,7 @@ def headline(estimate: Estimate) -> str:
     facts = estimate.diagnostics
     known = f", {len(estimate.known)} known" if estimate.known else ""
     return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, {counted(estimate)}, relative error "
-            f"{facts.relative_error:.2f} %; deviations {UNCERTAINTY[estimate.uncertainty]}")
+            f"{facts.relative_error:.2f} %; deviations {UNCERTAINTY[estimate.cov_type]}")
 
 
 def counted(estimate: Estimate) -> str:
@@ -67,7 +68,7 @@ def summary_html(estimate: Estimate) -> str:
 
 
 def _notes(estimate: Estimate) -> list[str]:
-    return [f"Note: {note.text}." for note in estimate.diagnostics.notes]
+    return [f"Note: {note.text}." for note in estimate.notes]
 
 
 def to_frame(estimate: Estimate) -> Any:

@@ -10,8 +10,8 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Bools
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.least_squares import complete
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Stacked
@@ -41,8 +41,8 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     plain = solve(problem.regression, stacked)
     known = _exact_columns(problem, exact) & plain.excited
     solution, smallest = _solve(stacked, plain, known, ratio)
-    return complete(problem, "tls", solution, weights, ratio=ratio, smallest_singular_value=smallest,
-                    exact=[problem.base.names[c] for c in np.flatnonzero(known)])
+    return LinearFit.of(problem, solution, weights, ratio=ratio, smallest_singular_value=smallest,
+                        exact=[problem.base.names[c] for c in np.flatnonzero(known)]).estimate("tls")
 
 
 def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:

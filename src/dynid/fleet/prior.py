@@ -6,6 +6,7 @@ import numpy as np
 
 from dynid.estimate import Estimate
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.fleet.pooling import Pooling
 from dynid.model import LinearModel
 from dynid.regression import Regression
@@ -18,5 +19,5 @@ def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) 
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
     facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
-    return Estimate("fleet", model, pooling.base, pooling.mean, pooling.prior, identified, diagnostics=facts,
-                    uncertainty="posterior")
+    return Estimate("fleet", model, pooling.base, pooling.mean, identified,
+                    OnDemand.known(Uncertainty(pooling.prior, "posterior")), diagnostics=facts)

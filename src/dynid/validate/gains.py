@@ -64,7 +64,7 @@ class Gain:
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
     """The scale of every joint's torque, each with all others taken as right, and against the nominal model."""
     regression = problem.regression
-    inflation = max(1.0, float(estimate.diagnostics.get("deviation_inflation", 1.0)))
+    inflation = max(1.0, float(estimate.uncertainty.facts.get("deviation_inflation", 1.0)))
     weights = joint_weights(regression)
     [nominal] = side_by_side(_nominal, [problem], threads=1)
 

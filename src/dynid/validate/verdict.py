@@ -156,7 +156,7 @@ def _identified(case: Case) -> Iterator[Finding]:
             "inside the set could be found for them: base parameters and torques are those of the best robot that can "
             "exist, but these values are only one choice; give masses or limits of links to narrow it"),
             "not filled", parameters=hidden)
-    factor = float(diagnostics.get("deviation_inflation", 1.0))
+    factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
     if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: deviations that ignore this would be {factor:.1f} times too small"),

@@ -18,6 +18,7 @@ from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.result import stream_facts
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Factor, Regression
 from dynid.regression.equations import Layout
 
@@ -51,13 +52,13 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     doubled = recursion.memory.regression(_doubled(base), recursion.joints)
     cross = recursion.r[:b, :b].T @ recursion.r[:b, b:2 * b]
     gain = np.asarray(np.linalg.pinv(cross, rcond=1e-12), dtype=float)
-    middle, uncertainty, freedom = _middle(doubled, recursion, beta, gain)
+    middle, cov_type, freedom = _middle(doubled, recursion, beta, gain)
     plain = replace(doubled, base=base, factors=tuple(_without_instruments(f, b) for f in doubled.factors), blocks=())
     facts: dict[str, Any] = {"weights": recursion.scale.tolist(), "least_correlation": correlation,
                              **stream_facts(recursion)}
-    return Estimate(method, recursion.layout.model, base, beta, gain @ middle @ gain.T, excited,
-                    diagnostics=Diagnostics.of_fit(plain, beta, rank=int(excited.sum()), **facts),
-                    uncertainty=uncertainty, freedom=freedom)
+    known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, freedom))
+    return Estimate(method, recursion.layout.model, base, beta, excited, known,
+                    diagnostics=Diagnostics.of_fit(plain, beta, rank=int(excited.sum()), **facts))
 
 
 def least_correlation(r: Array, b: int, excited: Any) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 
 from dynid.errors import ModelError
 from dynid.estimate.closed_loop.references import Log
+from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments import filtered_references, plain_references
-from dynid.estimate.least_squares import complete
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.recursive.stream import Stream, StreamOptions
@@ -138,7 +138,7 @@ def _from_data(problem: Problem, stream: Stream) -> Estimate:
     recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)
     solution = solve(regression, recursion.live())
-    return complete(replace(problem, regression=regression), stream.method, solution, recursion.scale)
+    return LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
 
 
 def _with_references(problem: Problem, name: str, options: StreamOptions, references: References) -> Estimate:

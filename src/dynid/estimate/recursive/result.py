@@ -21,6 +21,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, solve
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.watchers import low_power
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.regression import Regression
 
 
@@ -33,16 +34,16 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
     found = stream_noise(recursion, regression, solution)
     naive = naive_covariance(regression, solution, recursion.scale)
     covariance = found.covariance(solution)
-    if found.uncertainty == "blocks":
+    if found.cov_type == "blocks":
         covariance = with_variances(naive, np.diag(covariance), solution.identified)
     facts: dict[str, Any] = {"condition": solution.condition, "weights": recursion.scale.tolist(),
                              "confounded": {k: list(v) for k, v in solution.confounded.items()},
                              **stream_facts(recursion)}
-    if found.uncertainty != "independent":
-        facts["deviation_inflation"] = inflation(covariance, naive, solution.identified)
-    diagnostics = Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts)
-    return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, covariance,
-                    solution.identified, diagnostics=diagnostics, uncertainty=found.uncertainty, freedom=found.freedom)
+    inflated = {} if found.cov_type == "independent" else {
+        "deviation_inflation": inflation(covariance, naive, solution.identified)}
+    known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.freedom, facts=inflated))
+    return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
+                    diagnostics=Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts))
 
 
 def stream_facts(recursion: Recursion) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         return Noise(middle, "innovations")
     else:
         found = Noise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return Noise(found.middle + prior_noise(regression), found.uncertainty, found.freedom)
+    return Noise(found.middle + prior_noise(regression), found.cov_type, found.freedom)
 
 
 def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:

@@ -57,7 +57,7 @@ def _methods(found: ComparedMethods, cross: list[float | None]) -> list[dict[str
     made = [{"name": name, "method": estimate.method, "relative_error": plain(estimate.diagnostics.relative_error),
              "validation_error": plain(max((one.relative_error for one in others), default=float("nan"))),
              "cross_error": error, "consistent": estimate.diagnostics.get("consistent"), "seconds": seconds,
-             "notes": [note.text for note in estimate.diagnostics.notes]}
+             "notes": [note.text for note in estimate.notes]}
             for name, estimate, others, seconds, error in zip(
                 found.names, found.estimates, found.validations, found.seconds, cross, strict=True)]
     return [*made, *({"name": name, "method": name, "relative_error": None, "validation_error": None,

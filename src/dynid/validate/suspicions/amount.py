@@ -15,7 +15,7 @@ _CONDITION = 200.0  # of the scaled columns; good trajectories give 20 to 50
 def too_few_samples(case: Case) -> Iterator[Finding]:
     """Fewer equations, or independent ones, than base parameters ask for."""
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
-    effective = sum(case.estimate.diagnostics.get("effective_rows_per_joint", case.problem.regression.rows))
+    effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
     if rows < _FEW * base:
         yield suspect("too-few-samples", "too few samples", "data",

@@ -35,7 +35,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     free = fold(TorqueEquations.of(problem.model, problem.data), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
     # Rows are worth fewer independent ones: sums of squares shrink by how much deviations grow.
-    worth = max(1.0, case.estimate.diagnostics.deviation_inflation or 1.0) ** 2
+    worth = max(1.0, case.estimate.uncertainty.facts.get("deviation_inflation", 1.0)) ** 2
     least = _misfit(free, weights)
     costs = {name: max(_misfit(free.given({name: one}), weights) - least, 0.0) / worth for name, one in known.items()}
     wrong = [name for name, cost in costs.items() if cost > chdtri(1, _CHANCE)]

@@ -42,11 +42,11 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     parameters = estimate.base.parameters
     told = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
             for name, value in estimate.known.items()]
-    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.uncertainty], "others": others,
+    return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.cov_type], "others": others,
             "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
-            "shape": shape_rows(estimate), "notes": [note.text for note in estimate.diagnostics.notes],
+            "shape": shape_rows(estimate), "notes": [note.text for note in estimate.notes],
             "good": GOOD, "poor": HARDLY_KNOWN,
             "well": int(np.sum(known & (estimate.relative_std < GOOD))),
             "hardly": int(estimate.hardly_known.sum())}

@@ -90,7 +90,7 @@ def cards(data: ReportData) -> list[Card]:
     sharp = int(np.sum(estimate.identified & (estimate.relative_std < 10.0)))
     found.append(Card("base parameters", f"{known} of {count}", f"identified, {sharp} to better than 10 %"
                       + (f", {hardly} hardly known" if hardly else "")))
-    inflation = estimate.diagnostics.get("deviation_inflation")
+    inflation = estimate.uncertainty.facts.get("deviation_inflation")
     if inflation is not None:
         words = ("wider than naive ones: rows are not independent" if float(inflation) > 1.05
                  else "rows are as good as independent")

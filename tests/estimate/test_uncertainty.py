@@ -1,0 +1,113 @@
+"""Uncertainty on demand: values first, the covariance at first use, by name where one is asked for."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from functools import cache
+from threading import Thread
+
+import numpy as np
+import pytest
+from motions import fourier, low_passed
+
+from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate import Problem, identify
+from dynid.estimate.covariance import naive_covariance
+from dynid.estimate.linear import joint_weights, solve
+from dynid.estimate.motion_errors import motion_shift
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
+from dynid.model import Model
+from dynid.recording import Samples
+from dynid.robot import Robot
+
+
+@cache
+def problem() -> Problem:
+    """Three joints with noise that is correlated in time."""
+    model = Model(Robot.builtin("arm3r"))
+    q, dq, ddq = fourier(3)
+    noise = low_passed(np.random.default_rng(5), q.shape, 0.02, 5.0, 200.0)
+    tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq) + noise
+    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
+
+
+@pytest.mark.parametrize("method", ["ols", "wls", "tls", "ridge"])
+def test_values_alone_look_at_no_residual(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **more: object) -> None:
+        raise AssertionError("the data were gone through for a covariance that nobody asked for")
+
+    whole = problem()
+    monkeypatch.setattr("dynid.estimate.covariance.correlation", refuse)
+    found = identify(whole, method=method)
+    assert np.all(np.isfinite(found.values)) and "relative error" in repr(found)
+    with pytest.raises(AssertionError, match="nobody asked for"):
+        assert found.std is not None
+
+
+def test_it_is_computed_once_and_shared_by_copies() -> None:
+    count = []
+
+    def compute(cov_type: object) -> Uncertainty:
+        count.append(cov_type)
+        return Uncertainty(np.eye(15), "independent")
+
+    found = replace(identify(problem(), method="wls"), uncertainty_of=OnDemand(compute))
+    copy = replace(found, method="other").with_provenance(logs=1)
+    assert copy.covariance is found.covariance and copy.std is not None and count == [None]
+    changed = found.with_covariance(4.0 * found.covariance)
+    assert np.allclose(changed.std, 2.0 * found.std) and changed.cov_type == "independent" and count == [None]
+
+
+def test_threads_get_the_same_result() -> None:
+    found, seen = identify(problem(), method="wls"), list[object]()
+    threads = [Thread(target=lambda: seen.append(found.covariance)) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(seen) == 4 and all(one is found.covariance for one in seen)
+
+
+def test_a_pickled_estimate_holds_the_result_and_no_data() -> None:
+    found = identify(problem(), method="wls").uncertainty_of
+    again = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(again().covariance, found().covariance) and again().cov_type == "correlated"
+    assert len(pickle.dumps(found)) < 40_000  # 15 x 15 numbers and the autocovariances of 3 joints
+
+
+def test_cov_type_by_name() -> None:
+    whole = problem()
+    by = {name: identify(whole, method="wls", cov_type=name) for name in ("correlated", "blocks", "independent")}
+    assert all(found.cov_type == name for name, found in by.items())
+    assert by["blocks"].uncertainty.degrees_of_freedom == len(whole.regression.blocks) - 1
+    # Without the data the best way is by blocks; with one block, of independent rows.
+    saved = identify(replace(whole, data=()), method="wls")
+    assert np.allclose(by["blocks"].covariance, saved.covariance, rtol=1e-12) and saved.cov_type == "blocks"
+    weights = joint_weights(whole.regression)
+    textbook = naive_covariance(whole.regression, solve(whole.regression, whole.regression.stack(weights)), weights)
+    assert np.allclose(by["independent"].covariance, textbook, rtol=1e-12)
+    assert np.median(by["correlated"].std / by["independent"].std) > 2.0
+    constrained = identify(whole, method="pc-wls", cov_type="independent")
+    assert np.array_equal(constrained.values, identify(whole, method="pc-wls").values)
+
+
+def test_a_way_that_is_not_possible_is_refused_in_a_sentence() -> None:
+    whole = problem()
+    with pytest.raises(NotPossibleError, match="'correlated' needs the samples"):
+        identify(replace(whole, data=()), method="wls", cov_type="correlated")
+    with pytest.raises(NotPossibleError, match="'blocks' needs 5 blocks of time or more.* are in 2"):
+        identify(replace(whole, regression=whole.regression.joined(2), data=()), method="wls", cov_type="blocks")
+    with pytest.raises(NotPossibleError, match="robust least squares, which weights rows one by one"):
+        identify(whole, method="irls", cov_type="independent")
+    with pytest.raises(NotPossibleError, match="not possible for pc-ridge"):
+        identify(whole, method="pc-ridge", cov_type="independent")
+    with pytest.raises(ModelError, match="there is no cov_type 'HC3'; there are correlated, blocks, independent"):
+        identify(whole, method="wls", cov_type="HC3")  # type: ignore[arg-type]
+
+
+def test_a_shift_by_the_motion_counts_only_where_it_is_known() -> None:
+    whole = problem()
+    solution = solve(whole.regression, whole.regression.stack())
+    assert motion_shift(whole, solution, np.ones(3)) is None  # there is no log behind the samples
+    assert identify(whole, method="ols").notes == ()
