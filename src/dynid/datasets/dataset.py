@@ -82,7 +82,7 @@ class Dataset:
     @staticmethod
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
                    prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
-                   store: str | Path | None = None, pilot_rows: int = PILOT_ROWS) -> Dataset:
+                   store: str | Path | None = None, pilot_rows: int | None = None) -> Dataset:
         """Return the dataset of the logs that files, folders, patterns or addresses stand for, prepared.
 
         Args:
@@ -93,7 +93,7 @@ class Dataset:
             workers: number of processes that read and compress the logs.
             scheduler: address of a Dask scheduler, used instead.
             store: folder in which compressed logs are kept, so that the next call reads only new ones.
-            pilot_rows: rows of logs that are held in memory.
+            pilot_rows: rows of logs that are held in memory, by default `PILOT_ROWS`.
         """
         rules = mapping_of(mapping, {})
         dataset = Dataset.open([LogSource.from_file(file, rules) for file in find_logs(sources)], robot,
@@ -103,24 +103,25 @@ class Dataset:
 
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
-             store: Path | None = None, pilot_rows: int = PILOT_ROWS, tell: Tell = lambda sentence: None) -> Dataset:
-        """Return the dataset of some logs, its pilot logs read: as many as have so many rows.
+             store: Path | None = None, pilot_rows: int | None = None, tell: Tell = lambda sentence: None) -> Dataset:
+        """Return the dataset of some logs, its pilot logs read: as many as have so many rows, `PILOT_ROWS` by default.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
             NotPossibleError: where no log can be used.
         """
         tell, held, failures = Progress.of(tell), dict[int, HeldLog](), dict[int, Failure]()
+        enough = PILOT_ROWS if pilot_rows is None else pilot_rows
         problems: list[Exception] = []
         for log in logs:
             if log.is_required:
                 log.stamp()  # raises where it does not exist
         rows, names = 0, [log.source for log in logs]
         for count, place in enumerate([0, *sorted(range(1, len(logs)), key=lambda k: logs[k].draw)]):
-            if rows >= pilot_rows:
+            if rows >= enough:
                 break
             log = logs[place]
-            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / pilot_rows))
+            tell(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / enough))
             try:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)
@@ -167,10 +168,10 @@ class Dataset:
             held[place] = replace(log, samples=replace(samples, steps=(*steps, *samples.steps)))
         return replace(self, held=held, preparation=chosen)
 
-    def excerpt(self, rows: int = PILOT_ROWS) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
+    def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
         """Return places, samples and recordings of the logs in memory: whole stretches of time of at most about so many
         rows in all. Samples are those in memory where they have no more rows; recordings are whole in any case."""
-        chosen = stretches(self.samples, rows)
+        chosen = stretches(self.samples, PILOT_ROWS if rows is None else rows)
         if chosen is None:
             return tuple(self.held), self.samples, self.recordings
         kept = [k for k, ranges in enumerate(chosen) if ranges]
