@@ -18,13 +18,13 @@ _ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
 
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
-         nominal: Array | None = None) -> Array:
+         nominal: Array | None = None, near: Array | None = None) -> Array:
     """Full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
 
     What the data do not determine is taken nearest to a nominal model, where there is one: nominal (bodies, n, n), the
     matrix of each body. Without one it is the most central choice: the robot whose links are most alike and most
     compact, sum_i log det P_i as large as it gets for given mean mass and mean inertia, which is free of units. best
-    (parameters,): a point where the fit is optimal.
+    (parameters,): a point where the fit is optimal. near (parameters,): the answer for nearly the same fit.
     """
     bodies = len(consistency.bodies)
     if not bodies:
@@ -37,7 +37,9 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
     for _ in range(_ROUNDS):
         inverse_nominal = (_isotropic(means, n, bodies) if nominal is None
                            else np.asarray(np.linalg.inv(nominal), dtype=float))
-        theta = minimise(matrix, rho, Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight), theta)
+        theta = minimise(matrix, rho, Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight), theta,
+                         near)
+        near = None
         before, means = means, _means(consistency, theta)
         # The barrier alone costs no more than its weight allows; the distance from a nominal model far away may.
         if float(np.sum((matrix @ theta - rho) ** 2)) > allowed:

@@ -33,26 +33,31 @@ _FROM_START = _StepLimits(120, 0.3, 1e-3)  # rounding may keep the decrement fro
 _FROM_NEIGHBOUR = _StepLimits(10, 1.0, 0.0)  # from multipliers of another minimum, which is either near or of no help
 
 
-def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array) -> Array:
+def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:
     """theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior start.
 
     Newton on P_i S_i = w_i I (the direction of Helmberg, Kojima and Monteiro), the weights large at first and then
-    brought down to w_i. Newton on theta alone crawls from a start far off: its steps end at the border.
+    brought down to w_i. Newton on theta alone crawls from a start far off: its steps end at the border. near
+    (parameters,): the minimum of nearly the same misfit, which is tried before the start.
     """
-    return next(minimise_along(matrix, rho, [barrier], start))
+    return next(minimise_along(matrix, rho, [barrier], start, near))
 
 
-def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array) -> Iterator[Array]:
+def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array,
+                   near: Array | None = None) -> Iterator[Array]:
     """theta (parameters,) of `minimise` for each of some barriers of one set whose weights change little.
 
     Each begins at the minimum and with the multipliers of the one before, which are nearly its own. Close to the
-    border they may hold it up: then it begins anew.
+    border they may hold it up: then it begins anew. near (parameters,): as of `minimise`.
     """
     misfit = _Misfit(matrix, rho, matrix.T @ matrix)
     theta, state = start, None
     for barrier in barriers:
         with one_blas_thread():
-            found = _minimum(misfit, theta, barrier, state)
+            if state is None and near is not None:
+                found = _minimum(misfit, near, barrier, _Multipliers.of_minimum(barrier, near), start)
+            else:
+                found = _minimum(misfit, theta, barrier, state, theta)
             if found is None:
                 raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be "
                                        "found; look for links of the nominal model, or limits, in other units than "
@@ -61,17 +66,17 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
         yield theta
 
 
-def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None
+def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None, start: Array
              ) -> tuple[Array, _Multipliers] | None:
-    """The minimum of one barrier and its multipliers, from those of its neighbour or anew; None where it is not
-    reached, or only through matrices that are singular to rounding."""
+    """The minimum of one barrier and its multipliers, from those of its neighbour or anew from the start; None where it
+    is not reached, or only through matrices that are singular to rounding."""
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:
             found = _newton(misfit, theta, replace(state, barrier=barrier), free, _FROM_NEIGHBOUR)
         if found is None:
-            slope = misfit.matrix.T @ (misfit.matrix @ theta - misfit.rho)
-            found = _newton(misfit, theta, _Multipliers.at(barrier, theta, misfit.normal, slope, free), free,
+            slope = misfit.matrix.T @ (misfit.matrix @ start - misfit.rho)
+            found = _newton(misfit, start, _Multipliers.at(barrier, start, misfit.normal, slope, free), free,
                             _FROM_START)
     except np.linalg.LinAlgError:
         return None
@@ -121,18 +126,24 @@ class _Multipliers:
     planes: Array
 
     @staticmethod
+    def of_minimum(barrier: Barrier, theta: Array) -> _Multipliers:
+        """Multipliers where theta is the minimum."""
+        rows, offset = barrier.planes
+        return _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
+                                           for group in barrier.groups), barrier.other / (rows @ theta + offset))
+
+    @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
         """First multipliers: of weights so large, and so even, that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
-        rows, offset = barrier.planes
-        first = _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
-                                            for group in barrier.groups), barrier.other / (rows @ theta + offset))
+        first = _Multipliers.of_minimum(barrier, theta)
         total = first.total
         step = _step(hessian + normal, gradient + slope, free)
         far = max(1.0, -float(step @ (gradient + slope)) / total)
         matrices = tuple(far * max(1.0, total / group.total) * s
                          for group, s in zip(barrier.groups, first.matrices, strict=True))
-        return _Multipliers(barrier, matrices, far * total / (barrier.other * max(len(offset), 1)) * first.planes)
+        planes = far * total / (barrier.other * max(len(first.planes), 1)) * first.planes
+        return _Multipliers(barrier, matrices, planes)
 
     @property
     def total(self) -> float:

@@ -103,10 +103,11 @@ class PriorFit:
 
 
 def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
-                  strengths: Sequence[float] = STRENGTHS) -> Iterator[PriorFit]:
+                  strengths: Sequence[float] = STRENGTHS, near: Array | None = None) -> Iterator[PriorFit]:
     """Fits along strengths that fall: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the set.
 
     Each is computed when it is asked for. The rows must be weighted so that each is one independent unit of noise.
+    near (parameters,): the fit to nearly the same equations, from which the first begins.
     """
     p0 = nominal.matrices
     inverse_nominal = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
@@ -114,7 +115,7 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     held = _held_volume(consistency, inverse_nominal, nominal, free)
     falling = sorted(strengths, reverse=True)
     barriers = [Barrier(consistency, inverse_nominal, np.full(len(p0), strength), _POSITIVE) for strength in falling]
-    fits = minimise_along(matrix, rho, barriers, inside_start(consistency, nominal))
+    fits = minimise_along(matrix, rho, barriers, inside_start(consistency, nominal), near)
     for strength, barrier, theta in zip(falling, barriers, fits, strict=True):
         _, hessian = barrier.derivatives(theta)
         information = hessian + normal

@@ -19,7 +19,6 @@ AUTO = "auto"
 # Where blocks do not tell methods apart, the first of these: a robot that can exist extrapolates, and of two that can
 # the one that asks nothing of the robot's file.
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
-_HELD = {"pc-ridge": ("strength",)}  # what all data chose stays when a block is left out: one number, slow to choose
 _SURE = 0.95  # of the test that tells two methods apart
 _MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
 _NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
@@ -135,9 +134,8 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     blocks = sum(block.rows > 0 for block in problem.regression.blocks)
     if blocks >= _FEWEST and len(fits) > 1:
         for name, estimate in fits.items():
-            held = {key: estimate.diagnostics[key] for key in _HELD.get(name, ()) if key in estimate.diagnostics}
             try:
-                seen[name] = leave_out_each(problem, name, {**options.get(name, {}), **held})
+                seen[name] = leave_out_each(problem, name, options.get(name), estimate)
             except (NotPossibleError, ModelError) as error:
                 failed[name] = f"without one of the blocks of time {error}"
     if not seen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -182,8 +182,25 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
     """The estimate of a constrained fit of the problem's own equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        return inside_the_set(LinearFit.of(problem, solution, weights), name, problem.regression, weights, consistency,
-                              fill_with)
+        found = inside_the_set(LinearFit.of(problem, solution, weights), name, problem.regression, weights, consistency,
+                               fill_with)
+
+    def refit(fewer: Regression) -> Array:
+        less = replace(problem, regression=fewer.joined(1), data=(), recordings=())
+        return _refit(less, weights is not None, consistency, fill_with, found.theta)
+
+    return replace(found, refit=refit)
+
+
+def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, near: Array | None) -> Array:
+    """theta (parameters,) of a constrained fit inside the set of an earlier one, whose theta is near. Refused where the
+    problem's equations do not see a parameter that those of the earlier fit saw."""
+    if unseen(problem).keys() - consistency.known.keys():
+        raise NotPossibleError("without some of the data a parameter acts on no torque")
+    with one_blas_thread():
+        weights = joint_weights(problem.regression) if weighted else None
+        free = LinearFit.of(problem, solve(problem.regression, stack_enough(problem.regression, weights)), weights)
+        return _best_inside(free, problem.regression, weights, consistency, fill_with, near).theta
 
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
@@ -203,11 +220,8 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
     free: the fit without conditions. regression, weights (dof,), None for none: the equations that are fitted.
     """
     problem, solution = free.problem, free.solution
-    stacked = regression.stack(weights)
-    best, measured, prior = constrained_fit(problem, regression, weights, consistency)
-    # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
-    noise_misfit = float(np.sum((stacked.r @ free.noise(None).covariance(solution)) * stacked.r))
-    theta, source = filled(problem, consistency, measured, best, noise_misfit, fill_with, prior)
+    found = _best_inside(free, regression, weights, consistency, fill_with)
+    best, measured, theta, stacked = found.best, found.measured, found.theta, regression.stack(weights)
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
@@ -215,10 +229,10 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
         active=active_names(best), excess_misfit=best.excess,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
-        filled_with=source, not_filled=open_names(problem) if source == "none" else [],
+        filled_with=found.source, not_filled=open_names(problem) if found.source == "none" else [],
         given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
         deviation="of the unconstrained estimate, less what conditions rule out that it is near to", **free.facts)
-    weight = 0.5 * _tolerance(best, noise_misfit, measured) / max(barrier_size(consistency), 1)
+    weight = 0.5 * _tolerance(best, found.noise_misfit, measured) / max(barrier_size(consistency), 1)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
         found = held.uncertainty(cov_type)  # its covariance is that of the fit without conditions
@@ -229,8 +243,33 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
                     diagnostics=facts)
 
 
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """A constrained fit: the best of all, the equations it is of without what is known, the weighted squares that noise
+    is worth, theta (parameters,) with its open parameters filled in, and by what."""
+
+    best: Fit
+    measured: Stacked
+    noise_misfit: float
+    theta: Array
+    source: str
+
+
+def _best_inside(free: LinearFit, regression: Regression, weights: Array | None, consistency: Consistency,
+                 fill_with: Fill, near: Array | None = None) -> Inside:
+    """The best fit of weighted equations inside the set, filled in. near (parameters,): that of nearly the same
+    equations."""
+    stacked = regression.stack(weights)
+    best, measured, prior = constrained_fit(free.problem, regression, weights, consistency)
+    # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
+    noise_misfit = float(np.sum((stacked.r @ free.noise(None).covariance(free.solution)) * stacked.r))
+    return Inside(best, measured, noise_misfit, *filled(free.problem, consistency, measured, best, noise_misfit,
+                                                        fill_with, prior, near))
+
+
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
-           fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str]:
+           fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None,
+           near: Array | None = None) -> tuple[Array, str]:
     """Full parameters (parameters,) of the best fit, what motion leaves open chosen by `fill` at a cost below
     `noise_misfit`, the weighted squares that noise is worth; and what it was chosen by: "nominal", "central", or "none"
     where neither can be found. Then what is open is as the fit left it: the torques are those of the best fit still."""
@@ -243,7 +282,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
         if source == "nominal" and matrices is None:
             continue
         try:
-            theta = fill(consistency, matrix, rho, best.theta, tolerance=tolerance, nominal=matrices)
+            theta = fill(consistency, matrix, rho, best.theta, tolerance=tolerance, nominal=matrices, near=near)
         except NotPossibleError:
             continue
         return consistency.with_known(theta), source

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency import Consistency, fit
+from dynid.consistency import Consistency, Fit, fit
 from dynid.consistency.consistency import MARGIN
 from dynid.consistency.prior import (
     STRENGTHS,
@@ -23,7 +23,7 @@ from dynid.consistency.prior import (
     nominal_model,
 )
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.consistent import consistency_of, prior_rows
+from dynid.estimate.consistent import consistency_of, prior_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_pull import FrictionPull, friction_pull
@@ -64,12 +64,10 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         weights = joint_weights(problem.regression)
         found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
-        chosen, stacked, pull = found.chosen, found.stacked, found.pull
-        theta, on_border = chosen.theta, False
+        chosen, pull, on_border = found.chosen, found.pull, False
+        theta = chosen.theta
         if metric == "euclidean":
-            pulled, values = euclidean_rows(consistency, nominal)
-            size = np.sqrt(chosen.strength)
-            best = fit(consistency, problem.base, stacked, prior=_with(found.prior, size * pulled, size * values))
+            best = _euclidean(problem, consistency, nominal, found.stacked, found.prior, chosen.strength)
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
         held = replace(solution, beta=problem.base.matrix @ theta)
@@ -85,7 +83,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
                 "; the set's border, where it is active, is not in it" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
                         OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
-                        diagnostics=facts)
+                        diagnostics=facts, refit=lambda fewer: _refit(
+                            replace(problem, regression=fewer, data=(), recordings=()), consistency, nominal, metric,
+                            found, theta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,30 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
         if chosen.strength == before.strength:
             break
     return Fitted(chosen, stacked, believed, pull, prior)
+
+
+def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
+           near: Array) -> Array:
+    """theta (parameters,) with the noise, the strength and the pull on friction of an earlier fit, whose theta is near.
+    Refused where the problem's equations do not see a parameter that those of the earlier fit saw."""
+    stacked = problem.regression.stack(found.weights, prior=False)
+    if unseen(problem).keys() - consistency.known.keys():
+        raise NotPossibleError("without some of the data a parameter acts on no torque")
+    prior = _with(prior_rows(problem, np.ones(problem.regression.dof), stacked), found.pull.rows, found.pull.values)
+    with one_blas_thread():
+        if metric == "euclidean":
+            best = _euclidean(problem, consistency, nominal, stacked, prior, found.chosen.strength)
+            return consistency.with_known(best.theta)
+        [one] = _prior_fits(problem, consistency, nominal, metric, stacked, prior, found.chosen.strength, near)
+        return consistency.with_known(one.theta)
+
+
+def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, stacked: Stacked, prior: Rows,
+               strength: float) -> Fit:
+    """The fit inside the set with the normal prior on the bodies."""
+    pulled, values = euclidean_rows(consistency, nominal)
+    size = np.sqrt(strength)
+    return fit(consistency, problem.base, stacked, prior=_with(prior, size * pulled, size * values))
 
 
 def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: Fitted,
@@ -174,14 +198,15 @@ def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
-                prior: Rows | None, strength: float | None) -> Iterable[PriorFit]:
-    """The fits of all strengths, or of one alone, beside what is known otherwise."""
+                prior: Rows | None, strength: float | None, near: Array | None = None) -> Iterable[PriorFit]:
+    """The fits of all strengths, or of one alone, beside what is known otherwise. near (parameters,): the fit to nearly
+    the same equations."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
     strengths = STRENGTHS if strength is None else (strength,)
     if metric == "entropic":
-        return entropic_fits(consistency, matrix, rho, nominal, strengths)
+        return entropic_fits(consistency, matrix, rho, nominal, strengths, near)
     return euclidean_fits(consistency, matrix, rho, *euclidean_rows(consistency, nominal), strengths)
 
 

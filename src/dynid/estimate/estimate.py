@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression import BaseParameters, Regression, TorqueEquations
 from dynid.regression.residuals import Residuals, residuals, torque_sums
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class Estimate:
         theta: (parameters,), all standard parameters, where the method gives them; the values are combinations of them.
         diagnostics: numbers of the fit.
         provenance: what is needed to repeat it.
+        refit: theta (parameters,) of the same method on other equations of the problem, for cross-validation; what
+            all data chose (weights, strength of a prior) is fixed. None where the method has no faster way than to be
+            called again. A file does not keep it.
         left_out: fits of the same method without each block of time, where the method was chosen by cross-validation; a
             file does not keep it.
         iterations: the steps of an iterative method, the last one last.
@@ -65,6 +68,7 @@ class Estimate:
     theta: Array | None = None
     diagnostics: Diagnostics = field(kw_only=True)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    refit: Callable[[Regression], Array] | None = None
     left_out: LeftOut | None = None
     iterations: tuple[Iteration, ...] = ()
 
@@ -180,6 +184,10 @@ class Estimate:
         """A pandas table, a row a base parameter: value, std, relative_std, low and high of 95 %, unit, expression."""
         from dynid.estimate.summary import to_frame
         return to_frame(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies in other processes cannot fit again: they have no data."""
+        return {**vars(self), "refit": None}
 
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:

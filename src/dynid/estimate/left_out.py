@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.estimate.diagnostics import Diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, find_method, identify
 from dynid.recording import Samples
@@ -50,11 +51,13 @@ class LeftOut:
         return float(self.known.std(ddof=1)) if len(self.known) > 1 else 0.0
 
 
-def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | None = None) -> LeftOut:
+def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | None = None,
+                   estimate: Estimate | None = None) -> LeftOut:
     """Fit without each block of time and predict it.
 
     A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
-    data again is given them without the block's rows.
+    data again is given them without the block's rows. estimate: of the same method from all data, which may have a
+    faster way to fit again (`Estimate.refit`).
     """
     problem = problem.whole() if "data" in find_method(method).needs else problem
     regression = problem.regression
@@ -63,12 +66,26 @@ def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | N
     if len(blocks) < 2:
         raise NotPossibleError("cross-validation needs two blocks of time or more; fold the data with blocks=10")
     others = regression.without_each()
-    fits = side_by_side(lambda k: fit_without(problem, others[k], k, method, chosen), blocks, threads=1)
+    fits = side_by_side(lambda k: (_refitted(estimate, others[k]) if estimate is not None else None)
+                        or fit_without(problem, others[k], k, method, chosen), blocks, threads=1)
     found = [block_errors(problem, fit, k) for k, fit in zip(blocks, fits, strict=True)]
     errors, each = np.array([total for total, _ in found]), np.array([joints for _, joints in found])
     if not np.isfinite(errors).any():
         raise NotPossibleError("no block of time has a torque to test on: all are zero")
     return LeftOut(method, chosen, blocks, errors, each, tuple(fits))
+
+
+def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
+    """The estimate without a block by the method's own faster way; None where it has none, or not for these data."""
+    if estimate.refit is None or estimate.base is not fewer.base:
+        return None
+    try:
+        theta = estimate.refit(fewer)
+    except NotPossibleError:
+        return None
+    values = estimate.base.matrix @ theta
+    return replace(estimate, values=values, theta=theta, refit=None, iterations=(),
+                   diagnostics=Diagnostics.of_fit(fewer, values, rank=estimate.diagnostics.rank))
 
 
 def fit_without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:

@@ -88,7 +88,7 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
     if method == AUTO:
         method, options = estimate.method, estimate.provenance.get("options", {})
     if found is None or found.method != method:
-        found = leave_out_each(problem, method, options)
+        found = leave_out_each(problem, method, options, estimate)
     own = np.array([in_torques(fit, problem).diagnostics.relative_error for fit in found.fits])
     values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in found.fits])
     jackknife, stated, ratio = _spread(values, estimate)
