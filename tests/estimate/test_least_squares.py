@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -203,3 +205,20 @@ def test_two_logs_count_as_one_long_one() -> None:
     single = identify(Problem.of(model, logs[0]), method="ols")
     assert np.median(both.std / single.std) < 0.95
     assert fold(TorqueEquations.of(model, logs)).rows == (4000,) * 3
+
+
+def test_methods_are_loaded_when_one_is_asked_for() -> None:
+    """A run by least squares does not pay for Kalman filters and closed loops, which are there by name."""
+    code = ("import sys, dynid.estimate as e; from dynid.estimate.problem import find_method\n"
+            "assert find_method('wls').title and 'dynid.estimate.kalman' not in sys.modules\n"
+            "assert find_method('ekf').title and 'dynid.estimate.kalman' in sys.modules\n"
+            "assert len(e.methods()) > 30")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_that_a_method_not_loaded_yet_has_is_refused() -> None:
+    code = ("import dynid.estimate as e\nfrom dynid.errors import ModelError\n"
+            "try: e.method('ekf', 'another')(lambda problem: None)\n"
+            "except ModelError as error: assert \"already a method called 'ekf'\" in str(error)\n"
+            "else: raise AssertionError")
+    subprocess.run([sys.executable, "-c", code], check=True)

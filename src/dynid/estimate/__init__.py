@@ -1,24 +1,9 @@
-"""The methods, one file a family, and Estimate, the one result type."""
+"""The methods, one file a family, and Estimate, the one result type.
 
-from dynid.estimate import (
-    choice,
-    consistent,
-    consistent_literature,
-    consistent_ridge,
-    consistent_robust,
-    direct,
-    extracted,
-    instrumental,
-    kalman,
-    least_squares,
-    likelihood,
-    output_error,
-    recursive,
-    ridge,
-    robust,
-    separable,
-    total,
-)
+Methods that the automatic choice does not need are imported when one of them is asked for, see `MORE_METHODS`.
+"""
+
+from dynid.estimate import choice, consistent, consistent_ridge, least_squares, ridge
 from dynid.estimate.essential import Essential, essential
 from dynid.estimate.essential_rules import Removal
 from dynid.estimate.estimate import Estimate
@@ -26,6 +11,4 @@ from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "FrictionChoice", "Method", "Problem", "Removal", "choice", "choose_terms",
-           "consistent", "consistent_literature", "consistent_ridge", "consistent_robust", "direct", "essential",
-           "extracted", "identify", "instrumental", "kalman", "least_squares", "likelihood", "method", "methods",
-           "output_error", "recursive", "ridge", "robust", "separable", "total"]
+           "consistent", "consistent_ridge", "essential", "identify", "least_squares", "method", "methods", "ridge"]

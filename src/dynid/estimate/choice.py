@@ -13,7 +13,6 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.problem import Problem, find_method, identify, method
-from dynid.estimate.reference_errors import acceleration_noise, reference_errors
 
 AUTO = "auto"
 # Where blocks do not tell methods apart, the first of these: a robot that can exist extrapolates, and of two that can
@@ -124,6 +123,8 @@ def _closed_loop(problem: Problem) -> tuple[str, ...]:
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
     if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
+    from dynid.estimate.reference_errors import acceleration_noise
+
     return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
 
 
@@ -147,6 +148,8 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
     judged = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
+        from dynid.estimate.reference_errors import reference_errors
+
         try:
             judged = reference_errors(problem, seen)
         except NotPossibleError as error:  # then blocks do not judge it

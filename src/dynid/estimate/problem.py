@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -204,12 +205,22 @@ class Method:
 
 
 _METHODS: dict[str, Method] = {}
+# Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
+MORE_METHODS = ("consistent_literature", "consistent_robust", "direct", "extracted", "instrumental", "kalman",
+                "likelihood", "output_error", "recursive", "robust", "separable", "total")
+
+
+def _load_methods() -> None:
+    for module in MORE_METHODS:
+        import_module(f"dynid.estimate.{module}")
 
 
 def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = ()
            ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
     """Register a method under the name users know; title says it in words. needs, gives: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
+        if not function.__module__.startswith("dynid."):
+            _load_methods()  # so that a name which dynid has is refused here
         if name in _METHODS:
             raise ModelError(f"there is already a method called '{name}'")
         _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives))
@@ -219,14 +230,25 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
 
 def methods() -> dict[str, Method]:
     """All methods by name, those among consistent robots last."""
+    _load_methods()
     return dict(sorted(_METHODS.items(), key=lambda item: item[0].startswith("pc-")))
 
 
 def find_method(name: str) -> Method:
     """A method by name; an unknown name is refused with what there is."""
     if name not in _METHODS:
+        _load_methods()
+    if name not in _METHODS:
         raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
     return _METHODS[name]
+
+
+def method_title(name: str) -> str:
+    """What a method is, in words; also of one that was registered elsewhere."""
+    try:
+        return find_method(name).title
+    except ModelError:
+        return "a method of your own"
 
 
 def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:

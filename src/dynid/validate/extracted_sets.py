@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.extraction import Extraction
-from dynid.extraction.extraction import Reason
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.validate.physical import WrenchComparison, wrench_comparison
+
+if TYPE_CHECKING:
+    from dynid.extraction import Extraction
+    from dynid.extraction.extraction import Reason
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.estimate import Estimate, methods
+from dynid.estimate import Estimate
 from dynid.estimate.estimate import HARDLY_KNOWN
+from dynid.estimate.problem import method_title
 from dynid.estimate.summary import UNCERTAINTY
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
 from dynid.report.grade import GOOD, POOR, grade
@@ -43,7 +44,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     told = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
             for name, value in estimate.known.items()]
     return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.cov_type], "others": others,
-            "titles": {name: one.title for name, one in methods().items()}, "chart": chart(estimate, others, source),
+            "titles": {one.method: method_title(one.method) for one in others},
+            "chart": chart(estimate, others, source),
             "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "notes": [note.text for note in estimate.notes],

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.estimate import methods
+from dynid.estimate.problem import method_title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import file_name, number
@@ -20,8 +20,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "clarabel", "plotly")
 
 def gather(data: ReportData) -> Mapping[str, Any]:
     facts = data.estimate.diagnostics
-    method = methods().get(data.estimate.method)
-    rows = [("method", f"{data.estimate.method}: {'a method of your own' if method is None else method.title}")]
+    rows = [("method", f"{data.estimate.method}: {method_title(data.estimate.method)}")]
     if data.robot is not None:
         rows.append(("robot", f"{data.robot.name}, {data.robot.dof} joints"
                      + (f", from {file_name(data.robot.source)}" if data.robot.source else "")))
