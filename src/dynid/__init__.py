@@ -111,6 +111,7 @@ _MODULES = {
     "Search": "dynid.excitation",
     "Splines": "dynid.excitation",
     "excite": "dynid.excitation.excite",
+    "check_method": "dynid.validate.contract",
     "choose_cutoff": "dynid.validate",
     "compare": "dynid.validate.compare",
     "Program": "dynid.symbolic",
@@ -286,6 +287,7 @@ if TYPE_CHECKING:
     from dynid.validate import trackings as trackings
     from dynid.validate.breakaway import breakaway as breakaway
     from dynid.validate.compare import compare as compare
+    from dynid.validate.contract import check_method as check_method
     from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
     from dynid.validate.reconstruct import reconstruct as reconstruct
     from dynid.validate.residual_tests import residual_tests as residual_tests

@@ -11,8 +11,9 @@ def command(json: Json = False) -> None:
 
     found = methods()
     if json:
-        print_json({"methods": {name: {"title": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
-                                       "options": list(one.options)} for name, one in found.items()}})
+        print_json({"methods": {name: {
+            "title": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
+            "depends_on": sorted(one.depends_on), "options": list(one.options)} for name, one in found.items()}})
         return
     console().print(table(["method", "is", "needs", "gives"], [
         (name, one.title, ", ".join(sorted(one.needs - {"exact", "rigid"})), ", ".join(sorted(one.gives)))

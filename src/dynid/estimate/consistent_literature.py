@@ -79,7 +79,7 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
     return values if consistency.slack(values) > 0 else None
 
 
-@method("pc-points", _FITS["pc-points"][1], gives={"theta"})
+@method("pc-points", _FITS["pc-points"][1], gives={"theta"}, depends_on={"units"})
 def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
     """Masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76). count: points along each edge of a
     link's box. prior_deviation: kg, by which each point's mass may be off that of the nominal model; None for no
@@ -123,7 +123,7 @@ def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
     return _estimate("pc-virtual", problem, {"iterations": iterations})
 
 
-@method("pc-logchol", _FITS["pc-logchol"][1], gives={"theta"})
+@method("pc-logchol", _FITS["pc-logchol"][1], gives={"theta"}, depends_on={"units"})
 def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
     """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
     return _estimate("pc-logchol", problem, {"iterations": iterations})

@@ -41,7 +41,8 @@ _KEPT = 20  # moments of a pass at which values and deviations are kept
 _START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too large for a light arm
 
 
-@method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact", "torques"})
+@method("ekf", "extended Kalman filter on state and parameters", needs={"data", "exact", "torques"},
+        depends_on={"order"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Extended Kalman filter with exact derivatives in the parameters, M dddq = -Y dbeta, as the model is linear in
@@ -55,7 +56,8 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
     return _estimate(problem, "ekf", _extended_step, options)
 
 
-@method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact", "torques"})
+@method("ukf", "unscented Kalman filter on state and parameters", needs={"data", "exact", "torques"},
+        depends_on={"order"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Unscented Kalman filter: sigma points through the model itself, no derivatives; for robots of few parameters, as

@@ -18,6 +18,7 @@ from dynid.estimate.instruments.residuals import low_decimation
 from dynid.estimate.iteration import refusals_of
 from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
+from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import step_motion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
@@ -118,17 +119,19 @@ class OutputCriterion:
             stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])
             jacobian.append(stack[:, :, 1:])
-        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here))
+        return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here),
+                             tuple(map(len, residual)))
 
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
     """Misfit and its sensitivities at the low rate: residual (rows, dof), jacobian (rows, dof, base); motions: one a
-    log."""
+    log; log_rows: rows of each log."""
 
     residual: Array
     jacobian: Array
     motions: tuple[Simulation, ...]
+    log_rows: tuple[int, ...]
 
     @property
     def deviation(self) -> Array:
@@ -215,20 +218,28 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
         tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),
         **closed_loop_facts(criterion.loop, len(steps), criterion.dropped))
-    known = OnDemand.known(Uncertainty(covariance, "correlated"))
-    return Estimate(name, problem.model, problem.base, beta, seen, known, diagnostics=facts, iterations=steps)
+    # A joint that stands still moves in the simulated loop; the log does not determine its friction all the same.
+    known = seen & solve(problem.regression, problem.regression.stack()).identified
+    return Estimate(name, problem.model, problem.base, beta, known,
+                    OnDemand.known(Uncertainty(covariance, "correlated")), diagnostics=facts, iterations=steps)
 
 
 def _moments(here: Linearisation) -> tuple[Array, Array]:
     """J'W^2 J and the covariance of J'W^2 residual (base, base), residuals correlated in time."""
     from scipy.signal import oaconvolve
 
-    rows, dof, b = here.jacobian.shape
+    (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # as far as autocovariances of one log reach
+    # Logs have nothing to do with each other: rows without weight between them keep their products apart.
+    starts = np.cumsum([0, *(count + gap for count in here.log_rows[:-1])])
+    at = np.concatenate([start + np.arange(count) for start, count in zip(starts, here.log_rows, strict=True)])
+    rows = int(at[-1]) + 1
+    keep = np.isin(np.arange(rows), at)
     normal, middle, weights = np.zeros((b, b)), np.zeros((b, b)), here.weights
     for j in range(dof):
-        x = here.jacobian[:, j, :].T
+        x, residual = np.zeros((b, rows)), np.zeros(rows)
+        x[:, at], residual[at] = here.jacobian[:, j, :].T, here.residual[:, j]
         normal += weights[j] ** 2 * (x @ x.T)
-        shape = autocovariance(here.residual[:, j], np.ones(rows, dtype=bool))
+        shape = autocovariance(residual, keep)
         kernel = np.concatenate([shape[:0:-1], shape])
         spread = oaconvolve(x, kernel[None], mode="full", axes=1)[:, len(shape) - 1:len(shape) - 1 + rows]
         middle += weights[j] ** 4 * (x @ spread.T)

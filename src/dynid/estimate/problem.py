@@ -179,6 +179,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 # -- methods by name ---------------------------------------------------------------------------------
 Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
+Dependence = Literal["order", "units", "prior"]  # of the result on more than the data
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,10 @@ class Method:
     needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
     parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
     that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint, "rigid"
-    that no joint bends. gives: "theta" all standard parameters, "shape" another model.
+    that no joint bends. gives: "theta" all standard parameters, "shape" another model. depends_on: what changes the
+    result, with default options, although it says nothing of the robot: "order" of logs in time, as of a filter;
+    "units" of length or mass, as of a search that stops by absolute tolerances; "prior", a standard deviation that
+    every parameter has before the first sample.
     """
 
     name: str
@@ -197,6 +201,7 @@ class Method:
     function: Callable[..., Estimate]
     needs: frozenset[Need]
     gives: frozenset[Gift]
+    depends_on: frozenset[Dependence] = frozenset()
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -215,15 +220,15 @@ def _load_methods() -> None:
         import_module(f"dynid.estimate.{module}")
 
 
-def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = ()
-           ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under the name users know; title says it in words. needs, gives: see `Method`."""
+def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = (),
+           depends_on: Collection[Dependence] = ()) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
+    """Register a method under the name users know; title says it in words. needs, gives, depends_on: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
             _load_methods()  # so that a name which dynid has is refused here
         if name in _METHODS:
             raise ModelError(f"there is already a method called '{name}'")
-        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives))
+        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on))
         return function
     return register
 

@@ -116,29 +116,34 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     count, work = len(equations.joints), _some_pieces(equations)
     logs = sorted({piece.log for piece in work})
     rows, power = np.zeros((2, len(logs), count))
-    # The shape in time from the longest log, the size from all of them.
+    # The shape in time from the longest log, or the mean over all that are as long; the size from all of them.
     lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
-    most = int(np.argmax(lengths))
+    shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
+    between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
     for k, log in enumerate(logs):
-        r = log_residuals(equations, log, [piece for piece in work if piece.log == log], beta, threads)
+        own = [piece for piece in work if piece.log == log]
+        r = log_residuals(equations, log, own, beta, threads)
         felt = r.residual if influence is None else influence(r.residual)
         rows[k] = r.keep.sum(axis=0)
         power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(count)]
-        if k == most:
-            longest, keep, rate = felt, r.keep, r.rate
+        if lengths[k] == max(lengths):
+            rate = r.rate
+            gone: Sequence[Array | None] = [None] * count if inverse is None \
+                else _absorbed(equations, own, inverse, weights, threads)
+            shapes = [_sum_of_lags(shapes[j], autocovariance(felt[:, j], r.keep[:, j], gone[j])) for j in range(count)]
+            for i, j in pairs:
+                found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
+                between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
         del r, felt  # as large as the log itself
     total = rows.sum(axis=0)
-    absorbed: Sequence[Array | None] = [None] * count
-    if inverse is not None:
-        own = [piece for piece in work if piece.log == logs[most]]
-        absorbed = _absorbed(equations, own, inverse, weights, threads)
-    shapes = [autocovariance(longest[:, j], keep[:, j], absorbed[j]) for j in range(count)]
-    between = {(i, j): _together(longest[:, [i, j]], keep[:, [i, j]], absorbed[i], absorbed[j])
-               for i, j in same_torque(equations)}
-    for (i, j), (alone, _) in between.items():
+    longest = np.flatnonzero(np.equal(lengths, max(lengths)))
+    for (i, j), (alone, other) in between.items():
+        alone, other = alone / len(longest), other / len(longest)
+        between[i, j] = alone, other
         shapes[i], shapes[j] = alone * shapes[i][0], alone * shapes[j][0]
-    size, first = power.sum(axis=0) / np.maximum(total, 1.0), power[most] / np.maximum(rows[most], 1.0)
-    shapes = [shape * (size[j] / first[j]) if first[j] > 0 else shape for j, shape in enumerate(shapes)]
+    size = power.sum(axis=0) / np.maximum(total, 1.0)
+    first = power[longest].sum(axis=0) / np.maximum(rows[longest].sum(axis=0), 1.0)
+    shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
     noise = () if inverse is None else _over(
         equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]), threads)
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
@@ -147,6 +152,12 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
               for (i, j), (_, other) in between.items() if inverse is not None}
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
                        rate, shared)
+
+
+def _sum_of_lags(first: Array, second: Array) -> Array:
+    """Sum of two functions of the lag (lags,), which are zero beyond their ends."""
+    lags = max(len(first), len(second))
+    return np.pad(first, (0, lags - len(first))) + np.pad(second, (0, lags - len(second)))
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:

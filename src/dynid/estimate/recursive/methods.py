@@ -55,7 +55,7 @@ def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "z
 
 
 @method("s-rls-b", "sequential recursive least squares, each joint moving only its own parameters",
-        needs={"data", "joints", "rigid"})
+        needs={"data", "joints", "rigid"}, depends_on={"order", "prior"})
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
     are those of least squares. deviation: by default 10."""
@@ -63,14 +63,15 @@ def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = 
 
 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
-        needs={"data", "exact", "joints", "rigid"})
+        needs={"data", "exact", "joints", "rigid"}, depends_on={"order"})
 def by_lines(problem: Problem) -> Estimate:
     """Each joint's own parameters from its own rows, those found before taken as known (de Wit and Aubin 1990), for
     comparison. The deviations are those of least squares."""
     return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None, noise=1.0))
 
 
-@method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"})
+@method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"},
+        depends_on={"order"})
 def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero") -> Estimate:
     """Least squares in the parameters that the data tell apart, the others at their start (Lomakin and Deutscher,
     fig. 1).
@@ -82,7 +83,8 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
 
 
-@method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"})
+@method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"},
+        depends_on={"order"})
 def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
     """Sample after sample with the regressor along the references as instruments (Ardiani, eq. 3.1).
@@ -93,7 +95,8 @@ def riv(problem: Problem, *, references: References = "reference", forgetting: f
     return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
 
-@method("civ", "coupled recursive instrumental variables", needs={"data", "exact", "rigid", "torques"})
+@method("civ", "coupled recursive instrumental variables", needs={"data", "exact", "rigid", "torques"},
+        depends_on={"order"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `riv`, row after row from the last joint (Ardiani, eq. 4.7-4.9); the estimate is the same."""

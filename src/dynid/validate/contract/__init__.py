@@ -1,0 +1,61 @@
+"""The contract of methods: one list of checks that every method passes, built in or a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynid.errors import DynidError, ModelError
+from dynid.estimate import Estimate, Method, methods
+from dynid.validate.contract.checks import CHECKS, ContractError, Trial
+
+__all__ = ["CHECKS", "ContractError", "check_method"]
+
+
+def check_method(method: str | Callable[..., Estimate], *, checks: Sequence[str] | None = None, **options: Any) -> None:
+    """Run the contract over a method; it returns where the method passes.
+
+    The data are two logs of 3 s of a simulated arm with two joints, with noise in positions and torques.
+
+    Args:
+        method: a name of `dynid.methods()`, or a function that was registered by `@dynid.estimate.method`.
+        checks: names of the checks to run, in their order; all of them by default.
+        options: options of the method, the same in every check.
+
+    Raises:
+        ContractError: a check failed; the message names the method, the check and what it saw.
+
+    >>> dynid.check_method("wls", checks=["refuses-unknown-options", "saves-and-loads"])
+    """
+    found = _registered(method)
+    for name in CHECKS if checks is None else checks:
+        if name not in CHECKS:
+            raise ModelError(f"there is no check '{name}'; there are {', '.join(CHECKS)}")
+        if CHECKS[name].applies(found):
+            _run(name, found, options)
+
+
+def _registered(method: str | Callable[..., Estimate]) -> Method:
+    """Return the method of a name or of a registered function."""
+    known = methods()
+    if isinstance(method, str) and method in known:
+        return known[method]
+    for one in known.values():
+        if one.function is method:
+            return one
+    name = method if isinstance(method, str) else getattr(method, "__name__", repr(method))
+    raise ModelError(f"there is no method '{name}'",
+                     "register the function by @dynid.estimate.method(\"name\", \"what it is\") first")
+
+
+def _run(name: str, method: Method, options: dict[str, Any]) -> None:
+    """Run one check; whatever a method raises becomes a failed check that names both."""
+    start = f"method '{method.name}' fails the check '{name}'"
+    try:
+        CHECKS[name].run(Trial(method, options))
+    except ContractError as error:
+        raise ContractError(f"{start}: {error}") from error.__cause__
+    except DynidError as error:
+        raise ContractError(f"{start}: it refuses data that have an answer: {error}") from error
+    except Exception as error:
+        raise ContractError(f"{start}: it raises {type(error).__name__}: {error}") from error

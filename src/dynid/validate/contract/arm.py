@@ -1,0 +1,139 @@
+"""A small simulated arm and its logs, which every method is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Problem
+from dynid.model import Model, RigidBodies, Stribeck, make_terms
+from dynid.recording import Recording, Samples
+from dynid.recording.prepare import prepare
+from dynid.robot import Robot, inertia
+from dynid.simulation import PD, Reference, VirtualRobot
+
+RATE = 100.0  # Hz, of the logs: accelerations of the motion end at 2 Hz
+SECONDS = 3.0  # of each log
+CUTOFF = 8.0  # Hz, of the low-pass of positions and torques
+POSITION_NOISE, TORQUE_NOISE = 1e-4, 0.05  # standard deviations, rad and N m
+LENGTHS = (0.4, 0.25)  # m, of the links
+MASSES = (4.0, 2.0)  # kg
+CENTRES = ((-0.2, 0.02, 0.01), (-0.12, 0.01, -0.02))  # m, of mass, in the links' frames
+INERTIAS = ((0.02, 0.06, 0.07), (0.01, 0.02, 0.025))  # kg m^2, central
+GAINS = ((320.0, 25.0), (24.0, 1.9))  # of the controller: N m/rad and N m s/rad
+VISCOUS, COULOMB, STRIBECK = 0.5, 0.8, -0.4  # N m s/rad and N m
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A planar arm of one or two joints in a vertical plane, and logs of it.
+
+    Attributes:
+        model: rigid bodies and friction.
+        theta: true values of the standard parameters (parameters,), SI units.
+        law: the controller it was simulated with.
+        recordings: its logs.
+        samples: the same logs, prepared for regression.
+    """
+
+    model: Model
+    theta: Array
+    law: PD
+    recordings: tuple[Recording, ...]
+    samples: tuple[Samples, ...]
+
+    def problem(self, **options: Any) -> Problem:
+        """Return the problem of these logs; options as `Problem.of` has them."""
+        return Problem.of(self.model, self.samples, recordings=self.recordings, controller=self.law,
+                          nominal=self.theta, **options)
+
+    def reordered(self, order: Sequence[int]) -> Arm:
+        """Return the same arm with its logs in another order."""
+        return replace(self, recordings=tuple(self.recordings[k] for k in order),
+                       samples=tuple(self.samples[k] for k in order))
+
+    def with_torques(self, factor: float, constant: float = 0.0) -> Arm:
+        """Return the same arm with `factor` times the measured torques, plus a constant in N m."""
+        def changed(tau: Array) -> Array:
+            return factor * tau + constant
+        return replace(self, recordings=tuple(replace(one, tau=changed(one.tau)) for one in self.recordings),
+                       samples=tuple(replace(one, tau=changed(one.tau), raw_tau=None if one.raw_tau is None
+                                             else changed(one.raw_tau)) for one in self.samples))
+
+
+@cache
+def arm(joints: int = 2, *, length: float = 1.0, force: float = 1.0, still: bool = False, shape: bool = False) -> Arm:
+    """Simulate the arm along two motions.
+
+    Args:
+        joints: 1 or 2.
+        length: metres of the unit of length; geometry, gravity, torques and parameters are given in it.
+        force: kilograms of the unit of mass.
+        still: the last joint keeps its position.
+        shape: with Stribeck friction whose shape is to be found.
+    """
+    model, theta = _model(joints, length, force, shape)
+    kp, kd = force * length ** 2 * np.array(GAINS[:joints]).T
+    law = PD(kp=kp, kd=kd)
+    noise = force * length ** 2 * TORQUE_NOISE
+    machine = VirtualRobot(model, theta, law, position_noise=POSITION_NOISE, torque_noise=noise)
+    recordings = tuple(_held(machine, seed) if still else machine.record(_reference(seed, joints), seed=seed)
+                       for seed in range(2))
+    return Arm(model, theta, law, recordings, tuple(prepare(log, cutoff=CUTOFF) for log in recordings))
+
+
+@cache
+def noise_free_arm(shape: bool = False) -> Arm:
+    """Return the arm with torques that its parameters explain to the last digit."""
+    noisy = arm(shape=shape)
+    recordings, samples = [], []
+    for seed in range(2):
+        log = VirtualRobot(noisy.model, noisy.theta, noisy.law).record(_reference(seed, 2), seed=seed)
+        dq = np.gradient(log.q, 1.0 / RATE, axis=0)
+        ddq = np.gradient(dq, 1.0 / RATE, axis=0)
+        tau = noisy.model.inverse_dynamics(noisy.theta, log.q, dq, ddq)
+        recordings.append(replace(log, tau=tau))
+        samples.append(Samples.of(log.q, dq, ddq, tau, rate=RATE))
+    return replace(noisy, recordings=tuple(recordings), samples=tuple(samples))
+
+
+def _model(joints: int, length: float, force: float, shape: bool) -> tuple[Model, Array]:
+    """Return the model and its true parameters."""
+    bodies = inertia.from_central(force * np.array(MASSES), length * np.array(CENTRES),
+                                  force * length ** 2 * np.array([np.diag(row) for row in INERTIAS]))
+    robot = Robot.from_dh([(0.0, length * a, 0.0, 0.0) for a in LENGTHS[:joints]], name="contract",
+                          inertias=bodies[:joints], gravity=(0.0, -9.81 * length, 0.0))
+    terms = (RigidBodies(), Stribeck(free=("delta", "alpha"))) if shape \
+        else make_terms(robot, friction=("viscous", "coulomb"))
+    model = Model(robot, terms)
+    friction = {"Fv": VISCOUS, "Fc": COULOMB, "Fsc": STRIBECK}
+    torque = force * length ** 2
+    theta = [torque * friction.get(item.symbol, 0.0) if item.nominal is None else item.nominal
+             for item in model.parameters]
+    return model, np.array(theta)
+
+
+def _reference(seed: int, joints: int) -> Reference:
+    """Return a periodic motion of five harmonics, which starts at rest in position zero."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    phase = np.outer(t, 2.0 * np.pi / SECONDS * np.arange(1, 6))
+    sines, cosines = 0.3 * np.random.default_rng(seed).normal(size=(2, 5, 2)) / np.sqrt([[1], [2], [3], [4], [5]])
+    q = np.sin(phase) @ sines + (np.cos(phase) - 1.0) @ cosines
+    return Reference.of(np.ascontiguousarray(q[:, :joints]), rate=RATE)
+
+
+def _held(machine: VirtualRobot, seed: int) -> Recording:
+    """Return a log in which the last joint keeps its position exactly, but for the noise of its encoder."""
+    reference, rng = _reference(seed, machine.model.dof), np.random.default_rng(seed)
+    q, dq, ddq = (np.array(x) for x in (reference.q, reference.dq, reference.ddq))
+    q[:, -1] = dq[:, -1] = ddq[:, -1] = 0.0
+    assert isinstance(machine.model, Model)
+    tau = machine.model.inverse_dynamics(machine.theta, q, dq, ddq)
+    return Recording(reference.t, q + POSITION_NOISE * rng.normal(size=q.shape),
+                     tau + np.asarray(machine.torque_noise) * rng.normal(size=q.shape), reference=q,
+                     reference_velocity=dq, joints=machine.model.robot.joint_names, source=f"still joint, seed {seed}")

@@ -1,0 +1,297 @@
+"""The checks of the contract: what every method must keep, one function each."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, Method, Problem, identify
+from dynid.regression import Regression
+from dynid.validate.contract.arm import Arm, arm, noise_free_arm
+
+ROUNDING = 1e-3  # standard errors: what another order of additions may change in a value
+SOLVER = 3e-2  # standard errors: what the absolute tolerances of a solver may change in a value
+ERROR_OF_ERROR = 5e-2  # share of a standard error, which is an estimate itself
+LONGEST_MESSAGE = 500  # characters of a sentence
+LENGTH, FORCE = 2.0, 8.0  # other units, as powers of two: they change no digit of a number
+
+
+class ContractError(DynidError):
+    """A method does not keep the contract; names the method and the check."""
+
+    code = "contract"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A method on trial.
+
+    Attributes:
+        method: the method.
+        options: its options, the same in every check.
+    """
+
+    method: Method
+    options: Mapping[str, Any]
+
+    @property
+    def shape(self) -> bool:
+        """Whether it needs a model with free shape parameters."""
+        return "shape" in self.method.needs
+
+    def arm(self, **options: Any) -> Arm:
+        """Return the arm of the trial; options as `contract.arm.arm` has them."""
+        return arm(shape=self.shape, **options)
+
+    def fit(self, problem: Problem) -> Estimate:
+        """Return the estimate of a problem, checked for what every estimate must keep."""
+        found = identify(problem, method=self.method.name, **self.options)
+        _sound(found)
+        return found
+
+    def base_fit(self) -> Estimate:
+        """Return the estimate that other checks compare with, computed once for each method and options."""
+        key = (self.method.name, repr(sorted(self.options.items())), id(self.method.function))
+        if key not in _FITS:
+            _FITS.clear()  # of the method before
+            _FITS[key] = self.fit(self.arm().problem(threads=2))
+        return _FITS[key]
+
+    def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
+        """Fit a problem that may have no answer: return an estimate, or None after one clear sentence."""
+        try:
+            return self.fit(problem())
+        except ContractError:
+            raise
+        except DynidError as error:
+            text = str(error)
+            if not text or "\n" in text or len(text) > LONGEST_MESSAGE:
+                raise ContractError(f"the refusal is not one sentence of at most {LONGEST_MESSAGE} characters: "
+                                    f"{text[:200]!r}") from error
+            return None
+
+
+_FITS: dict[tuple[str, str, int], Estimate] = {}
+
+
+def _sound(estimate: Estimate) -> None:
+    """Check that values are finite, and standard errors finite exactly where a parameter is called identified."""
+    for name, value, std, identified in zip(estimate.names, estimate.values, estimate.std, estimate.identified,
+                                            strict=True):
+        if not np.isfinite(value):
+            raise ContractError(f"the value of {name} is {value}")
+        if identified and not np.isfinite(std):
+            raise ContractError(f"{name} is called identified and its standard error is {std}")
+    if estimate.theta is not None:
+        if not np.all(np.isfinite(estimate.theta)):
+            raise ContractError("standard parameters are not finite")
+        reduced, scale = estimate.base.reduce(estimate.theta), np.abs(estimate.values).max()
+        if not np.allclose(reduced, estimate.values, rtol=1e-6, atol=1e-6 * scale):
+            raise ContractError("the base parameters of the standard parameters are not the estimated values")
+
+
+def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor: Array | float = 1.0) -> None:
+    """Check that two estimates agree in what is identified, in values and in standard errors.
+
+    Args:
+        first: the estimate to compare with.
+        second: the other one, whose values are divided by `factor`.
+        what: the change between the two, for the message.
+        tolerance: largest difference of a value, in standard errors.
+        factor: units of the second in units of the first (base,).
+    """
+    if first.names != second.names or not np.array_equal(first.identified, second.identified):
+        raise ContractError(f"other parameters are identified {what}")
+    std = np.where(first.identified, first.std, 1.0)
+    values = np.where(first.identified, np.abs(second.values / factor - first.values) / std, 0.0)
+    errors = np.where(first.identified, np.abs(second.std / factor / std - 1.0), 0.0)
+    for name, value, error in zip(first.names, values, errors, strict=True):
+        if value > tolerance:
+            raise ContractError(f"the value of {name} changes by {value:.3g} standard errors {what}; at most "
+                                f"{tolerance:g} are allowed")
+        if error > ERROR_OF_ERROR:
+            raise ContractError(f"the standard error of {name} changes by {100 * error:.3g} % {what}; at most "
+                                f"{100 * ERROR_OF_ERROR:g} % are allowed")
+
+
+def refuses_unknown_options(trial: Trial) -> None:
+    """An option that the method does not have is refused by name."""
+    try:
+        identify(trial.arm().problem(), method=trial.method.name, **{**trial.options, "no_such_option": 1})
+    except DynidError as error:
+        if "no_such_option" not in str(error):
+            raise ContractError(f"the refusal does not name the option: {error}") from error
+        return
+    raise ContractError("the option 'no_such_option' is taken without a word")
+
+
+def repeats(trial: Trial) -> None:
+    """The same problem gives the same result twice, to the last digit, and is not changed by the method."""
+    problem = trial.arm().problem(threads=2)
+    before = [[np.array(x) for x in (log.q, log.dq, log.ddq, log.tau)] for log in problem.data]
+    found, first = trial.fit(problem), trial.base_fit()
+    for log, arrays in zip(problem.data, before, strict=True):
+        if not all(np.array_equal(x, y) for x, y in zip((log.q, log.dq, log.ddq, log.tau), arrays, strict=True)):
+            raise ContractError(f"the method changes the samples of {log.source}")
+    if not np.array_equal(found.values, first.values) or not np.array_equal(found.covariance, first.covariance):
+        raise ContractError("the same problem gives another result the second time")
+
+
+def fits_the_data(trial: Trial) -> None:
+    """The estimate explains more than half of the torques' variation on the data it was computed from."""
+    share = trial.base_fit().score(trial.arm().samples)
+    if not share > 0.5:
+        raise ContractError(f"{100 * share:.3g} % of the torques' variation is explained on the data of the fit")
+
+
+def any_order_of_logs(trial: Trial) -> None:
+    """The result does not depend on the order of logs. Tag: "order" in depends_on."""
+    other = trial.fit(trial.arm().reordered((1, 0)).problem())
+    _same(trial.base_fit(), other, "when the logs change places", ROUNDING)
+
+
+def any_unit_of_torque(trial: Trial) -> None:
+    """The result does not depend on the unit of torque, hence of mass. Tag: "units" in depends_on."""
+    _in_other_units(trial, f"in a unit of torque of 1/{FORCE:g} N m", force=FORCE)
+
+
+def any_unit_of_length(trial: Trial) -> None:
+    """The result does not depend on the unit of length. Tag: "units" in depends_on."""
+    _in_other_units(trial, f"in a unit of length of 1/{LENGTH:g} m", length=LENGTH)
+
+
+def _in_other_units(trial: Trial, what: str, **units: float) -> None:
+    found = trial.fit(trial.arm(**units).problem(threads=2))
+    _same(trial.base_fit(), found, what, SOLVER, np.array([_factor(unit, **units) for unit in found.base.units]))
+
+
+def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
+    """Return how much larger a number in this unit is in the other units."""
+    metres = 0 if unit == "kg" else 1 if unit == "kg m" else 2  # of kg m^2 and of all torques
+    return force * length ** metres
+
+
+def any_number_of_threads(trial: Trial) -> None:
+    """The result is the same with one thread and with two."""
+    _same(trial.base_fit(), trial.fit(trial.arm().problem(threads=1)), "with one thread instead of two", ROUNDING)
+
+
+def any_blocks(trial: Trial) -> None:
+    """The values do not depend on where blocks of time end. Tag: "blocks" in needs."""
+    first, other = trial.base_fit(), trial.fit(trial.arm().problem(blocks=7))
+    std = np.where(first.identified, first.std, 1.0)
+    worst = np.max(np.where(first.identified, np.abs(other.values - first.values) / std, 0.0))
+    if worst > ROUNDING:
+        raise ContractError(f"values change by {worst:.3g} standard errors with 7 blocks of time instead of 10; at "
+                            f"most {ROUNDING:g} are allowed")
+
+
+def from_a_saved_factor(trial: Trial) -> None:
+    """A saved factor without its data gives the same values, or is refused where "data" is in needs."""
+    problem = trial.arm().problem()
+    with tempfile.TemporaryDirectory() as folder:
+        problem.regression.save(Path(folder, "factor.npz"))
+        regression = Regression.load(Path(folder, "factor.npz"), problem.model)
+    alone = Problem(problem.model, regression, nominal=problem.nominal)
+    if "data" in trial.method.needs:
+        try:
+            identify(alone, method=trial.method.name, **trial.options)
+        except DynidError:
+            return
+        raise ContractError("it needs the data, and a saved factor alone is taken without a word")
+    first, found = trial.base_fit(), trial.fit(alone)
+    worst = np.max(np.abs(found.values - first.values) / np.where(first.identified, first.std, np.inf))
+    if worst > ROUNDING:
+        raise ContractError(f"values from a saved factor differ by {worst:.3g} standard errors; at most {ROUNDING:g} "
+                            "are allowed")
+
+
+def saves_and_loads(trial: Trial) -> None:
+    """`save` and `load` give the same estimate back."""
+    first = trial.base_fit()
+    with tempfile.TemporaryDirectory() as folder:
+        first.save(Path(folder, "estimate.npz"))
+        back = Estimate.load(Path(folder, "estimate.npz"), trial.arm().model)
+    same = all(np.array_equal(getattr(first, name), getattr(back, name), equal_nan=name == "covariance")
+               for name in ("names", "values", "covariance", "identified", "std"))
+    if not same or (first.theta is None) != (back.theta is None) or back.method != first.method:
+        raise ContractError("a saved estimate comes back changed")
+    if first.theta is not None and not np.array_equal(first.theta, back.theta):  # type: ignore[arg-type]
+        raise ContractError("standard parameters of a saved estimate come back changed")
+
+
+def still_joint(trial: Trial) -> None:
+    """A joint that does not move gives a result, in which its friction is not called identified, or one sentence."""
+    found = trial.may_refuse(lambda: trial.arm(still=True).problem())
+    if found is not None and "prior" not in trial.method.depends_on:
+        known = [name for name in ("Fv2", "Fc2") if name in found.names and found.identified[found.names.index(name)]]
+        if known:
+            raise ContractError(f"{' and '.join(known)} of a joint that does not move are called identified")
+
+
+def one_joint(trial: Trial) -> None:
+    """A robot of one joint gives a result or one sentence."""
+    trial.may_refuse(lambda: trial.arm(joints=1).problem())
+
+
+def one_block(trial: Trial) -> None:
+    """Data in one block of time give a result or one sentence."""
+    trial.may_refuse(lambda: trial.arm().problem(blocks=1))
+
+
+def one_log(trial: Trial) -> None:
+    """One log gives a result or one sentence."""
+    trial.may_refuse(lambda: trial.arm().reordered((0,)).problem())
+
+
+def constant_torque(trial: Trial) -> None:
+    """Torques that never change, as of a sensor that is not connected, give a result or one sentence."""
+    trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
+
+
+def no_noise(trial: Trial) -> None:
+    """Torques without noise give a result or one sentence."""
+    trial.may_refuse(lambda: noise_free_arm(trial.shape).problem())
+
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of the contract.
+
+    Attributes:
+        run: raises `ContractError` where the method does not keep it.
+        unless: tags of a method, in `needs` or `depends_on`, with which it is not asked.
+    """
+
+    run: Callable[[Trial], None]
+    unless: frozenset[str] = frozenset()
+
+    @property
+    def about(self) -> str:
+        """What it asks, in one sentence."""
+        return (self.run.__doc__ or "").strip()
+
+    def applies(self, method: Method) -> bool:
+        """Whether a method with its tags is asked."""
+        return not self.unless & (method.needs | method.depends_on)
+
+
+CHECKS: dict[str, Check] = {
+    "refuses-unknown-options": Check(refuses_unknown_options), "repeats": Check(repeats),
+    "fits-the-data": Check(fits_the_data),
+    "any-order-of-logs": Check(any_order_of_logs, frozenset({"order"})),
+    "any-unit-of-torque": Check(any_unit_of_torque, frozenset({"units"})),
+    "any-unit-of-length": Check(any_unit_of_length, frozenset({"units"})),
+    "any-number-of-threads": Check(any_number_of_threads), "any-blocks": Check(any_blocks, frozenset({"blocks"})),
+    "from-a-saved-factor": Check(from_a_saved_factor), "saves-and-loads": Check(saves_and_loads),
+    "still-joint": Check(still_joint), "one-joint": Check(one_joint), "one-block": Check(one_block),
+    "one-log": Check(one_log), "constant-torque": Check(constant_torque), "no-noise": Check(no_noise),
+}
