@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from dynid.errors import DynidError
+from dynid.escape import terminal_text
 from dynid.version import __version__
 
 # Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = app(arguments, prog_name="dynid", standalone_mode=False)
     except (DynidError, typer.TyperException) as error:
         sentence = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-        typer.echo(f"Error: {sentence.replace('Value error, ', '')}", err=True)
+        typer.echo(f"Error: {terminal_text(sentence.replace('Value error, ', ''))}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = 130  # as a shell counts Ctrl-C

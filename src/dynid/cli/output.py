@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.escape import terminal_text
 from dynid.progress import Progress
 
 if TYPE_CHECKING:
@@ -76,5 +77,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     for name in head:
         made.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(terminal_text(str(cell))) for cell in row))
     return made
