@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from dynid.robot import Frame, Robot
 
-PARTS = ('"', '"""', "'", "'''", "*/", "/*", "*\\\n/", "*??/\n/", "//", "\\", "\\\n", "\n", "\r", "\r\n", "\x85", "\u2028",
-         "\u2029", "\x00", "\x0b", "\x0c", "\x1b[31m", "\x7f", "\u202e", "\u2066", "{", "}", "{0}", "{name}", "%", "%s",
-         "%{x}", "$", "$(run)", "#", "#=", "=#", "<script>", "</script>", "<!--", "-->", "]]>", "&amp;", "&#10;", "${x}",
-         "\\end{align*}", "\\input{x}", "\\u000a", "\\x22", "joint", " ", ",", ";", "int evil;", "import os", "\u00e9",
-         "\U0001f600", '"""+str(open("PWNED","w"))+"""')
-EXAMPLES = ('"""+str(open("PWNED","w"))+"""', "*\\\n/ int evil; /*", "x\nrun(`touch PWNED`)", '"\\', "\\", "*/", "\u2028evil",
-            "</script><script>evil()</script>", "a??/")
+PARTS = ('"', '"""', "'", "'''", "*/", "/*", "*\\\n/", "*??/\n/", "//", "\\", "\\\n", "\n", "\r", "\r\n", "\x85",
+         "\u2028", "\u2029", "\x00", "\x0b", "\x0c", "\x1b[31m", "\x7f", "\u202e", "\u2066", "{", "}", "{0}", "{name}",
+         "%", "%s", "%{x}", "$", "$(run)", "#", "#=", "=#", "<script>", "</script>", "<!--", "-->", "]]>", "&amp;",
+         "&#10;", "${x}", "\\end{align*}", "\\input{x}", "\\u000a", "\\x22", "joint", " ", ",", ";", "int evil;",
+         "import os", "\u00e9", "\U0001f600", '"""+str(open("PWNED","w"))+"""')
+EXAMPLES = ('"""+str(open("PWNED","w"))+"""', "*\\\n/ int evil; /*", "x\nrun(`touch PWNED`)", '"\\', "\\", "*/",
+            "\u2028evil", "</script><script>evil()</script>", "a??/")
 
 
 def names(count: int) -> st.SearchStrategy[tuple[str, ...]]:

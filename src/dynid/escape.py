@@ -7,7 +7,7 @@ the function of its language, so that they can end neither the comment, the stri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import quoteattr
 
 # Characters without a UTF-8 form, which file names that are not UTF-8 have in Python.
@@ -61,6 +61,11 @@ def toml_string(text: str) -> str:
 def yaml_string(text: str) -> str:
     """Return a YAML scalar in double quotes."""
     return f'"{_escaped(_encodable(text), _QUOTED)}"'
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """Return a line of a CSV file; the csv module leaves a carriage return without the quotes that it needs."""
+    return ",".join('"' + one.replace('"', '""') + '"' if set(one) & set('",\r\n') else one for one in cells) + "\n"
 
 
 def xml_attribute(text: str) -> str:

@@ -95,7 +95,7 @@ def test_what_dynid_runs_itself_holds_no_foreign_text(monkeypatch: pytest.Monkey
 
 
 def code_of_c(text: str) -> str:
-    """C without comments and the contents of strings, by the phases of translation: trigraphs, joined lines, comments."""
+    """C without comments and the contents of strings, by the phases of translation: trigraphs, joined lines."""
     text = text.replace("??/", "\\")
     text = re.sub(r"\\[ \t]*\n", "", text)
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', lambda hit: '""' if hit[0][0] == '"' else " ", text,

@@ -44,9 +44,9 @@ def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, 
 
 def console() -> Console:
     """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
-    from rich.console import Console
+    from dynid.cli.plain_console import PlainConsole
 
-    return Console(highlight=False)
+    return PlainConsole()
 
 
 @contextmanager
@@ -59,9 +59,9 @@ def progress(task: str) -> Iterator[Progress]:
         with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
             yield Progress(lambda sentence, share: None)
         return
-    from rich.console import Console
+    from dynid.cli.plain_console import PlainConsole
 
-    with Console(stderr=True).status(task) as line, said_when_compiling(line.console.print):
+    with PlainConsole(stderr=True).status(task) as line, said_when_compiling(line.console.print):
         yield Progress(lambda sentence, share: line.update(
             f"{task}: {sentence}" + (f" ({share:.0%})" if share > 0.0 else "")))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynid.escape import terminal_text
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,7 +48,7 @@ class Screen:
 
     def _rendered(self, part: Any) -> str:
         with self.to.capture() as captured:
-            self.to.print(terminal_text(part) if isinstance(part, str) else part, markup=False)
+            self.to.print(part, markup=False)
         lines = [line.rstrip() for line in captured.get().split("\n")]
         if not isinstance(part, str):  # tables are framed by empty lines
             lines = [line for line in lines if line]

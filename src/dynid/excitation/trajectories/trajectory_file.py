@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, load_arrays
 from dynid.errors import DynidError
-from dynid.escape import yaml_string
+from dynid.escape import csv_line, yaml_string
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.files import write_whole
 from dynid.robot import numbered_joints
@@ -102,7 +102,7 @@ def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
     motion = trajectory.at(t)
     head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names)]
     with write_whole(path) as file:
-        csv.writer(file, lineterminator="\n").writerow(head)
+        file.write(csv_line(head))
         for row in np.column_stack([t, motion.q, motion.dq, motion.ddq]):
             file.write(",".join(f"{x:.12g}" for x in row) + "\n")
 
