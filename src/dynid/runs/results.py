@@ -198,14 +198,17 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       notes=run.notes, command=command, settings=settings, seconds=run.seconds)
 
 
-def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
-    """An earlier result from its folder: the estimate with its covariance, and the settings that made it."""
+def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSettings]:
+    """An earlier result from its folder: the estimate with its covariance, and the settings that made it.
+
+    trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
+    """
     folder = Path(folder)
     check(folder)
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
             raise DynidError(f"{folder} holds no result: {name} is not there")
-    settings = RunSettings.load(folder / SETTINGS)
+    settings = RunSettings.load(folder / SETTINGS, trust=trust)
     try:
         estimate = Estimate.load(folder / ESTIMATE, make_model(settings))
     except ModelError:
