@@ -54,7 +54,11 @@ def progress(task: str) -> Iterator[Progress]:
     """Gives a progress that says on stderr what is going on now, and which share of it is done where that is known;
     where stderr is no terminal, only that it compiles."""
     from dynid.cli.compilation import said_when_compiling
+    from dynid.kernel_cache import take_note
 
+    note = take_note()
+    if note:
+        typer.echo(note, err=True)
     if not sys.stderr.isatty():
         with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
             yield Progress(lambda sentence, share: None)
