@@ -6,7 +6,10 @@ Every name below is loaded when it is first used, so ``import dynid`` costs next
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynid.kernel_cache import choose_cache
 from dynid.version import __version__ as __version__
+
+choose_cache()  # before numba is loaded
 
 # Public name -> module that defines it, in the order that data walks through them; the block below says the same to
 # type checkers.

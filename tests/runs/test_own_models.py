@@ -79,13 +79,13 @@ def test_a_term_in_a_file_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixt
     run_file = tmp_path / "run.toml"
     run_file.write_text('robot = "arm3r"\nlogs = ["log.csv"]\n[model]\npython = "drag.py"\n'
                         'friction = ["viscous", "coulomb", "drag"]\n')
-    assert identify(str(run_file), "-o", str(tmp_path / "out"), "--json") == 0
+    assert identify(str(run_file), "--trust", "-o", str(tmp_path / "out"), "--json") == 0
     said = json.loads(capsys.readouterr().out)
     for j in (1, 2, 3):
         found = said["parameters"][f"Fd{j}"]
         assert abs(found["value"] - 0.7) < 4 * found["std"] and found["std"] < 0.05
     assert (tmp_path / "out" / "report.html").stat().st_size > 100_000
-    estimate, settings = load(tmp_path / "out")
+    estimate, settings = load(tmp_path / "out", trust=True)
     assert settings.model.python is not None and "Fd2" in estimate.names
 
 
@@ -96,7 +96,7 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     run_file = tmp_path / "run.toml"
     run_file.write_text('robot = "arm3r"\nlogs = ["log0.csv"]\nvalidate_on = ["log1.csv"]\n'
                         '[model]\npython = "own.py"\n')
-    assert identify(str(run_file), "-o", str(tmp_path / "out"), "--json") == 0
+    assert identify(str(run_file), "--trust", "-o", str(tmp_path / "out"), "--json") == 0
     own = json.loads(capsys.readouterr().out)
     assert identify(str(run_file), "--json", "--set", 'model={friction=["viscous","coulomb"]}') == 0
     built_in = json.loads(capsys.readouterr().out)
@@ -106,7 +106,7 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     mine, theirs = (said["validation"][0]["relative_error"] for said in (own, built_in))
     assert mine == pytest.approx(theirs, rel=1e-6)
     assert (tmp_path / "out" / "report.html").exists()
-    assert load(tmp_path / "out")[0].names == tuple(own["parameters"])
+    assert load(tmp_path / "out", trust=True)[0].names == tuple(own["parameters"])
 
 
 @pytest.mark.parametrize(("text", "match"), [
@@ -117,4 +117,4 @@ def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str | None, match: 
         (tmp_path / "own.py").write_text(text)
     with pytest.raises(DynidError, match=match):
         make_model(RunSettings.of({"robot": "arm3r", "logs": ["log.csv"],
-                                   "model": {"python": str(tmp_path / "own.py")}}))
+                                   "model": {"python": str(tmp_path / "own.py")}}, trust=True))

@@ -13,6 +13,7 @@ import pytest
 from studio_client import Client, log_of, urdf
 
 from dynid import Robot
+from dynid.runs.result_folder import write_manifest
 from dynid.studio.server import Opened
 
 SECRET = "secret-of-another-folder"
@@ -72,6 +73,25 @@ def test_a_run_file_of_the_folder_that_was_changed_by_others_is_checked_again(cl
     assert job["state"] == "failed" and job["error"]["where"] in ("robot", "model.python")
     assert not (place / "ran").exists()
     path.write_text(before)
+
+
+def test_a_prior_that_names_a_python_file_is_refused(client: Client, opened: Opened, place: Path) -> None:
+    folder = opened.studio.workspace.folder / "files" / "pr"
+    folder.mkdir()
+    (folder / "evil.py").write_text(f"open({str(place / 'ran')!r}, 'w').close()\n")
+    (folder / "run.toml").write_text('robot = "arm3r"\nlogs = ["x.csv"]\n[model]\npython = "evil.py"\n')
+    (folder / "parameters.toml").write_text("")
+    (folder / "estimate.npz").write_bytes(b"")
+    write_manifest(folder)
+    answer = client.settings(robot="arm.urdf", logs=["log.csv"], prior="files/pr")
+    assert answer.status_code == 422 and answer.json()["error"]["where"] == "prior"
+    assert "evil.py" in answer.text
+    client.settings(robot="arm.urdf", logs=["log.csv"])
+    path = opened.studio.workspace.folder / "run.toml"
+    path.write_text('prior = "files/pr"\n' + path.read_text())  # as if it had come there another way
+    job = client.job("run")
+    assert job["state"] == "failed" and not (place / "ran").exists()
+    client.settings(robot="arm.urdf", logs=["log.csv"])
 
 
 @pytest.mark.parametrize("name", ["../../secret.urdf", "{place}/secret.urdf"])

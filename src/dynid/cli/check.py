@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dynid.cli.options import Trust
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -17,6 +18,7 @@ def command(
                                                 help="Whether a centre of mass outside the link's collision shapes "
                                                      "counts; by default in a robot file, and in a result whose run "
                                                      "asked for it.")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is not."""
@@ -25,7 +27,7 @@ def command(
 
     with progress("check") as tell:
         tell(source)
-        found = check(source, shapes=shapes)
+        found = check(source, shapes=shapes, trust=trust)
     if json:
         print_json(found.to_dict())
     else:

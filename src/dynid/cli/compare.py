@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Assignments, Lock, Only, Start, Stop, words
+from dynid.cli.options import Assignments, Lock, Only, Start, Stop, Trust, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
@@ -42,6 +42,7 @@ def command(
     workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes.")] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
                                                   help="Run on the Dask cluster of this scheduler.")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Set several methods side by side, on the same data or on many simulated logs; or two earlier results."""
@@ -49,7 +50,7 @@ def command(
         if monte_carlo or methods or only or lock or assignments or output is not None:
             raise DynidError("two results are compared as they are: give both folders, and logs if torques are to be "
                              "compared on other motions")
-        _results(source, logs or [], (mapping, start, stop), json)
+        _results(source, logs or [], (mapping, start, stop), trust, json)
         return
     if output is not None:
         try_file(output)
@@ -69,7 +70,7 @@ def command(
 
     settings = run_settings(source, logs or [], {
         "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or [])},
-        assignments or [])
+        assignments or [], trust=trust)
     with progress("compare") as tell:
         result = compare(settings, words(methods or _METHODS), tell)
         if output is not None:
@@ -85,7 +86,7 @@ def command(
 
 
 def _results(first: str, others: list[str], reading: tuple[Path | None, float | None, float | None],
-             json: bool) -> None:
+             trust: bool, json: bool) -> None:
     from dynid.cli.compared_tables import print_compared_results
     from dynid.runs.arguments import log_table
     from dynid.runs.compared_results import compare_results
@@ -93,7 +94,7 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     if not others or not Path(others[0]).is_dir():
         raise DynidError(f"{first} is the folder of a result; give the folder of another one to compare it with")
     with progress("compare") as tell:
-        found = compare_results(first, others[0], others[1:], log_table(*reading), tell)
+        found = compare_results(first, others[0], others[1:], log_table(*reading), tell, trust=trust)
     if json:
         print_json(found.to_dict())
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import OtherMapping, Start, Stop, numbers
+from dynid.cli.options import OtherMapping, Start, Stop, Trust, numbers
 from dynid.cli.output import Json, console, print_json, progress, saved, table
 from dynid.errors import DynidError
 
@@ -43,6 +43,7 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for contacts, wrenches over time and a report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier contacts in that folder.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Find forces from outside: when something touched the robot, on which link, how hard, and whether a payload."""
@@ -54,7 +55,7 @@ def command(
     if len(both) != 2:
         raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
     options = ContactOptions(frame or None, axes or None, tuple(free or ()), checked_way(way), window,
-                             (both[0], both[1]), alarms)
+                             (both[0], both[1]), alarms, trust)
     if output is not None:
         free_paths(output, contact_files(len(logs)), force)
     with progress("contact") as tell:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import Lock, Only, numbers, words
+from dynid.cli.options import Lock, Only, Trust, numbers, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 
 BUDGET = 30.0
@@ -60,6 +60,7 @@ def command(
                                                       "deviations to lower.")] = None,
     report: motion_output.MotionPage = None,
     force: motion_output.Force = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
@@ -81,7 +82,7 @@ def command(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, duration, harmonics), command=typed_command()), tell)
+            family=family_named(kind.value, duration, harmonics), command=typed_command(), trust=trust), tell)
         written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dynid.cli.options import Trust
 from dynid.cli.output import Json, console, print_json, progress, saved, table
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the sets and their report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier sets in that folder.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Extract full parameters from base values inside bounds, and compare their torques and inner forces."""
@@ -54,7 +56,7 @@ def command(
     if output is not None:
         free_paths(output, FILES, force)
     with progress("extract") as tell:
-        given = base_values_of(source, base, folded=one_step)
+        given = base_values_of(source, base, folded=one_step, trust=trust)
         found = extract_sets(given, source, bounds or ["normal"], losses, options, tell)
         written = saved(save_sets, found, output, force, tell)
     if json:

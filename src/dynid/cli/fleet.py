@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dynid.cli.options import Trust
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
@@ -22,6 +23,7 @@ def command(
     workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes that fold.")] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
                                                   help="Fold on the Dask cluster of this scheduler.")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Compare many robots of one type from all their logs: which differ, in what, and since when."""
@@ -33,7 +35,7 @@ def command(
 
     if update and output is None:
         raise DynidError("--update adds to a result, so give its folder: -o FOLDER")
-    settings = FleetSettings.load(source)
+    settings = FleetSettings.load(source, trust=trust)
     if output is not None:
         check_fleet_output(output, update)
     options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler), update)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Lock, Only, refuse_to_replace, words
+from dynid.cli.options import Lock, Only, Trust, refuse_to_replace, words
 from dynid.cli.output import Json, console, print_json, progress, table
 
 
@@ -63,6 +63,7 @@ def command(
     lock: Lock = None,
     only: Only = "",
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Write a robot's dynamics as source code for a controller, an optimiser or a paper."""
@@ -78,7 +79,8 @@ def command(
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with progress("generate") as tell:
         tell(f"functions of {machine.name}")
-        program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result)
+        program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result,
+                               trust=trust)
         paths = write_code(program, options, output)
     if json:
         print_json(code_facts(program, paths))

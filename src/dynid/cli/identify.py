@@ -15,6 +15,7 @@ from dynid.cli.options import (
     Only,
     Start,
     Stop,
+    Trust,
     numbers,
     simulation_table,
     words,
@@ -79,6 +80,7 @@ def command(
                                                     "next run reads only new ones.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
@@ -97,7 +99,7 @@ def command(
         "only": words(only) or None, "lock": lock_table(lock or []),
         "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None},
         "essential": {"rule": essential or None}},
-        assignments or [])
+        assignments or [], trust=trust)
     if code and output is None:
         raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
     if output is not None:

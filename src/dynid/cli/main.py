@@ -12,13 +12,16 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from dynid.errors import DynidError
+from dynid.escape import terminal_text
 from dynid.version import __version__
 
 # Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
@@ -96,13 +99,37 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(500_000)
     atexit.register(gc.freeze)
     try:
+        _refuse_empty_output(sys.argv[1:] if arguments is None else arguments)
         code = app(arguments, prog_name="dynid", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (DynidError, typer.TyperException) as error:
         sentence = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-        typer.echo(f"Error: {sentence.replace('Value error, ', '')}", err=True)
+        typer.echo(f"Error: {terminal_text(sentence.replace('Value error, ', ''))}", err=True)
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        what = f"cannot use {error.filename}" if error.filename else "the output cannot be written"
+        typer.echo(f"Error: {terminal_text(what)}: {error.strerror or error}", err=True)
+        _drop_output()
+        sys.exit(DynidError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = 130  # as a shell counts Ctrl-C
     if code == 130:
         typer.echo("Stopped.", err=True)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_empty_output(arguments: Sequence[str]) -> None:
+    """Raise for `-o ""`, which an unset variable of a script gives: as a path it would be the current folder."""
+    if "--output=" in arguments or any(option in ("-o", "--output") and value == ""
+                                       for option, value in pairwise(arguments)):
+        raise DynidError("-o is empty", "name a file or folder, or write . for the current folder")
+
+
+def _drop_output() -> None:
+    """Let go of what stdout still holds, which would fail again when the interpreter ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -60,7 +60,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     to, found = console(), data.excitation
     if found.interrupted:
         to.print("Interrupted: this is the best motion so far.")
-    to.print(f"[bold]{data.robot.name}[/bold]: {found.trajectory.duration:g} s, "
+    to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "
              + (f"{found.criterion} {found.value:.4g}, " if found.starts else "") +
              f"condition number {found.condition:.4g}"
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))

@@ -33,6 +33,8 @@ Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITI
 Only = Annotated[str, typer.Option(metavar="JOINT,...", show_default=False,
                                    help="The joints that take part; the others are locked at zero or as --lock "
                                         "says.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Run a Python file that a result, prior or run file names as its "
+                                                     "model; read it first.")]
 
 
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dynid.escape import terminal_text
 from dynid.progress import Progress
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, 
 
 def console() -> Console:
     """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
-    from rich.console import Console
+    from dynid.cli.plain_console import PlainConsole
 
-    return Console(highlight=False)
+    return PlainConsole()
 
 
 @contextmanager
@@ -53,14 +54,18 @@ def progress(task: str) -> Iterator[Progress]:
     """Gives a progress that says on stderr what is going on now, and which share of it is done where that is known;
     where stderr is no terminal, only that it compiles."""
     from dynid.cli.compilation import said_when_compiling
+    from dynid.kernel_cache import take_note
 
+    note = take_note()
+    if note:
+        typer.echo(note, err=True)
     if not sys.stderr.isatty():
         with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
             yield Progress(lambda sentence, share: None)
         return
-    from rich.console import Console
+    from dynid.cli.plain_console import PlainConsole
 
-    with Console(stderr=True).status(task) as line, said_when_compiling(line.console.print):
+    with PlainConsole(stderr=True).status(task) as line, said_when_compiling(line.console.print):
         yield Progress(lambda sentence, share: line.update(
             f"{task}: {sentence}" + (f" ({share:.0%})" if share > 0.0 else "")))
 
@@ -76,5 +81,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     for name in head:
         made.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(terminal_text(str(cell))) for cell in row))
     return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import OtherMapping, Start, Stop, deviating
+from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
 from dynid.cli.output import Json, console, print_json, progress, saved, table
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def command(
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the payload and its report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier payload in that folder.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Find mass, centre of mass and inertia of what hangs on a robot, and what to type into its controller."""
@@ -46,7 +47,7 @@ def command(
     from dynid.runs.payload_result import FILES, PayloadOptions, checked_way, find_payload, save_payload
 
     options = PayloadOptions(frame or None, checked_way(way), deviating(mass, "--mass"), gain_deviation,
-                             not inconsistent, tuple(unloaded or ()))
+                             not inconsistent, tuple(unloaded or ()), trust)
     if output is not None:
         free_paths(output, FILES, force)
     with progress("payload") as tell:

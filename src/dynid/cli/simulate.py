@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Lock, Only, numbers, refuse_to_replace, words
+from dynid.cli.options import Lock, Only, Trust, numbers, refuse_to_replace, words
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -60,6 +60,7 @@ def command(
     lock: Lock = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes other noise.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a log that is there.")] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
@@ -84,6 +85,7 @@ def command(
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")
         found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
+                             trust=trust,
                              **sensors)
         tell(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}

@@ -63,7 +63,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> No
 
 def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to = console()
-    to.print(f"[bold]{result.robot.name}[/bold] by {result.estimate.method}, {result.seconds:.1f} s")
+    to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
     to.print(result.verdict.headline, markup=False)
     to.print()
     to.print(parameter_table(result.estimate))
@@ -310,7 +310,7 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
     from dynid.runs.inspection import LIMITS, inertia_sentences
 
     parameters, base = facts["parameters"], facts["base_parameters"]
-    to.print(f"[bold]{facts['robot']}[/bold]: {facts['dof']} joints, "
+    to.print(f"{facts['robot']}: {facts['dof']} joints, "
              f"gravity ({', '.join(f'{g:g}' for g in facts['gravity'])}) m/s^2")
     to.print(f"from {facts['source']}", markup=False)
     for one in facts["mimic_joints"]:
@@ -385,7 +385,7 @@ def print_check(found: Check) -> None:
 def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
     """How well a virtual robot followed a motion and what torques it took; facts: as `log_facts` gives them."""
     to = console()
-    to.print(f"[bold]{found.robot.name}[/bold]: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
+    to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
     limit = found.robot.limit("effort")
     head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
     to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Horizon, NoSimulation, OtherMapping, Start, Stop, simulation_table
+from dynid.cli.options import Horizon, NoSimulation, OtherMapping, Start, Stop, Trust, simulation_table
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -20,6 +20,7 @@ def command(
     stop: Stop = None,
     no_simulation: NoSimulation = False,
     horizon: Horizon = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Predict the torques of other logs with an earlier result, simulate their motion, and say how well."""
@@ -29,7 +30,7 @@ def command(
 
     given = {"log": log_table(mapping, start, stop), "simulation": simulation_table(no_simulation, horizon)}
     with progress("validate") as tell:
-        found = validate_result(result, logs, given, tell)
+        found = validate_result(result, logs, given, tell, trust=trust)
     if json:
         print_json(found.to_dict())
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import words
+from dynid.cli.options import Trust, words
 from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
@@ -49,6 +49,7 @@ def command(
     payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
                                                 help="Watch what hangs on this frame of a robot that was identified "
                                                      "without it, instead of its parameters.")] = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Watch a robot's parameters, their deviations and the torque errors while it moves, or what hangs on it."""
@@ -61,11 +62,11 @@ def command(
                              "--rotor belong to a watch of parameters")
         _payload(robot, payload, log_table(mapping), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
-            equations=equations), json)
+            equations=equations, trust=trust), json)
         return
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
-                           equations)
+                           equations, trust)
     if json or not sys.stdout.isatty():
         _, last = watch(settings, options, lambda look: None)
     else:

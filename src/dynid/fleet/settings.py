@@ -89,4 +89,4 @@ class FleetSettings(SettingsFile):
         return RunSettings.of({"robot": self.robot, "logs": list(sources), "method": "wls",
                                "model": self.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
                                "log": self.log, "prepare": prepare, "gravity": self.gravity, "only": list(self.only),
-                               "lock": self.lock}, self.file_kind)
+                               "lock": self.lock}, self.file_kind, trust=self.trust)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.escape import csv_line
 from dynid.files import write_whole
 from dynid.recording.recording import Recording
 
@@ -44,7 +45,7 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
     columns = columns_of(recording)
     with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        file.write(csv_line(columns))
         writer.writerows(np.column_stack(list(columns.values())).tolist())
     return Path(path)
 

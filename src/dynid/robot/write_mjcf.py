@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.escape import xml_attribute
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
@@ -36,7 +36,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
     robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
-    head = [f"<mujoco model={quoteattr(robot.name)}>",
+    head = [f"<mujoco model={xml_attribute(robot.name)}>",
             '  <compiler angle="radian" inertiafromgeom="false"/>',
             f'  <option gravity="{_text(robot.gravity)}"/>',
             "  <worldbody>"]
@@ -57,7 +57,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
                 yield from bodies(i, indent, (*before, (i, np.eye(4))))
                 continue
             frame = whole_pose(i)
-            yield (f'{indent}<body name={quoteattr(body.name)} pos="{_text(frame[:3, 3])}" '
+            yield (f'{indent}<body name={xml_attribute(body.name)} pos="{_text(frame[:3, 3])}" '
                    f'xyaxes="{_text(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
             yield f"{indent}  {_inertial(numbers[i], body.name)}"
             for k, at in (*before, (i, np.eye(4))):
@@ -89,22 +89,22 @@ def _equalities(robot: Robot) -> list[str]:
     followers = robot.followers
     if followers is None:
         return []
-    lines = [f'    <joint joint1={quoteattr(name)} joint2={quoteattr(mimic.joint)} '
+    lines = [f'    <joint joint1={xml_attribute(name)} joint2={xml_attribute(mimic.joint)} '
              f'polycoef="{_text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0])}"/>'
              for name, mimic in followers.mimics.items()]
     rods = []
     for closure in _closures(robot):
         ends = [_site(closure, side) for side in ("first", "second")]
         if closure.kind == "rod":
-            rods += [f"    <spatial name={quoteattr(closure.name)}>", *(f"      <site site={end}/>" for end in ends),
-                     "    </spatial>"]
+            rods += [f"    <spatial name={xml_attribute(closure.name)}>",
+                     *(f"      <site site={end}/>" for end in ends), "    </spatial>"]
             apart = _at_zero(followers.tree, closure.first) - _at_zero(followers.tree, closure.second)
             zero = float(np.linalg.norm(apart))
-            lines.append(f'    <tendon name={quoteattr(closure.name)} tendon1={quoteattr(closure.name)} '
+            lines.append(f'    <tendon name={xml_attribute(closure.name)} tendon1={xml_attribute(closure.name)} '
                          f'polycoef="{_text([closure.length - zero, 0.0, 0.0, 0.0, 0.0])}"/>')
             continue
         kind = "weld" if closure.kind == "rigid" else "connect"
-        lines.append(f"    <{kind} name={quoteattr(closure.name)} site1={ends[0]} site2={ends[1]}/>")
+        lines.append(f"    <{kind} name={xml_attribute(closure.name)} site1={ends[0]} site2={ends[1]}/>")
         if closure.kind == "axis":
             lines.append(f"    <connect site1={_site(closure, 'first', 'along')} "
                          f"site2={_site(closure, 'second', 'along')}/>")
@@ -122,8 +122,9 @@ def _driven(robot: Robot) -> list[str]:
         body = children.pop()
         order += [body] if body != BASE else []
         children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
-    return ["  <actuator>", *(f"    <motor joint={quoteattr(name)}/>" for name in robot.joint_names), "  </actuator>",
-            "  <keyframe>", f'    <key name="closed" qpos="{_text(followers.loops.posture[order])}"/>', "  </keyframe>"]
+    motors = [f"    <motor joint={xml_attribute(name)}/>" for name in robot.joint_names]
+    return ["  <actuator>", *motors, "  </actuator>", "  <keyframe>",
+            f'    <key name="closed" qpos="{_text(followers.loops.posture[order])}"/>', "  </keyframe>"]
 
 
 def _closures(robot: Robot) -> tuple[Closure, ...]:
@@ -131,7 +132,7 @@ def _closures(robot: Robot) -> tuple[Closure, ...]:
 
 
 def _site(closure: Closure, side: str, more: str = "") -> str:
-    return quoteattr(" ".join(part for part in (closure.name, side, more) if part))
+    return xml_attribute(" ".join(part for part in (closure.name, side, more) if part))
 
 
 def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]:
@@ -166,7 +167,7 @@ def _inertial(numbers: Array, link: str) -> str:
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     """About or along z of the joint's frame; body (4, 4): pose of the body that has the element in the joint's own."""
     frame = inverse(joint.after @ body)
-    text = (f'<joint name={quoteattr(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
+    text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{_text(frame[:3, 3])}" axis="{_text(frame[:3, 2])}"')
     limits = np.clip([joint.lower, joint.upper], -_FAR, _FAR)
     # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.

@@ -28,10 +28,12 @@ def kind_of(source: str | Path) -> Kind:
 
 
 def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any] | None = None,
-                 assignments: Sequence[str] = ()) -> RunSettings:
+                 assignments: Sequence[str] = (), *, trust: bool = False) -> RunSettings:
     """Settings from a run file, or from a robot and logs, with what else was given on top.
 
     given: settings, and tables of settings, by name; None where nothing was said. assignments: as `assign` takes them.
+    trust: whether Python files that the run file or its prior name may be run; one that an assignment gives as
+    model.python is the user's own and may.
     """
     if logs:
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
@@ -43,9 +45,11 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
             raise DynidError(f"'{source}' is a robot, so give the logs to identify it from, or a run file")
         values = RunSettings.load(source).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     values = merged(values, given or {})
+    direct: dict[str, Any] = {}
     for assignment in assignments:
-        values = assign(values, assignment)
-    return RunSettings.of(values, source)
+        values, direct = assign(values, assignment), assign(direct, assignment)
+    own = isinstance(direct.get("model"), dict) and "python" in direct["model"]
+    return RunSettings.of(values, source, trust=trust or ("model" if own else False))
 
 
 def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,15 +65,15 @@ class Check:
         }
 
 
-def check(source: str | Path, *, shapes: bool | None = None) -> Check:
+def check(source: str | Path, *, shapes: bool | None = None, trust: bool = False) -> Check:
     """Check the folder of a result, or a robot: a URDF, a robot TOML or a built-in name.
 
     shapes: whether a centre of mass outside the link's collision shapes counts, or is only remarked on. By default it
-    counts in a robot file, which then contradicts itself, and in a result whose run asked for it.
+    counts in a robot file, which then contradicts itself, and in a result whose run asked for it. trust: as `load` has.
     """
     path = Path(source)
     if os.path.isdir(path) or path.name == PARAMETERS:
-        estimate, settings = load(path if path.is_dir() else path.parent)
+        estimate, settings = load(path if path.is_dir() else path.parent, trust=trust)
         return check_result(estimate, settings, str(source), shapes=shapes)
     return check_robot(Robot.load(source), str(source), shapes=shapes is not False)
 

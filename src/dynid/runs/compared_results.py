@@ -36,17 +36,17 @@ class ComparedResults:
 
 
 def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log: Mapping[str, Any] | None = None,
-                    tell: Tell = lambda sentence: None) -> ComparedResults:
+                    tell: Tell = lambda sentence: None, *, trust: bool = False) -> ComparedResults:
     """Two results of one robot on the motion that the first was identified from, and on further logs that are read and
-    prepared as those of the first; log: a [log] table over that of its run."""
+    prepared as those of the first; log: a [log] table over that of its run; trust: as `load` has."""
     tell("reading the results")
-    (a, settings), (b, _) = load(folder_a), load(folder_b)
+    (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
     samples: list[Samples] = []
     if logs:
         given = {key: value for key, value in (log or {}).items() if value is not None}
         window = {key: given.pop(key) for key in WINDOW if key in given}
         rules = given or {key: value for key, value in settings.log.items() if key not in WINDOW}
-        settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a)
+        settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
         resting: list[Resting] = []
         samples = [one for _, one in prepared(logs, settings, make_robot(settings),
                                               Preparation.of(settings.prepare).elsewhere(), tell, resting)]

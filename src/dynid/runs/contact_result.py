@@ -31,7 +31,7 @@ _AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
 @dataclass(frozen=True)
 class ContactOptions:
     """How to look for contacts: see `dynid.ExternalWrench`. free: logs in which nobody touches the robot; by default
-    those of the result."""
+    those of the result. trust: as `load` has."""
 
     frame: str | None = None
     axes: str | None = None
@@ -40,6 +40,7 @@ class ContactOptions:
     window: float = 0.03
     prior: tuple[float, float] = PRIOR
     alarms: float = 1.0
+    trust: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ def contacts_of_result(folder: str | Path, logs: Sequence[str], options: Contact
                        given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundContacts:
     """The contacts along logs of the robot of an earlier result; given: settings over those of the run."""
     tell("reading the result")
-    estimate, settings = load(folder)
+    estimate, settings = load(folder, trust=options.trust)
     robot = make_robot(settings)
     for name in (options.frame, options.axes):
         if name is not None:

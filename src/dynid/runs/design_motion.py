@@ -76,6 +76,7 @@ class MotionRequest:
     free, the limits file's or 5 % unless given. improve: folder of an earlier result. criterion: 'condition', or
     'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
     posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
+    trust: as `load` has.
     """
 
     friction: tuple[str, ...] = ()
@@ -90,6 +91,7 @@ class MotionRequest:
     search: Search = field(default_factory=Search)
     rate: float = 100.0
     command: str = ""
+    trust: bool = False
 
 
 def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
@@ -101,7 +103,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
     past = None
     if request.improve is not None:
         robot = _locked_as(robot, Path(request.improve))
-        past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof))
+        past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is a result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}")
@@ -284,12 +286,12 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
     return np.broadcast_to(values, (dof,)).copy()
 
 
-def earlier(folder: str | Path, rate: float, noise: Array | None = None) -> Earlier:
+def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trust: bool = False) -> Earlier:
     """An earlier result from its folder, with the fold of its logs, for a log to come at `rate` (Hz).
 
     noise (dof,): of its torques; without it, a second of that log tells as much as a second of the earlier ones.
     """
-    estimate, settings = load(folder)
+    estimate, settings = load(folder, trust=trust)
     path = Path(folder) / REGRESSION
     fold = Regression.load(path, estimate.model)
     if fold.base.names != estimate.names:

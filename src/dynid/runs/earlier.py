@@ -24,7 +24,7 @@ def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
         raise DynidError(f"a prior stands beside the equations of method {METHOD}, on all parameters; leave out "
                          + ("[essential]" if settings.method in (AUTO, METHOD) else f"method '{settings.method}'")
                          + " or the prior")
-    earlier, made_with = load(settings.prior)
+    earlier, made_with = load(settings.prior, trust=settings.trust is True)
     model = made_with.model if settings.model == ModelSettings() else settings.model
     return settings.model_copy(update={"model": model, "method": METHOD}), earlier
 

@@ -54,15 +54,17 @@ def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
     return tuple(known[name] for name in names)
 
 
-def base_values_of(source: str | Path, table: str | Path | None = None, *, folded: bool = False) -> BaseValues:
+def base_values_of(source: str | Path, table: str | Path | None = None, *, folded: bool = False,
+                   trust: bool = False) -> BaseValues:
     """Base values of the folder of a result; with a table those of the table, for a result's model or a robot.
 
     folded: with the fold of the result's data, joints weighted as the estimate did, for the one-step loss.
+    trust: as `load` has.
     """
     path = Path(source)
     if os.path.isdir(path) or path.name == PARAMETERS:
         folder = path if path.is_dir() else path.parent
-        estimate, _ = load(folder)
+        estimate, _ = load(folder, trust=trust)
         if table is not None:
             return BaseValues.load(table, estimate.model)
         return BaseValues.of(estimate, _stacked(folder, estimate) if folded else None)

@@ -17,13 +17,13 @@ from dynid.symbolic.languages.text import identifier
 
 
 def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] = (), rotor: bool = False,
-                 result: Path | None = None) -> Program:
-    """The program of a robot with these terms, or of an earlier result with its own."""
+                 result: Path | None = None, trust: bool = False) -> Program:
+    """The program of a robot with these terms, or of an earlier result with its own; trust: as `load` has."""
     if result is None:
         return model_program(terms_model(robot, tuple(friction), rotor), options)
     if friction or rotor:
         raise DynidError("--from takes the terms of the earlier result, so leave out --friction and --rotor")
-    estimate, _ = load(result)
+    estimate, _ = load(result, trust=trust)
     if not isinstance(estimate.model, Model) or estimate.model.robot.joint_names != robot.joint_names:
         raise DynidError(f"{result} is a result of another robot than '{robot.name}': their joints differ")
     return estimate_program(estimate, options)

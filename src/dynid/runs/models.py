@@ -45,6 +45,10 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
     robot = make_robot(settings) if robot is None else robot
     wanted = settings.model
     if wanted.python is not None:
+        if not settings.trust:
+            raise DynidError(f"the model is in the Python file {wanted.python}, which is not run because a file of "
+                             "settings or a result names it", "read it, and if you trust it add --trust (in Python "
+                             "trust=True)", "not-trusted")
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)

@@ -57,7 +57,8 @@ class FoundPayload:
 @dataclass(frozen=True)
 class PayloadOptions:
     """How to look for a payload: see `dynid.payload`; way "sensor" is `sensor_payload`, "both" joins it with joint
-    torques. unloaded: logs of the same motion without it, for way "same-motion"; by default those of the result."""
+    torques. unloaded: logs of the same motion without it, for way "same-motion"; by default those of the result. trust:
+    as `load` has."""
 
     frame: str | None = None
     way: AnyWay | None = None
@@ -65,6 +66,7 @@ class PayloadOptions:
     gain_deviation: float | None = None
     consistent: bool = True
     unloaded: tuple[str, ...] = ()
+    trust: bool = False
 
 
 def checked_way(name: str) -> AnyWay | None:
@@ -85,7 +87,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     """
     options = PayloadOptions() if options is None else options
     tell("reading the result")
-    estimate, settings = load(folder)
+    estimate, settings = load(folder, trust=options.trust)
     robot = make_robot(settings)
     if options.frame is not None:
         robot.frame(options.frame)  # refused before any log is read
@@ -125,7 +127,8 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
     window = {key: log.pop(key) for key in WINDOW if key in log}
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source)
+    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
+                          trust=settings.trust)
 
 
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:

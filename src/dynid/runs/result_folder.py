@@ -4,7 +4,8 @@ Only files that the manifest names are the result's; whatever else lies in the f
 that holds a result and nothing else is exchanged for the new one in a single step of the file system. Where that is
 not possible (the user's files are there, the system has no such step, someone works in the folder) the new result lies
 complete in the folder COMMIT inside it before its files are moved to their places, the manifest last: whoever opens the
-folder after a kill finishes the moves first.
+folder after a kill finishes the moves first. A save holds a lock on the folder that it writes into, so that the next
+save knows which of these folders a killed one has left; where the system has no locks, by their age.
 """
 
 from __future__ import annotations
@@ -17,42 +18,51 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from dynid.errors import DynidError
 from dynid.files import writing
 from dynid.version import __version__
 
+Found = TypeVar("Found")
 MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
 _NEW = ".dynid-new-"
-_ABANDONED = 600.0  # s: a save takes seconds, so an older unfinished one was killed
+_ABANDONED = 600.0  # s, where there are no locks: a save takes seconds, so an older unfinished one was killed
+_READINGS = 5  # of a result that other runs replace while it is read
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 @contextmanager
-def new_result(folder: Path) -> Iterator[Path]:
-    """An empty folder to write a result's files into; they become the result of `folder` when all went well."""
+def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
+    """An empty folder to write a result's files into; they become the result of `folder` when all went well.
+
+    replace: whether a result may be replaced that another run has written there meanwhile.
+    """
     folder = folder.resolve()
-    with writing(folder):
+    with writing(folder), ExitStack() as in_use:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with _alone(folder.parent):
             finish(folder)
-        whole = _exchangeable(folder)
-        place = folder.parent if whole else folder
-        place.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(place)
-        new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
-        try:
-            yield new
-            write_manifest(new)
-            os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
-            _sync(new)
-            with _alone(folder.parent):
-                _take_place(new, folder, whole)
-            _sync_folder(place)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
+            whole = _exchangeable(folder)
+            place = folder.parent if whole else folder
+            with _alone(place) if place != folder.parent else nullcontext():
+                _remove_abandoned(place)
+                new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
+                in_use.callback(shutil.rmtree, new, ignore_errors=True)
+                in_use.enter_context(_alone(new))
+        yield new
+        write_manifest(new)
+        os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
+        _sync(new)
+        with _alone(folder.parent):
+            if not replace and (folder / MANIFEST).exists():
+                raise DynidError(f"{folder} holds a result that another run has written meanwhile",
+                                 "choose another folder or say --force")
+            _take_place(new, folder, whole)
+        _sync_folder(place)
 
 
 def manifest(folder: Path) -> dict[str, tuple[int, str]]:
@@ -79,10 +89,42 @@ def owned(folder: Path) -> set[str]:
         return set()
 
 
+def read_result(folder: Path, read: Callable[[], Found]) -> Found:
+    """What `read` makes of the files of one whole result: where another run replaces it meanwhile, it reads again."""
+    for _ in range(_READINGS):
+        check(folder)
+        before = _written(folder)
+        try:
+            found = read()
+        except (DynidError, OSError):
+            if before is not None and _written(folder) == before:
+                raise
+            continue
+        if before is not None and _written(folder) == before:
+            return found
+    raise DynidError(f"{folder} is replaced by another run again and again; read it when that has ended")
+
+
+def _written(folder: Path) -> tuple[int, int] | None:
+    """The file of a result's manifest and when it was written, which a result with the same content has not; None
+    where there is none, or files of another result are yet to be moved."""
+    with _alone(folder.resolve().parent):
+        try:
+            found = (folder / MANIFEST).stat()
+        except OSError:
+            return None
+        return None if (folder / COMMIT).exists() else (found.st_ino, found.st_mtime_ns)
+
+
 def check(folder: Path) -> None:
     """Raise where a folder does not hold one whole result: each file of its manifest as it was written."""
-    with writing(folder), _alone(folder.resolve().parent):
-        finish(folder)
+    with _alone(folder.resolve().parent):
+        with writing(folder):
+            finish(folder)
+        _compare(folder)
+
+
+def _compare(folder: Path) -> None:
     files = manifest(folder)
     if not files:
         raise DynidError(f"{folder} holds no result: {MANIFEST}, the list of its files, is not there",
@@ -115,16 +157,25 @@ def finish(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(parent: Path) -> Iterator[None]:
-    """While it lasts no other save moves its files to their places below a folder; where the system has such locks."""
+def _alone(folder: Path, *, wait: bool = True) -> Iterator[bool | None]:
+    """While it lasts no other save has the lock on a folder. Gives True; False where another one has it and is not
+    waited for; None where the system has no such locks."""
     with ExitStack() as stack:
-        with suppress(ImportError, OSError):
-            import fcntl
+        yield _locked(folder, stack, wait)
 
-            handle = os.open(parent, os.O_RDONLY)
-            stack.callback(os.close, handle)  # which lets go of the lock
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+
+def _locked(folder: Path, stack: ExitStack, wait: bool) -> bool | None:
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, handle)  # which lets go of the lock
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
 
 
 def _exchangeable(folder: Path) -> bool:
@@ -188,8 +239,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove what saves that were killed left here."""
+    """Remove what saves that were killed left here: folders that nobody holds the lock of."""
     for path in place.glob(_NEW + "*"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED:
+        with suppress(OSError), _alone(path, wait=False) as free:
+            old = time.time() - path.stat().st_mtime > _ABANDONED
+            if not path.is_symlink() and (free or (free is None and old)):
                 shutil.rmtree(path, ignore_errors=True)

@@ -16,7 +16,7 @@ from dynid.report import ReportData, write_report
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
-from dynid.runs.result_folder import MANIFEST, check, new_result, owned
+from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
@@ -80,6 +80,8 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
     Before the work: with `force` an earlier result is replaced, and so are files of the user's that have its names.
     """
+    if str(folder) == "":
+        raise DynidError("the name of the folder for the results is empty")
     folder = Path(folder)
     try_folder(folder)
     if force:
@@ -103,7 +105,7 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
     settings = run.settings.model_copy(update={"prepare": dict(run.samples[0].settings)})
     text = settings.moved(Path(), folder).as_toml(f"Repeat with: dynid identify {SETTINGS} -o FOLDER")
     written = {"parameters": PARAMETERS, "estimate": ESTIMATE, "regression": REGRESSION, "settings": SETTINGS}
-    with new_result(folder) as new:
+    with new_result(folder, replace=force) as new:
         (new / PARAMETERS).write_text(parameters_text(run), encoding="utf-8", newline="")
         run.estimate.save(new / ESTIMATE)
         run.problem.regression.save(new / REGRESSION)
@@ -199,14 +201,20 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       notes=run.notes, command=command, settings=settings, seconds=run.seconds)
 
 
-def load(folder: str | Path) -> tuple[Estimate, RunSettings]:
-    """An earlier result from its folder: the estimate with its covariance, and the settings that made it."""
+def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSettings]:
+    """An earlier result from its folder: the estimate with its covariance, and the settings that made it.
+
+    trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
+    """
     folder = Path(folder)
-    check(folder)
+    return read_result(folder, lambda: _load(folder, trust))
+
+
+def _load(folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
             raise DynidError(f"{folder} holds no result: {name} is not there")
-    settings = RunSettings.load(folder / SETTINGS)
+    settings = RunSettings.load(folder / SETTINGS, trust=trust)
     try:
         estimate = Estimate.load(folder / ESTIMATE, make_model(settings))
     except ModelError:

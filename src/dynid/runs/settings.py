@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from dynid.errors import DynidError, RecordingError
 from dynid.files import read_small, toml_table
@@ -16,6 +16,7 @@ from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
 Settings = TypeVar("Settings", bound=BaseModel)
+Trust = bool | Literal["model"]
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
@@ -44,22 +45,34 @@ def read_table(path: Path, what: str = "") -> dict[str, Any]:
 
 
 class SettingsFile(BaseModel):
-    """Settings that stand in one TOML file. file_kind: what such a file is called. Paths in it are relative to it."""
+    """Settings that stand in one TOML file. file_kind: what such a file is called. Paths in it are relative to it.
+
+    Settings are data. A Python file that they or the prior they name give as a model is only run where the settings
+    were made with trust=True; with trust="model" only that of their own [model] table. A file cannot state this itself.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     file_kind: ClassVar[str] = "settings"
+    _trust: Trust = PrivateAttr(default=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
+    def of(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
         """From a mapping, with errors in one sentence that names `source` and the setting."""
-        return checked(cls, values, source or cls.file_kind)
+        settings = checked(cls, values, source or cls.file_kind)
+        settings._trust = trust
+        return settings
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path, *, trust: Trust = False) -> Self:
         """From a TOML file; its paths become relative to the working directory."""
         path = Path(path)
-        return cls.of(read_table(path, cls.file_kind), str(path)).moved(path.parent, Path())
+        return cls.of(read_table(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
+
+    @property
+    def trust(self) -> Trust:
+        """Which Python files may be run: all that are named (True), that of [model] python ("model"), or none."""
+        return self._trust
 
     def moved(self, origin: Path, target: Path) -> Self:
         """The same with paths that were relative to `origin` made relative to `target`."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from dynid.escape import toml_string
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -29,7 +30,7 @@ def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+    return key if _BARE.fullmatch(key) else toml_string(key)
 
 
 def _value(value: Any) -> str:
@@ -40,7 +41,7 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return toml_string(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
     return "[" + ", ".join(_value(item) for item in value) + "]"

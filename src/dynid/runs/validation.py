@@ -52,20 +52,20 @@ class ValidatedResult:
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
-                    tell: Tell = lambda sentence: None) -> ValidatedResult:
+                    tell: Tell = lambda sentence: None, *, trust: bool = False) -> ValidatedResult:
     """Try the result in a folder on logs, prepared as those it was identified from.
 
     given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's, but for a
-    window of time alone. The window of the run's logs is not that of others.
+    window of time alone. The window of the run's logs is not that of others. trust: as `load` has.
     """
     tell("reading the result")
-    estimate, settings = load(folder)
+    estimate, settings = load(folder, trust=trust)
     given = dict(given or {})
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
     window = {key: log.pop(key) for key in WINDOW if key in log}
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
     values = merged(settings.model_dump(), given) | {"log": {**rules, **window}}
-    settings = RunSettings.of(values, str(folder))
+    settings = RunSettings.of(values, str(folder), trust=trust)
     robot = make_robot(settings)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
     resting: list[Resting] = []

@@ -75,13 +75,15 @@ class VirtualLog:
 
 
 def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, friction: tuple[str, ...] = (),
-                 rotor: bool = False, truth: str | Path | None = None, seed: int = 0, **sensors: Any) -> VirtualLog:
+                 rotor: bool = False, truth: str | Path | None = None, seed: int = 0, trust: bool = False,
+                 **sensors: Any) -> VirtualLog:
     """A virtual robot follows a motion that `dynid excite` wrote.
 
     truth: folder of an earlier result, whose parameters the machine has; default those of the robot's file, zero where
-    friction is not known. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
+    friction is not known. trust: as `load`
+    has. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
     """
-    model, theta, belief, notes = _machine(robot, friction, rotor, truth)
+    model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
     reference = read_trajectory(trajectory, robot.joint_names).at(loop.rate)
     law = _controller(loop, model.rigid if isinstance(model, FlexibleModel) else model, belief, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
@@ -96,13 +98,13 @@ def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] 
     return Flexible(stiffness, 0.0 if damping is None else damping, rotor)
 
 
-def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None
+def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None, trust: bool
              ) -> tuple[Model | FlexibleModel, Array, Array, tuple[str, ...]]:
     """The model, the truth, what the controller believes, and what to know."""
     if truth is not None:
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so leave out --friction and --rotor")
-        estimate, _ = load(truth)
+        estimate, _ = load(truth, trust=trust)
         links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else estimate.model
         if not isinstance(links, Model) or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is a result of another robot than '{robot.name}': their joints differ")

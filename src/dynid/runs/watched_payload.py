@@ -44,9 +44,9 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     """
     if options.record is not None or options.prior is not None:
         raise DynidError("--record and --prior belong to a watch of parameters, not to one of a payload")
-    estimate, settings = load(result)
+    estimate, settings = load(result, trust=options.trust)
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result)
+    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result, trust=options.trust)
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)

@@ -34,7 +34,8 @@ class WatchOptions:
     """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
     speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
     silent source has ended. record: folder to write to and go on from. prior: folder of a result, or a robot's file or
-    built-in name, that says what is known at the start. equations: "torque" or "kernel"."""
+    built-in name, that says what is known at the start. equations: "torque" or "kernel". trust: whether Python files
+    that results name as their models may be run."""
 
     source: str
     method: str = "rls"
@@ -47,6 +48,7 @@ class WatchOptions:
     record: Path | None = None
     prior: str | None = None
     equations: str = "torque"
+    trust: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +122,15 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
 def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> Online:
     base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
     return Online(model, options.method, forgetting=options.forgetting, base=base,
-                  prior=None if options.prior is None else prior_of(options.prior, settings, base),
+                  prior=None if options.prior is None else prior_of(options.prior, settings, base, options.trust),
                   feeding=FeedOptions(options.cutoff, options.rate, equations=options.equations))
 
 
-def prior_of(source: str, settings: RunSettings, base: BaseParameters) -> PriorLike:
+def prior_of(source: str, settings: RunSettings, base: BaseParameters, trust: bool = False) -> PriorLike:
     """What is known at the start: the estimate of a result's folder, or the numbers of a robot's file, each to a share
     of its size."""
     if Path(source).is_dir():
-        return load(source)[0]
+        return load(source, trust=trust)[0]
     other = settings.model_copy(update={"robot": source})
     return prior_of_file(base, make_model(other, make_robot(other)).parameters)
 

@@ -17,9 +17,11 @@ from typing import Any
 
 import dynid
 from dynid.errors import DynidError
+from dynid.runs.settings import read_table
 
 _DEVICES = ("/dev", "/proc", "/sys")
 _HDF5, _DEEPEST = (".h5", ".hdf5", ".mat"), 16
+_BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
 _WHY = "the studio reads only files that were uploaded to it"
 
 
@@ -76,17 +78,27 @@ class Confinement:
             if "\0" in name:
                 raise DynidError("a file's name holds a null character", where=where)
             path = Path(os.path.realpath(self.folder / name))
+            if where == "model.python":
+                raise DynidError(f"the studio runs no Python files such as '{name[:200]}'", _BY_COMMAND, where=where)
+            if where == "prior":
+                self._check_prior(path)
             if path in self.trusted:
                 continue
-            if where == "model.python":
-                raise DynidError("the studio does not run Python files", "give the run file that names one at the "
-                                 "command line: dynid studio RUN.toml", where=where)
             if where == "prior" and path.is_relative_to(self.folder / "results"):
                 continue
             if not path.is_relative_to(self.files):
                 raise DynidError(f"{_WHY}, and '{name[:200]}' is none of them", "upload it and choose it here",
                                  where=where)
             self.check_files([name])
+
+    def _check_prior(self, path: Path) -> None:
+        """Raise where an earlier result in the studio's folder names a Python file as its model."""
+        settings = path / "run.toml"
+        if (path in self.trusted or path.is_relative_to(self.folder)) and settings.is_file():
+            model = read_table(settings).get("model")
+            if isinstance(model, Mapping) and model.get("python"):
+                raise DynidError(f"the prior's model is in the Python file '{str(model['python'])[:200]}', which the "
+                                 "studio does not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise where an HDF5 file would lead to another one, which libraries follow without asking."""

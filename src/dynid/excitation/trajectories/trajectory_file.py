@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, load_arrays
 from dynid.errors import DynidError
+from dynid.escape import csv_line, yaml_string
 from dynid.excitation.trajectories.trajectory import Trajectory, times
 from dynid.files import write_whole
 from dynid.robot import numbered_joints
@@ -42,11 +44,11 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
 
 
 def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         try:
-            head = file.readline().strip().split(",")
+            head = next(csv.reader(file), [])
             rows = np.loadtxt(file, delimiter=",", ndmin=2)
-        except (ValueError, UnicodeDecodeError) as problem:
+        except (ValueError, csv.Error) as problem:
             raise DynidError(f"{path} is not a motion: {problem}") from None
     if "t" not in head or rows.shape[1] != len(head):
         raise DynidError(f"{path} is not a motion: its first line should be t, q_NAME.., dq_NAME.., ddq_NAME..")
@@ -100,7 +102,7 @@ def _write_csv(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
     motion = trajectory.at(t)
     head = ["t", *(f"{what}_{name}" for what in ("q", "dq", "ddq") for name in names)]
     with write_whole(path) as file:
-        file.write(",".join(head) + "\n")
+        file.write(csv_line(head))
         for row in np.column_stack([t, motion.q, motion.dq, motion.ddq]):
             file.write(",".join(f"{x:.12g}" for x in row) + "\n")
 
@@ -123,7 +125,7 @@ def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[st
     with write_whole(path) as file:
         file.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
         for name in names:
-            file.write("- '" + name.replace("'", "''") + "'\n")
+            file.write(f"- {yaml_string(name)}\n")
         file.write("points:\n")
         for k, moment in enumerate(t):
             nanoseconds = round(float(moment) * 1e9)

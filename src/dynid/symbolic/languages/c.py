@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.escape import c_comment, c_string
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.c_online import online_update
 from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
@@ -74,7 +75,7 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
     if program.provenance:
         lines.append(program.provenance)
     lines.append("No function allocates, keeps state or can fail. sign(0) is 0.")
-    return "/* " + "\n   ".join(line.replace("*/", "* /") for line in lines) + " */"
+    return "/* " + "\n   ".join(map(c_comment, lines)) + " */"
 
 
 def _flags(size: int) -> list[str]:
@@ -89,18 +90,18 @@ def _tables(program: Program, name: str, real: str) -> str:
     if program.mode == "fixed":
         return text[0] + "\n"
     names = program.parameter_names
-    size = max(map(len, names)) + 1
+    size = max(len(one.encode(errors="surrogatepass")) for one in names) + 1
     text.append(f"enum {{ {name}_p_count = {len(names)} }};")
     text.append(f"static const char {name}_p_names[{len(names)}][{size}] = {{\n"
-                + _wrapped([f'"{one}"' for one in names]) + "};")
+                + _wrapped(list(map(c_string, names))) + "};")
     own = model.parameters.names
     text.append(f"enum {{ {name}_parameter_count = {len(own)} }};")
     if program.mode == "base":
-        text.append(f"/* p = matrix theta, theta the model's parameters: {' '.join(own)} */")
+        text.append(f"/* p = matrix theta, theta the model's parameters: {c_comment(' '.join(own))} */")
         rows = ",\n".join("  {" + _wrapped([_number(x, real) for x in row]).strip() + "}" for row in program.matrix)
         text.append(f"static const {real} {name}_p_matrix[{len(names)}][{len(own)}] = {{\n{rows}}};")
         return "\n".join(text) + "\n"
-    lines = [f"/* The numbers p of the model's parameters theta: {' '.join(own)} */",
+    lines = [f"/* The numbers p of the model's parameters theta: {c_comment(' '.join(own))} */",
              f"static inline void {name}_prepare(const {real} theta[{len(own)}], {real} p[{len(names)}])", "{"]
     for k, row in enumerate(program.matrix):
         terms: list[str] = []
@@ -132,7 +133,7 @@ def _function(function: Function, name: str, kind: str, real: str, batch: int) -
     arguments = [f"const {kind} {one}[{size}]" for one, size in function.inputs]
     arguments += [f"{kind} {output.name}[{int(np.prod(output.shape))}]" for output in function.outputs]
     shapes = "; ".join(f"{output.name} ({' x '.join(map(str, output.shape))})" for output in function.outputs)
-    lines = [f"/* {function.about} {shapes}. {function.operations}. */",
+    lines = [f"/* {c_comment(f'{function.about} {shapes}. {function.operations}.')} */",
              f"static inline void {name}_{function.name}({', '.join(arguments)})", "{"]
     lines += [f"  (void){one};" for one, _ in function.inputs if one not in statements.inputs]
     lines += [f"  {line}" for line in statements.lines]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.escape import comment, julia_text
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
@@ -19,8 +20,8 @@ def module(program: Program) -> str:
     name = identifier(program.name)
     title = name[0].upper() + name[1:]
     model = program.plan.model
-    lines = [f"# {name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip(),
-             f"module {title}", ""]
+    about = f"{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip()
+    lines = [f"# {comment(about)}", f"module {title}", ""]
     if program.mode != "fixed":
         lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", "",
                   f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in model.parameters.names)}]", ""]
@@ -36,13 +37,12 @@ def module(program: Program) -> str:
 
 
 def _text(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
-    return f'"{escaped}"'
+    return f'"{julia_text(name)}"'
 
 
 def _function(function: Function) -> list[str]:
     statements = Statements(function, _SPELLING)
-    lines = [f'"{function.about} {function.operations}."'.replace("$", "\\$"),
+    lines = [_text(f"{function.about} {function.operations}."),
              f"function {function.name}({', '.join(one for one, _ in function.inputs)})"]
     lines += [f"    {line}" for line in statements.lines]
     texts = iter(statements.outputs)

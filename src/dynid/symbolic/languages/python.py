@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dynid.escape import python_text
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
 
@@ -23,8 +24,8 @@ def module(program: Program, plain: bool = False) -> str:
     """The text of the module."""
     name = identifier(program.name)
     model = program.plan.model
-    lines = [f'"""{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}'.rstrip(),
-             "", "Joints: " + ", ".join(repr(one)[1:-1] for one in model.joint_names) + ".",
+    about = f"{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip()
+    lines = [f'"""{python_text(about)}', "", python_text(f"Joints: {', '.join(model.joint_names)}."),
              "Inputs are " + ("sequences of numbers." if plain else "arrays (n,) or (samples, n)."), '"""', "",
              "import math" if plain else "import numpy as np", ""]
     if program.mode != "fixed":
@@ -33,7 +34,8 @@ def module(program: Program, plain: bool = False) -> str:
     if program.mode == "full":
         lines += _prepare(program)
     for function in program.functions:
-        lines += ["", *_function(function, plain)]
+        about = python_text(f"{function.about} {function.operations}.")
+        lines += ["", *_function(function, plain, about)]
     return "\n".join(lines) + "\n"
 
 
@@ -45,10 +47,10 @@ def _prepare(program: Program) -> list[str]:
     return [*lines, "    ]", ""]
 
 
-def _function(function: Function, plain: bool) -> list[str]:
+def _function(function: Function, plain: bool, about: str) -> list[str]:
     statements = Statements(function, _spelling(plain))
     names = [one for one, _ in function.inputs]
-    lines = [f"def {function.name}({', '.join(names)}):", f'    """{function.about} {function.operations}."""']
+    lines = [f"def {function.name}({', '.join(names)}):", f'    """{about}"""']
     if not plain:
         lines += [f"    {one} = np.asarray({one}, dtype=float)" for one in names]
         lines.append(f"    shape = np.broadcast_shapes({', '.join(f'{one}.shape[:-1]' for one in names)})")
@@ -100,8 +102,9 @@ def _spelling(plain: bool) -> Spelling:
 def compiled(program: Program) -> dict[str, Callable[..., tuple[Any, ...]]]:
     """The functions of the NumPy module, made once for a program."""
     if program not in _COMPILED:
-        names: dict[str, Any] = {}
-        # The text is made above, of numbers and names that are identifiers.
-        exec(compile(module(program), f"<{identifier(program.name)}>", "exec"), names)
+        names: dict[str, Any] = {"np": np}
+        # Numbers and structure alone: names of functions and signals are dynid's own, and no foreign text is in it.
+        lines = [line for function in program.functions for line in _function(function, False, "")]
+        exec(compile("\n".join(lines), "<dynid program>", "exec"), names)
         _COMPILED[program] = {function.name: names[function.name] for function in program.functions}
     return _COMPILED[program]

@@ -1,0 +1,20 @@
+"""A console for text from other people's files: no markup, no emoji codes, no control characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from dynid.escape import terminal_text
+
+
+class PlainConsole(Console):
+    """Prints every text as it is: names of robots and joints are neither markup nor commands of a terminal."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(terminal_text(text), **options)

@@ -1,0 +1,89 @@
+"""Foreign text in generated files: one function per language.
+
+Names of robots, joints, links, frames and files come from files of other people. Every generator passes them through
+the function of its language, so that they can end neither the comment, the string nor the element that holds them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from xml.sax.saxutils import quoteattr
+
+# Characters without a UTF-8 form, which file names that are not UTF-8 have in Python.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUOTED = {'"': '\\"', "\\": "\\\\"}
+
+
+def comment(text: str) -> str:
+    """Return the text for a comment to the end of a line: line breaks, control and invisible characters are written as
+    their code."""
+    return _escaped(text, {})
+
+
+def terminal_text(text: str) -> str:
+    """Return the text without characters that a terminal would obey, other than line breaks and narrow spaces."""
+    return _escaped(text, {c: c for c in "\n\u00a0\u202f"})
+
+
+def python_text(text: str) -> str:
+    """Return the text for the inside of a Python string in one or three double quotes, which then has its value."""
+    return _escaped(text, _QUOTED)
+
+
+def c_comment(text: str) -> str:
+    """Return the text for the inside of a C comment, on one line.
+
+    A backslash would join lines and `??/` is a backslash too, so that a comment's end could be hidden in either.
+    """
+    text = _escaped(text, {"\\": "\\x5c"}).replace("??", "?\\x3f")
+    return re.sub(r"(?<=\*)/|/(?=\*)", r"\\x2f", text)
+
+
+def c_string(text: str) -> str:
+    """Return a C string literal with the text in UTF-8."""
+    plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+             for byte in _encodable(text).encode())
+    return f'"{"".join(plain)}"'
+
+
+def julia_text(text: str) -> str:
+    """Return the text for the inside of a Julia string in double quotes."""
+    return _escaped(_encodable(text), {**_QUOTED, "$": "\\$"}, shortest="u")
+
+
+def toml_string(text: str) -> str:
+    """Return a TOML basic string."""
+    return f'"{_escaped(_encodable(text), _QUOTED, shortest="u")}"'
+
+
+def yaml_string(text: str) -> str:
+    """Return a YAML scalar in double quotes."""
+    return f'"{_escaped(_encodable(text), _QUOTED)}"'
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """Return a line of a CSV file; the csv module leaves a carriage return without the quotes that it needs."""
+    return ",".join('"' + one.replace('"', '""') + '"' if set(one) & set('",\r\n') else one for one in cells) + "\n"
+
+
+def xml_attribute(text: str) -> str:
+    """Return the text as a quoted XML attribute; a character that XML does not have becomes U+FFFD."""
+    return quoteattr(_NOT_IN_XML.sub("\ufffd", text))
+
+
+def _encodable(text: str) -> str:
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _escaped(text: str, special: Mapping[str, str], shortest: str = "x") -> str:
+    """The text with special characters replaced, and others that are not printable as codes of two ("x"), four ("u") or
+    eight digits."""
+    return "".join(special[c] if c in special else c if c.isprintable() else _code(ord(c), shortest) for c in text)
+
+
+def _code(number: int, shortest: str) -> str:
+    if number < 0x100 and shortest == "x":
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,95 @@
+"""Where compiled kernels are kept when the installation cannot be written.
+
+Numba keeps them beside the source, or else in the user's cache folder, and raises an error where it can write neither.
+dynid then takes a private folder for temporary files, or keeps none. Kernels are programs: a folder that someone else
+owns or could write is never used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+VARIABLE = "NUMBA_CACHE_DIR"
+_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # of most kernels
+_notes: list[str] = []
+
+
+def choose_cache() -> None:
+    """Choose the folder before numba is loaded; does nothing where kernels can be kept beside the source, or where the
+    user has named a folder."""
+    if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
+        return
+    user = _user_cache()
+    folder = user if user is not None and _is_writable(user) else _temporary()
+    if folder is None:
+        _without_cache()
+        return
+    os.environ[VARIABLE] = folder
+    if "numba" in sys.modules:  # which has read its settings already
+        sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def take_note() -> str:
+    """Return a sentence to tell the user about the place of the kernels, once; empty where there is none."""
+    return _notes.pop() if _notes else ""
+
+
+def _is_writable(folder: str) -> bool:
+    """Whether a folder, or the nearest one above it that exists, can be written."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _user_cache() -> str | None:
+    """The folder that numba takes for a user; None for a user without a home."""
+    folder = os.path.expanduser("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")
+    if sys.platform != "darwin":
+        folder = os.environ.get("XDG_CACHE_HOME") or folder
+    return os.path.join(folder, "numba") if os.path.isabs(folder) else None
+
+
+def _temporary() -> str | None:
+    """A private folder that the next run finds again, or else one for this process; None where nothing can be written.
+    """
+    import atexit
+    import shutil
+    import tempfile
+
+    places = [*(os.environ.get(name) or "" for name in ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "/dev/shm"]
+    for place in filter(os.path.isabs, places):
+        folder = os.path.join(place, f"dynid-kernels-{os.getuid()}")
+        try:
+            os.mkdir(folder, mode=0o700)
+            _notes.append(f"Compiled kernels are kept in {folder}, because neither the installation nor a home folder "
+                          f"can be written; {VARIABLE} names another place.")
+        except FileExistsError:
+            pass
+        except OSError:
+            continue
+        if _is_private(folder):
+            return folder
+        own = tempfile.mkdtemp(dir=place, prefix="dynid-kernels-")
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        _notes.append(f"Kernels are compiled for this run alone, because {folder} is not a folder that only you can "
+                      f"write; {VARIABLE} names another place.")
+        return own
+    return None
+
+
+def _is_private(folder: str) -> bool:
+    """Whether only this user can read and write a folder."""
+    import stat
+
+    found = os.lstat(folder)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def _without_cache() -> None:
+    """Let numba compile anew in each process."""
+    from numba.core import caching, ccallback, dispatcher
+
+    for module in (ccallback, dispatcher):
+        module.FunctionCache = lambda function: caching.NullCache()  # type: ignore[attr-defined]
+    _notes.append(f"Kernels are compiled for this run alone, because no folder can be written; {VARIABLE} names one.")
