@@ -142,8 +142,8 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
     model, full = complete(problem.model), problem.base.expand(beta)
     q, tau = np.zeros(samples.q.shape), np.zeros(samples.q.shape)
     for start, stop in samples.segments:  # of a long log only the rows about it are loaded
-        low, high = np.searchsorted(log.t, samples.t[[start, stop - 1]]) + (-1, 2)
-        rows = slice(max(int(low), 0), int(high))
+        low, high = np.searchsorted(log.t, samples.t[[start, stop - 1]])
+        rows = slice(max(int(low) - 1, 0), int(high) + 2)
         q[start:stop], tau[start:stop] = (at_times(samples.t[start:stop], log.t[rows], x[rows])
                                           for x in (log.q, log.tau))
     residual = tau - model.inverse_dynamics(full, samples.q, samples.dq, samples.ddq)

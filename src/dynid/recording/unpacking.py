@@ -121,13 +121,19 @@ def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
 
 
 def is_compressed_text(path: Path) -> bool:
-    """Whether a file begins as one that gzip, bzip2 or xz wrote; one of zstd is refused."""
+    """Whether a file begins as one that gzip, bzip2 or xz wrote; one of zstd is refused, and so is one that unpacks to
+    too much. That is measured by unpacking it once, since the sizes that such files state may be wrong."""
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith(_ZSTD):
         raise RecordingError(f"{path}: is compressed by zstd, which is not read for text tables",
                              "unpack it first: zstd -d FILE")
-    return start.startswith(tuple(_COMPRESSED_TEXT))
+    if not start.startswith(tuple(_COMPRESSED_TEXT)):
+        return False
+    with open_compressed_text(path) as unpacked_file:
+        while unpacked_file.read(1 << 20):
+            pass
+    return True
 
 
 def open_compressed_text(path: Path) -> IO[bytes]:
