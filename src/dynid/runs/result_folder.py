@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dynid.errors import DynidError
-from dynid.files import writing
+from dynid.files import permitted, writing
 from dynid.version import __version__
 
 MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
@@ -46,7 +46,7 @@ def new_result(folder: Path) -> Iterator[Path]:
         try:
             yield new
             write_manifest(new)
-            os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
+            os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else permitted(0o777))
             _sync(new)
             with _alone(folder.parent):
                 _take_place(new, folder, whole)
