@@ -19,8 +19,7 @@ from dynid import Model, Robot, make_terms
 from dynid.excitation import FourierSeries
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
-from dynid.studio.app import application
-from dynid.studio.server import Opened, open_studio
+from dynid.studio.server import Opened, configuration, open_studio
 from dynid.studio.workspace import Caps
 
 URDF = """<robot name="{name}">
@@ -61,7 +60,7 @@ class Client(httpx.Client):
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(base_url=f"http://127.0.0.1:{opened.door.port}", headers={"X-Dynid": "studio"}, timeout=120.0)
-        assert self.get("/", params={"token": opened.door.token}).status_code == 303
+        assert self.get("/", params={"token": opened.door.new_token()}).status_code == 200
 
     def state(self) -> dict[str, Any]:
         return self.get("/api/state").json()
@@ -110,8 +109,7 @@ class Client(httpx.Client):
 def served(folder: Path, run: Path | None = None, caps: Caps | None = None) -> Iterator[Opened]:
     """A studio that answers, until the end of the block."""
     opened = open_studio(folder, run, caps=caps, warm=False)
-    server = uvicorn.Server(uvicorn.Config(application(opened.studio, opened.door), log_level="warning",
-                                           access_log=False, timeout_graceful_shutdown=1, ws="none"))
+    server = uvicorn.Server(configuration(opened))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[opened.socket])), daemon=True)
     thread.start()
     while not server.started:

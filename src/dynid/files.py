@@ -30,11 +30,18 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8",
                            newline=None if "b" in mode else "") as file:
                 yield file
-            os.chmod(name, 0o644)
+            os.chmod(name, permitted(0o666))
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def permitted(mode: int) -> int:
+    """Return the mode of a new file or folder that the user's umask leaves of `mode`."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mode & ~mask
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from scipy.linalg import solve_banded
 
 from dynid.arrays import Array
 
+_NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 16 MB, and twice as much of spectra
+
 
 def butterworth(order: int, share: float) -> Array:
     """Sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: the cut-off (-3 dB) by half the rate.
@@ -80,16 +82,23 @@ def _run(sections: Array, state: Array, x: Array) -> None:
             x[i] = y
 
 
-def power_density(x: Array, rate: float, window: int) -> tuple[Array, Array]:
+def power_density(x: Array, rate: float, window: int, differences: int = 0) -> tuple[Array, Array]:
     """Frequencies (n,), Hz, and one-sided power densities (n, columns), units^2/Hz, of x (samples, columns).
 
-    Welch's method: Hann windows of `window` rows that overlap by half, each without its mean.
+    Welch's method: Hann windows of `window` rows that overlap by half, each without its mean; some windows at a time,
+    so that a long signal is not held in memory. differences: how many times x is differenced before.
     """
-    step = window - window // 2
+    step, size = window - window // 2, len(x) - differences
     taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(window) / window)
-    pieces = np.lib.stride_tricks.sliding_window_view(x, window, axis=0)[::step]  # (pieces, columns, window)
-    spectra = np.fft.rfft((pieces - pieces.mean(axis=-1, keepdims=True)) * taper, axis=-1)
-    density = np.mean(spectra.real ** 2 + spectra.imag ** 2, axis=0).T / (rate * np.sum(taper ** 2))
+    count, at_once = (size - window) // step + 1, max(1, _NUMBERS_AT_ONCE // (window * x.shape[1]))
+    total = np.zeros((x.shape[1], window // 2 + 1))
+    for first in range(0, count, at_once):
+        last = min(first + at_once, count) - 1
+        rows = np.diff(x[first * step:last * step + window + differences], differences, axis=0)
+        pieces = np.lib.stride_tricks.sliding_window_view(rows, window, axis=0)[::step]  # (pieces, columns, window)
+        spectra = np.fft.rfft((pieces - pieces.mean(axis=-1, keepdims=True)) * taper, axis=-1)
+        total += np.sum(spectra.real ** 2 + spectra.imag ** 2, axis=0)
+    density = total.T / (count * rate * np.sum(taper ** 2))
     density[1:len(density) - (window + 1) % 2] *= 2.0  # the negative frequencies; 0 and half the rate stand alone
     return np.asarray(np.fft.rfftfreq(window, 1.0 / rate), dtype=float), density
 

@@ -28,12 +28,13 @@ from dynid.arrays import Array
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
-from dynid.estimate.problem import Problem
+from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import filtered_again
 from dynid.regression import Equations, equations_of
-from dynid.regression.residuals import PIECE, excerpt_pieces
+from dynid.recording.excerpt import excerpt_by_place
+from dynid.regression.residuals import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 
@@ -58,19 +59,25 @@ class MotionShift:
 
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
-    not at hand or the way from them to the samples is not known."""
-    wide = problem.data
+    not at hand or the way from them to the samples is not known. Of long data some stretches are looked at."""
+    looked = excerpt_by_place(problem.data, _ENOUGH_ROWS)
+    data = wide = tuple(looked.values())
     if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out
-        unseen = unseen_velocities(problem, solution.beta)
-        if unseen is None:
+        if not _traceable(problem):
             return None
-        wide = tuple(replace(samples, dq=samples.dq + more) for samples, more in zip(problem.data, unseen, strict=True))
-    noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
-    variants = (problem.data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
+        wide = tuple(replace(samples, dq=samples.dq + _unseen_velocity(
+            problem, samples, problem.recordings[k], solution.beta)) for k, samples in looked.items())
+    noisy = [_with_noise(samples, k) for k, samples in looked.items()]
+    variants = (data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
     equations = [equations_of(problem.model, logs, problem.base) for logs in variants]
-    normal, noise, score, share = _sums(problem, equations, solution.beta, weights)
+    normal, noise, score = _sums(problem, equations, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
-    return MotionShift(shift, normal @ shift / share)
+    return MotionShift(shift, normal @ shift * (sum(problem.regression.rows) / max(sum(rows_of(data)), 1)))
+
+
+def _traceable(problem: Problem) -> bool:
+    """Whether the logs behind the data are at hand, and the way from them to the samples is known."""
+    return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
 
 
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
@@ -78,7 +85,7 @@ def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
     residual has as much of it, and its colour is that of the filter and of two derivatives."""
     squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
-    for k, samples in enumerate(data):
+    for k, samples in excerpt_by_place(data, _ENOUGH_ROWS).items():
         if _repeatable(samples) and np.any(_floors(samples) > 0.0):
             noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples, k)[0], samples))
             squares += np.sum(np.where(plain.keep, noisy.predicted - plain.predicted, 0.0) ** 2, axis=0)
@@ -117,7 +124,7 @@ def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
     """Velocities (samples, joints), one a log, of the motion above the cut-off that the torques show with base values
     beta (base,); None where the logs behind the data are not at hand."""
-    if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
+    if not _traceable(problem):
         return None
     return tuple(_unseen_velocity(problem, samples, log, beta)
                  for samples, log in zip(problem.data, problem.recordings, strict=True))
@@ -129,7 +136,12 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
     if cutoff is None:
         return np.zeros(samples.q.shape)
     model, full = complete(problem.model), problem.base.expand(beta)
-    q, tau = (at_times(samples.t, log.t, x) for x in (log.q, log.tau))
+    q, tau = np.zeros(samples.q.shape), np.zeros(samples.q.shape)
+    for start, stop in samples.segments:  # of a long log only the rows about it are loaded
+        low, high = np.searchsorted(log.t, samples.t[[start, stop - 1]])
+        rows = slice(max(int(low) - 1, 0), int(high) + 2)
+        q[start:stop], tau[start:stop] = (at_times(samples.t[start:stop], log.t[rows], x[rows])
+                                          for x in (log.q, log.tau))
     residual = tau - model.inverse_dynamics(full, samples.q, samples.dq, samples.ddq)
     residual[:, [name in samples.unmeasured for name in samples.joints]] = 0.0
     fast = residual - filtered_again(samples, residual)[0]
@@ -190,12 +202,11 @@ def _inverses(inertia: Array) -> Array:
 
 
 def _sums(problem: Problem, equations: Sequence[Equations], beta: Array, weights: Array
-          ) -> tuple[Array, Array, Array, float]:
-    """H and M (base, base) and X' W^2 (X - X_w) b (base,), and the share of the rows that they are from; equations: of
-    the samples, with noise, with its negative, and with the whole motion."""
+          ) -> tuple[Array, Array, Array]:
+    """H and M (base, base) and X' W^2 (X - X_w) b (base,); equations: of the samples, with noise, with its negative,
+    and with the whole motion."""
     plain, more, less, wide = equations
-    every = plain.pieces(unit=PIECE)
-    work = excerpt_pieces(plain, _ENOUGH_ROWS)
+    work = plain.pieces(unit=PIECE)
     layout, size, dry = plain.layout, len(beta), dry_columns(problem.model, problem.base)
 
     def one(k: int) -> tuple[Array, Array, Array]:
@@ -211,8 +222,7 @@ def _sums(problem: Problem, equations: Sequence[Equations], beta: Array, weights
 
     found = side_by_side(one, range(len(work)), problem.threads)
     normal, noise, unseen = (np.sum([each[k] for each in found], axis=0) for k in range(3))
-    counted = sum(len(piece.rows) for piece in work) / max(sum(len(piece.rows) for piece in every), 1)
-    return normal, 0.5 * (noise + noise.T), unseen, counted
+    return normal, 0.5 * (noise + noise.T), unseen
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:

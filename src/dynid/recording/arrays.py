@@ -7,18 +7,21 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any
 
 import numpy as np
 
-from dynid.errors import RecordingError
-from dynid.recording.source import Block, Values, check_fields, check_size, need, reason
+from dynid.errors import DynidError, RecordingError
+from dynid.recording.hdf5_contents import datasets_of
+from dynid.recording.mat_structure import plain_variables
+from dynid.recording.source import Block, Values, check_fields, need, reason
+from dynid.recording.unpacking import Measure, check_size
 
 _CHUNK = 65_536  # rows read at once when the caller asks for smaller pieces
-_COMPRESSED = 15  # the type of a compressed variable in a MATLAB v5 file
-_ENOUGH = 1 << 33  # bytes, where counting them stops
+_STEP = 1 << 20  # bytes unpacked at once
 _MOST_COLUMNS = 10_000  # of one array
 _MOST_WORDS = 1 << 20  # bytes of a field of words, such as joint names
+_MOST_LONG_WORDS = 1000  # words of a field of words that lie elsewhere in the file, each of any length
 
 
 class Arrays:
@@ -60,7 +63,8 @@ class Arrays:
         for name, array in self.words.items():
             if math.prod(array.shape) * array.dtype.itemsize > _MOST_WORDS:
                 continue
-            items = np.asarray(array[()]).ravel().tolist()
+            items = _long_words(array) if array.dtype.kind == "O" and not isinstance(array, np.ndarray) \
+                else np.asarray(array[()]).ravel().tolist()
             items = [item.decode(errors="replace") if isinstance(item, bytes) else item for item in items]
             if items and all(isinstance(item, str) for item in items):
                 found[name] = tuple(item.strip() for item in items)
@@ -133,6 +137,17 @@ class Arrays:
         return axes[-1] if self.rows_last else axes[0]
 
 
+def _long_words(array: Any) -> list[Any]:
+    """Words of an HDF5 dataset one by one: many may be the same long one, which is in the file once."""
+    found: list[Any] = []
+    if math.prod(array.shape) <= _MOST_LONG_WORDS:
+        for index in np.ndindex(*array.shape):
+            found.append(array[index])
+            if sum(len(item) for item in found if isinstance(item, str | bytes)) > _MOST_WORDS:
+                return []
+    return found
+
+
 def _take(array: Any, axis: int, start: int, stop: int) -> Values:
     """Samples start to stop as (n,) or (n, k)."""
     index = tuple(slice(start, stop) if i == axis else slice(None) for i in range(len(array.shape)))
@@ -164,32 +179,53 @@ def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_npz(path: Path) -> Arrays:
-    """An NPZ archive; arrays stored without compression stay on disk."""
+    """An NPZ archive; arrays stored without compression stay on disk, others are measured as they are unpacked."""
     arrays: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             if not members or not all(member.filename.endswith(".npy") for member in members):
                 raise RecordingError(f"{path}: is a zip archive but not one of numpy's arrays (npz)")
-            check_size(path, sum(member.file_size for member in members if member.compress_type != zipfile.ZIP_STORED))
+            outside = next((member.filename for member in members if _leads_outside(member.filename)), None)
+            if outside is not None:
+                raise RecordingError(f"{path}: has a member '{outside[:80]}', which leads outside of the archive",
+                                     "write the archive again with numpy.savez")
+            measure = Measure(path)
             for member in members:
-                name = member.filename.removesuffix(".npy")
                 with archive.open(member) as file:
-                    version = np.lib.format.read_magic(file)
-                    header = np.lib.format.read_array_header_1_0 if version == (1, 0) \
-                        else np.lib.format.read_array_header_2_0
-                    shape, fortran, dtype = header(file)
-                    if dtype.hasobject:
-                        continue
-                    if member.compress_type == zipfile.ZIP_STORED and shape and np.prod(shape):
-                        offset = _data_offset(path, member) + file.tell()
-                        arrays[name] = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-                    else:
-                        data = np.frombuffer(file.read(), dtype=dtype)
-                        arrays[name] = data.reshape(shape, order="F" if fortran else "C")
+                    array = _member(path, member, file, measure)
+                if array is not None:
+                    arrays[member.filename.removesuffix(".npy")] = array
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
         raise RecordingError(f"{path}: the npz archive cannot be read, {reason(problem)}") from None
     return Arrays(path, _expanded(arrays))
+
+
+def _leads_outside(name: str) -> bool:
+    return name.startswith(("/", "\\")) or ":" in name or ".." in name.replace("\\", "/").split("/")
+
+
+def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measure) -> Any:
+    """The array of one member of an archive; None where it holds Python objects, which are not read."""
+    version = np.lib.format.read_magic(file)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = header(file)
+    if dtype.hasobject:
+        return None
+    size, order = math.prod(shape) * dtype.itemsize, "F" if fortran else "C"
+    if min(shape, default=0) < 0:
+        raise ValueError(f"'{member.filename}' has a negative dimension")
+    if member.compress_type == zipfile.ZIP_STORED and shape and size:
+        return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)  # type: ignore[call-overload]
+    check_size(path, size)
+    data = bytearray()
+    while len(data) < size:
+        part = file.read(min(_STEP, size - len(data)))
+        if not part:
+            raise EOFError(f"'{member.filename}' is cut off")
+        measure.add(len(part))
+        data += part
+    return np.ndarray(shape, dtype, bytes(data), order=order)  # type: ignore[call-overload]
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
@@ -214,11 +250,15 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
 
 
 def open_mat(path: Path) -> Arrays:
-    """MATLAB v4 to v7.2; the fields of a struct are called struct.field."""
+    """MATLAB v4 to v7.2; the fields of a struct are called struct.field. Variables with objects are left out."""
     from scipy.io import loadmat
-    check_size(path, _unpacked(path))
+    with path.open("rb") as file:
+        is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later ones with words
+    names, others = (None, []) if is_old else plain_variables(path)
     try:
-        content = loadmat(path, simplify_cells=True)
+        content = loadmat(path, simplify_cells=True, appendmat=False, variable_names=names)
+    except DynidError:
+        raise
     except Exception as problem:  # scipy raises many kinds on damaged files
         raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}") from None
     arrays: dict[str, Any] = {}
@@ -236,28 +276,10 @@ def open_mat(path: Path) -> Arrays:
                 arrays[prefix] = array
 
     collect("", content)
-    return Arrays(path, arrays)
-
-
-def _unpacked(path: Path) -> int:
-    """Bytes of the compressed variables of a MATLAB v5 file; counted up to where they are too many."""
-    total = 0
-    with path.open("rb") as file:
-        head = file.read(128)
-        order: Literal["little", "big"] = "big" if head[126:128] == b"MI" else "little"
-        while len(tag := file.read(8)) == 8:
-            kind, size = int.from_bytes(tag[:4], order), int.from_bytes(tag[4:], order)
-            if kind != _COMPRESSED:
-                file.seek(size, 1)
-                continue
-            unpack, packed = zlib.decompressobj(), file.read(size)
-            try:
-                while packed and total <= _ENOUGH:
-                    total += len(unpack.decompress(packed, _CHUNK))
-                    packed = unpack.unconsumed_tail
-            except zlib.error:  # said by who reads it
-                return total
-    return total
+    found = Arrays(path, arrays)
+    if others:
+        found.notes.append(f"variables with objects or functions of MATLAB are not read: {', '.join(others)[:200]}")
+    return found
 
 
 class _Part:
@@ -285,16 +307,16 @@ def open_hdf5(path: Path) -> Arrays:
     with path.open("rb") as raw:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}
-
-    def collect(name: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset) or name.startswith("#") or item.shape is None:
-            return
-        name = name.replace("/", ".") if matlab else name
-        if item.dtype.names:
-            arrays.update({f"{name}.{part}": _Part(item, part) for part in item.dtype.names})
-        elif not (matlab and item.dtype.kind in "OSU"):  # cells of MATLAB are references, not data
-            arrays[name] = item
-
-    file.visititems(collect)
+    try:
+        for name, item in datasets_of(h5py, file, path).items():
+            if name.startswith("#") or item.shape is None:
+                continue
+            name = name.replace("/", ".") if matlab else name
+            if item.dtype.names:
+                arrays.update({f"{name}.{part}": _Part(item, part) for part in item.dtype.names})
+            elif not (matlab and item.dtype.kind in "OSU"):  # cells of MATLAB are references, not data
+                arrays[name] = item
+    except BaseException:
+        file.close()
+        raise
     return Arrays(path, arrays, rows_last=matlab, close=file.close)
-

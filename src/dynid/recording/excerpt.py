@@ -34,10 +34,15 @@ def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
         The logs as they are where they have no more rows than that. Otherwise the logs in the same order, each with the
         rows of its stretches, a segment each; a log without a stretch is left out.
     """
+    return tuple(excerpt_by_place(samples, rows).values())
+
+
+def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
+    """Return the logs of an `excerpt` by their places among all logs."""
     chosen = stretches(samples, rows)
     if chosen is None:
-        return tuple(samples)
-    return tuple(log.select(own) for log, own in zip(samples, chosen, strict=True) if own)
+        return dict(enumerate(samples))
+    return {k: samples[k].select(own) for k, own in enumerate(chosen) if own}
 
 
 def excerpt_recordings(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.source import Block, Fault, Values, need
+from dynid.recording.unpacking import Measure, check_size
 
 _CHUNK = 65_536
 
@@ -49,10 +50,17 @@ class Parquet:
         if types.is_fixed_size_list(item.type) and plain(item.type.value_type):
             return int(item.type.list_size)
         if (types.is_list(item.type) or types.is_large_list(item.type)) and plain(item.type.value_type):
+            check_size(self.path, 8 * self._numbers_in(item.name))
             for batch in self._file.iter_batches(batch_size=1, columns=[item.name]):
-                first = batch.column(0)[0].as_py()
-                return len(first) if first else None
+                first = batch.column(0)[0]
+                return len(first) if first.is_valid and len(first) else None
         return None
+
+    def _numbers_in(self, name: str) -> int:
+        """Numbers of a column of lists, as the file states them."""
+        groups = (self._file.metadata.row_group(k) for k in range(self._file.metadata.num_row_groups))
+        return sum(group.column(k).num_values for group in groups for k in range(group.num_columns)
+                   if group.column(k).path_in_schema.startswith(f"{name}."))
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -66,9 +74,10 @@ class Parquet:
         self._file.close()
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
-        start = 1
+        start, measure = 1, Measure(self.path)
         columns = list(dict.fromkeys(names))
         for batch in self._file.iter_batches(batch_size=min(rows or _CHUNK, _CHUNK), columns=columns):
+            measure.add(batch.nbytes)
             faults: dict[int, Fault] = {}
             values = {name: self._numbers(name, batch.column(name), faults) for name in names}
             yield Block(values, np.arange(start, start + batch.num_rows), faults)
@@ -83,6 +92,9 @@ class Parquet:
             if column.null_count and not self._arrow.types.is_floating(column.type):
                 column = column.fill_null(0)
             return np.asarray(column.to_numpy(zero_copy_only=False))
+        flat = column.flatten()
+        if not column.null_count and not flat.null_count and np.all(column.value_lengths().to_numpy() == width):
+            return np.asarray(flat.to_numpy(zero_copy_only=False), dtype=float).reshape(-1, width)
         lists = column.to_pylist()
         numbers = np.zeros((len(lists), width))
         for row, cells in enumerate(lists):

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.errors import RecordingError
+from dynid.errors import DynidError, RecordingError
+from dynid.recording.bag_limits import check_bag, limit_unpacking
 from dynid.recording.mapping import Names
 from dynid.recording.source import Block, Fault, Values, need
 from dynid.recording.topics import PART_OF, PARTS, TopicSeries, joints_of, series_of, stamp_of
+from dynid.recording.unpacking import Measure
 from dynid.signals import at_times
 
 _TYPE = "sensor_msgs/msg/JointState"
@@ -42,10 +44,14 @@ class Bag:
         typesys = need("rosbags.typesys", "ROS bags", path)
         self.path = path
         self.notes: list[str] = []
+        check_bag(path)
+        limit_unpacking(path)
         try:
             self._reader: Any = highlevel.AnyReader(
                 [path], default_typestore=typesys.get_typestore(typesys.Stores.ROS2_HUMBLE))
             self._reader.open()
+        except DynidError:
+            raise
         except Exception as problem:  # damaged bags raise many kinds
             raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}") from None
         try:
@@ -85,7 +91,9 @@ class Bag:
         """Time of receipt and message of the topic, or of another one."""
         connections = self._connections if topic in ("", self.topic) else [
             item for item in self._reader.connections if item.topic == topic and item.msgtype == _TYPE]
+        measure = Measure(self.path)
         for connection, stamp, raw in self._reader.messages(connections=connections):
+            measure.add(len(raw))
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
@@ -104,8 +112,9 @@ class Bag:
     def _wrench(self, topic: str) -> tuple[Array, Array]:
         """Times, ns, and force and moment (messages, 6) of a topic, in the order of time."""
         connections = [item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH]
-        times, values = [], []
+        times, values, measure = [], [], Measure(self.path)
         for connection, received, raw in self._reader.messages(connections=connections):
+            measure.add(len(raw))
             message = self._reader.deserialize(raw, connection.msgtype)
             times.append(stamp_of(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)

@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Ints
 from dynid.errors import DynidError, RecordingError
-
-# Numbers that a log may declare: so many, or as many as fit when the file is packed so tightly. Beyond that it is
-# damaged or made to fill the memory, and nothing of it is read.
-MOST_NUMBERS = 32 << 20
-MOST_BYTES_PER_BYTE = 16
+from dynid.recording.unpacking import check_size
 
 Values = NDArray[Any]
 Fault = tuple[str | None, int, str]
@@ -119,15 +115,6 @@ def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int
     """The blocks of a source, with damage that is met on the way as a sentence."""
     with reading(source.path):
         yield from source.blocks(names, samples, rows)
-
-
-def check_size(path: Path, declared: int) -> None:
-    """Raise where a file declares so many bytes of numbers that it cannot be a log."""
-    packed = path.stat().st_size if path.is_file() else 0
-    if declared > max(8 * MOST_NUMBERS, MOST_BYTES_PER_BYTE * packed):
-        raise RecordingError(f"{path}: declares {declared / 1e6:.4g} MB of numbers in a file of {packed / 1e6:.4g} MB, "
-                             "so it is damaged or packed too tightly",
-                             "write the log without compression, as CSV, or in parts")
 
 
 def check_fields(source: Source, names: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import RecordingError
-from dynid.recording.source import Block, Fault, Values, check_size, rechunk
+from dynid.recording.source import Block, Fault, Values, rechunk
+from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
 _COMMENT = ("#", "%")
 _CHUNK = 20_000  # lines parsed at once without pyarrow
-_DIGITS = 4  # text packs so many times tighter than numbers of eight bytes
 _MOST_CELLS = 1_000_000  # characters of a row
 _LOOK = 20  # rows looked at to learn what columns hold
 _INTEGER = re.compile(r"\d{16,19}")
@@ -38,8 +38,7 @@ class Text:
                  header: bool | None = None, skip: int = 0) -> None:
         self.path = path
         self.notes: list[str] = []
-        if path.suffix == ".gz":
-            check_size(path, _unpacked(path) // _DIGITS)
+        self._compressed = is_compressed_text(path)
         with self._open() as file:
             lines = iter(lambda: file.readline(_MOST_CELLS), "")
             head = [line for _, line in zip(range(skip + 200), lines, strict=False)]
@@ -80,7 +79,7 @@ class Text:
         # Integers of 16 digits and more (time in ns since 1970) do not fit a double
         self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
                                 for line in rows])
-        if path.suffix != ".gz" and not _ends_with_newline(path):
+        if not self._compressed and not _ends_with_newline(path):
             self.notes.append("the last line has no line end; if the log was cut off there, its last number is short")
 
     @property
@@ -123,15 +122,15 @@ class Text:
         }
         row = self._start + 1  # rows count from 1
         try:
-            batches = [arrow.read_csv(self.path, **options)] if rows is None else arrow.open_csv(self.path, **options)
-            for batch in batches:
-                if any(column.null_count for column in batch.columns):
-                    return done, False
-                columns = {i: _numbers(batch.column(place), np.int64 if i in self._integers else np.float64)
-                           for place, i in enumerate(wanted)}
-                yield Block({name: columns[i] for name, i in zip(names, indices, strict=True)},
-                            np.arange(row + done, row + done + batch.num_rows))
-                done += batch.num_rows
+            with open_compressed_text(self.path) if self._compressed else pyarrow.OSFile(str(self.path)) as file:
+                for batch in [arrow.read_csv(file, **options)] if rows is None else arrow.open_csv(file, **options):
+                    if any(column.null_count for column in batch.columns):
+                        return done, False
+                    columns = {i: _numbers(batch.column(place), np.int64 if i in self._integers else np.float64)
+                               for place, i in enumerate(wanted)}
+                    yield Block({name: columns[i] for name, i in zip(names, indices, strict=True)},
+                                np.arange(row + done, row + done + batch.num_rows))
+                    done += batch.num_rows
         except pyarrow.ArrowInvalid:
             return done, False
         return done, True
@@ -263,9 +262,8 @@ class Text:
         return names
 
     def _open(self) -> IO[str]:
-        if self.path.suffix == ".gz":
-            return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace")
-        return self.path.open(encoding="utf-8-sig", errors="replace", newline=None)
+        file = open_compressed_text(self.path) if self._compressed else self.path.open("rb")
+        return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline=None)
 
 
 class Flat:
@@ -314,13 +312,6 @@ _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
 def _stamp(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _unpacked(path: Path) -> int:
-    """Bytes of text in a gzip file, as its last four bytes say."""
-    with path.open("rb") as file:
-        file.seek(-min(4, path.stat().st_size), 2)
-        return int.from_bytes(file.read(4), "little")
 
 
 def _ends_with_newline(path: Path) -> bool:

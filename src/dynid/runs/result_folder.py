@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dynid.errors import DynidError
-from dynid.files import writing
+from dynid.files import permitted, writing
 from dynid.version import __version__
 
 Found = TypeVar("Found")
@@ -55,7 +55,7 @@ def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
                 in_use.enter_context(_alone(new))
         yield new
         write_manifest(new)
-        os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else 0o755)
+        os.chmod(new, folder.stat().st_mode & 0o7777 if folder.exists() else permitted(0o777))
         _sync(new)
         with _alone(folder.parent):
             if not replace and (folder / MANIFEST).exists():

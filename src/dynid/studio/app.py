@@ -30,7 +30,8 @@ from dynid.studio.workspace import RUN, Caps, Workspace, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
-TASKS = ("catalogue", "robot", "pose", "log", "columns")  # that the page may ask for
+READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
+TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
 _BODY = 1 << 20  # bytes of a request in JSON
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")
@@ -44,17 +45,19 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Studio:
     """A workspace, the workers that compute for it, and the pages that look at it.
 
-    run: the run file that was named at the command line. Two workers: one for jobs, which Stop ends, and one that
-    answers small questions meanwhile. warm: get ready for the first run on opening.
+    run: the run file that was named at the command line. Three workers: one for jobs and one that reads logs, both of
+    which Stop ends, and one that answers small questions meanwhile. warm: get ready for the first run on opening.
     """
 
     def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
         self.workspace = Workspace(folder, caps)
         self.run = None if run is None else run.resolve()
         self.events = Events()
-        self.tasks = WorkerProcess(self.workspace.folder, self.run)
-        self.worker = WorkerProcess(self.workspace.folder, self.run)
-        self.jobs = Jobs(self.worker, self.events, self.changed)
+        space = self.workspace
+        self.tasks, self.worker, self.reader = (
+            WorkerProcess(space.folder, self.run, space.temporary) for _ in range(3))
+        self.jobs = Jobs(self.worker, self.events, space, self.changed)
+        self._readings: set[asyncio.Task[bytes]] = set()
         self.ready, self.readiness = (False, "getting ready") if warm else (True, "ready")
         self._editing = asyncio.Lock()
         self._opened = asyncio.Event()
@@ -75,8 +78,9 @@ class Studio:
             for task in self._background:
                 task.cancel()
             await self.jobs.stop()
-            await self.tasks.stop()
-            await self.worker.stop()
+            for one in (self.tasks, self.worker, self.reader):
+                await one.stop()
+            self.workspace.close()
 
     async def _open(self) -> None:
         """Take the user's run file over, where there is one that is not known yet."""
@@ -178,8 +182,39 @@ class Studio:
         task = request.path_params["task"]
         if task not in TASKS:
             raise Refusal(404, f"there is no task '{task[:40]}'; there are {', '.join(TASKS)}")
+        params = await body_of(request)
         await self._opened.wait()
-        return Response(await self.tasks.ask(task, await body_of(request)), media_type="application/json")
+        answer = await (self._read(task, params) if task in READING else self.tasks.ask(task, params))
+        return Response(answer, media_type="application/json")
+
+    async def _read(self, task: str, params: dict[str, Any]) -> bytes:
+        """The answer of the worker that reads logs, until it is stopped."""
+        reading = asyncio.create_task(self.reader.ask(task, params))
+        self._readings.add(reading)
+        try:
+            await asyncio.wait([reading])
+            return reading.result()
+        except asyncio.CancelledError:
+            if not reading.cancelled():  # it is the server that ends
+                reading.cancel()
+                raise
+            raise Refusal(422, "reading the log was stopped", hint="reload the page to read it again",
+                          where="logs") from None
+        finally:
+            self._readings.discard(reading)
+
+    async def _stop_reading(self) -> bool:
+        """End the reading of logs; whether there was any."""
+        readings = list(self._readings)
+        for one in readings:
+            one.cancel()
+        await asyncio.gather(*readings, return_exceptions=True)
+        return bool(readings)
+
+    async def stop_reading(self, request: Request) -> Response:
+        if not await self._stop_reading():
+            raise Refusal(404, "no log is being read")
+        return JSONResponse({"stopped": True})
 
     async def post_job(self, request: Request) -> Response:
         params = await body_of(request)
@@ -187,9 +222,12 @@ class Studio:
         return JSONResponse(self.jobs.start(kind, self._new_id(kind), params).to_dict())
 
     async def stop_job(self, request: Request) -> Response:
+        has_read = await self._stop_reading()
         job = await self.jobs.stop()
-        if job is None:
+        if job is None and not has_read:
             raise Refusal(404, "there is no job to stop")
+        if job is None:
+            return JSONResponse({"stopped": True})
         task = asyncio.create_task(self.worker.start())  # before another one is asked for
         self._background.add(task)
         return JSONResponse(job.to_dict())
@@ -238,7 +276,8 @@ def application(studio: Studio, door: Door) -> Guarded:
         ("GET", "/api/state", studio.get_state), ("GET", "/api/events", studio.get_events),
         ("PUT", "/api/run", studio.put_run), ("POST", "/api/files", studio.post_file),
         ("DELETE", "/api/files/{name:path}", studio.delete_file), ("GET", "/api/files/{name:path}", studio.get_file),
-        ("POST", "/api/tasks/{task}", studio.post_task), ("DELETE", "/api/jobs/current", studio.stop_job),
+        ("POST", "/api/tasks/{task}", studio.post_task),
+        ("DELETE", "/api/tasks/current", studio.stop_reading), ("DELETE", "/api/jobs/current", studio.stop_job),
         ("POST", "/api/jobs/{kind}", studio.post_job),
         ("GET", "/api/results/{identity}/{name}", studio.get_result),
         ("GET", "/api/meshes/{identity}", studio.get_mesh)]

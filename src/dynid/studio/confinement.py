@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import dynid
-from dynid.errors import DynidError
+from dynid.errors import DynidError, RecordingError
 from dynid.runs.settings import read_table
 
 _DEVICES = ("/dev", "/proc", "/sys")
-_HDF5, _DEEPEST = (".h5", ".hdf5", ".mat"), 16
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
 _WHY = "the studio reads only files that were uploaded to it"
 
@@ -101,44 +100,15 @@ class Confinement:
                                  "studio does not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise where an HDF5 file would lead to another one, which libraries follow without asking."""
+        """Raise where a file would lead to another one, which libraries follow without asking; whatever its name."""
+        from dynid.recording.contained import check_contained  # with its arrays, only where there are files
         for name in names:
             path = self.folder / name
-            if path.suffix.lower() in _HDF5 and Path(os.path.realpath(path)) not in self.trusted:
-                check_hdf5(path)
-
-
-def check_hdf5(path: Path) -> None:
-    """Raise where anything in an HDF5 or MATLAB 7.3 file lies in another file."""
-    try:
-        import h5py
-    except ImportError:  # then nothing reads it either
-        return
-    if not path.is_file() or not h5py.is_hdf5(path):
-        return
-    elsewhere = DynidError(f"{path.name} takes numbers from other files, which the studio does not read",
-                           "write them into one file", where=f"file {path.name}")
-
-    def look(group: Any, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise DynidError(f"{path.name} is nested too deeply", where=f"file {path.name}")
-        for key in group:
-            link = group.get(key, getlink=True)
-            if isinstance(link, h5py.ExternalLink):
-                raise elsewhere
-            if not isinstance(link, h5py.HardLink):
-                continue
-            found = group.get(key)
-            if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
-                raise elsewhere
-            if isinstance(found, h5py.Group):
-                look(found, depth + 1)
-
-    try:
-        with h5py.File(path, "r") as file:
-            look(file, 0)
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return  # damaged: whoever reads it says so
+            try:
+                check_contained(path)
+            except RecordingError as problem:
+                raise DynidError(problem.reason.replace(str(path), name), problem.advice,
+                                 where=f"file {path.name}") from None
 
 
 def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 from dynid.studio.errors import Refusal
 from dynid.studio.events import Events
 from dynid.studio.worker_process import WorkerProcess
+from dynid.studio.workspace import Workspace
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code")
 _SILENT = 0.1  # s between two events of one job's progress
@@ -41,8 +42,8 @@ class Job:
 class Jobs:
     """The present job or the last one. changed: is called when a job made a result."""
 
-    def __init__(self, worker: WorkerProcess, events: Events, changed: Callable[[], None]) -> None:
-        self.worker, self.events, self.changed = worker, events, changed
+    def __init__(self, worker: WorkerProcess, events: Events, space: Workspace, changed: Callable[[], None]) -> None:
+        self.worker, self.events, self.space, self.changed = worker, events, space, changed
         self.current: Job | None = None
         self._task: asyncio.Task[None] | None = None
         self._began, self._sent = 0.0, 0.0
@@ -53,6 +54,7 @@ class Jobs:
             raise Refusal(404, f"there is no job '{kind[:40]}'; there are {', '.join(KINDS)}")
         if self.running:
             raise Refusal(409, "another job is running; stop it, or wait for its end", where="job")
+        self.space.begin_result(identity)
         self.current, self._began, self._sent = Job(identity, kind), time.monotonic(), 0.0
         self._tell(self.current)
         self._task = asyncio.create_task(self._carry_out(kind, {**params, "id": identity}))
@@ -71,6 +73,7 @@ class Jobs:
                 await task
             await self.worker.stop()
             assert self.current is not None
+            self.space.settle_result(self.current.id)
             self._tell(replace(self.current, state="stopped", sentence="stopped"))
             self.changed()
         return self.current
@@ -84,6 +87,7 @@ class Jobs:
                           result=answer.get("result"), data=answer.get("data"))
         except Refusal as problem:
             job = replace(self.current or job, state="failed", sentence=str(problem), error=problem.to_dict())
+        self.space.settle_result(job.id)
         self._tell(job)
         self.changed()
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynid.studio.errors import Refusal
@@ -29,7 +29,12 @@ REPORT_POLICY = ("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
             "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
 _READS = ("GET", "HEAD")
-_OPEN_IT = "open the address that `dynid studio` printed when it was started; it holds the token"
+_OPEN_IT = ("open the address that `dynid studio` printed; its token works once, and Enter in that terminal prints "
+            "another one")
+_COOKIE_SECONDS = 7 * 24 * 3600  # that a browser keeps the cookie, which ends with the studio anyway
+# A page of its own and no redirect: the browser sends a strict cookie only with what a page of the same site asks for.
+_ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-equiv="refresh" content="0;url=/">'
+          '<p><a href="/">Open the studio</a></p></html>')
 
 
 @dataclass(frozen=True)
@@ -38,19 +43,30 @@ class Door:
 
     host: str
     port: int
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     session: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    _unused: set[str] = field(default_factory=set)
+
+    def new_token(self) -> str:
+        """A token that opens the door once."""
+        token = secrets.token_urlsafe(24)
+        self._unused.add(token)
+        return token
+
+    def takes(self, token: str) -> bool:
+        """Whether a token opens the door, which it does not a second time."""
+        found = [one for one in self._unused if hmac.compare_digest(one.encode(), token.encode())]
+        self._unused.difference_update(found)
+        return bool(found)
 
     @property
     def cookie(self) -> str:
         """Cookies do not tell ports apart, so that two studios need two names."""
         return f"dynid_studio_{self.port}"
 
-    @property
-    def address(self) -> str:
-        """What to open in a browser."""
+    def new_address(self) -> str:
+        """What to open in a browser, once."""
         name = "localhost" if self.host in ("0.0.0.0", "::") else self.host
-        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.new_token()}"
 
     def answers_to(self, header: str) -> bool:
         """Whether a Host header names this studio; a name that a foreign site made point here does not."""
@@ -121,10 +137,10 @@ class Guarded:
         headers, door = Headers(scope=scope), self.door
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:
-            if not hmac.compare_digest(query["token"].encode(), door.token.encode()):
-                return PlainTextResponse(f"This token is not the studio's; {_OPEN_IT}.", 403)
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(door.cookie, door.session, httponly=True, samesite="strict")
+            if not door.takes(query["token"]):
+                return PlainTextResponse(f"This token is not the studio's, or was used before; {_OPEN_IT}.", 403)
+            answer = HTMLResponse(_ENTER)
+            answer.set_cookie(door.cookie, door.session, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict")
             return answer
         try:
             given = SimpleCookie("; ".join(headers.getlist("cookie"))).get(door.cookie)

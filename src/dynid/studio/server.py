@@ -1,11 +1,13 @@
-"""The server of a studio: its socket, its lock, and its end."""
+"""The server of a studio: its socket, its end, and how a browser is let in."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
+import sys
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,10 +16,11 @@ import uvicorn
 
 from dynid.errors import DynidError
 from dynid.studio.app import Studio, application
+from dynid.studio.request_time import TimedProtocol
 from dynid.studio.security import Door
 from dynid.studio.workspace import Caps
 
-_LOCK = ".lock"
+_OPENER_SECONDS = 60.0  # after which the file that lets the browser in is removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,26 +30,70 @@ class Opened:
     studio: Studio
     door: Door
     socket: socket.socket
-    lock: IO[str]
+
+    @property
+    def lock(self) -> IO[str]:
+        """The locked marker of its folder."""
+        return self.studio.workspace.lock
 
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
                 caps: Caps | None = None, warm: bool = True) -> Opened:
     """A studio on a folder that no other one works in; see `Studio`."""
-    studio = Studio(folder, run, caps, warm)
-    lock = _locked(studio.workspace.folder)
     listening = _listening(host, port)
-    return Opened(studio, Door(host, listening.getsockname()[1]), listening, lock)
+    try:
+        studio = Studio(folder, run, caps, warm)
+    except BaseException:
+        listening.close()
+        raise
+    return Opened(studio, Door(host, listening.getsockname()[1]), listening)
 
 
-async def serve(opened: Opened, browser: str | None = None) -> None:
-    """Answer requests until Ctrl-C. browser: an address to open once the server answers."""
-    server = uvicorn.Server(uvicorn.Config(
-        application(opened.studio, opened.door), log_level="warning", access_log=False, timeout_graceful_shutdown=1,
-        server_header=False, ws="none", timeout_keep_alive=30))
-    if browser is not None:
-        asyncio.get_running_loop().call_later(0.2, webbrowser.open, browser)
+def configuration(opened: Opened) -> uvicorn.Config:
+    """How the server answers."""
+    return uvicorn.Config(application(opened.studio, opened.door), log_level="warning", access_log=False,
+                          timeout_graceful_shutdown=1, server_header=False, http=TimedProtocol, ws="none",
+                          timeout_keep_alive=30)
+
+
+async def serve(opened: Opened, browser: bool = False) -> None:
+    """Answer requests until Ctrl-C. browser: whether to open one once the server answers."""
+    server = uvicorn.Server(configuration(opened))
+    loop = asyncio.get_running_loop()
+    if browser:
+        loop.call_later(0.2, _open_browser, opened)
+    with suppress(NotImplementedError, AttributeError, OSError, ValueError):  # no input, or none to wait for
+        loop.add_reader(sys.stdin, _print_address, opened)
     await server.serve(sockets=[opened.socket])
+
+
+def _print_address(opened: Opened) -> None:
+    """Print another address, since each lets one browser in; a studio in the background leaves the terminal alone."""
+    if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
+        return
+    if os.read(sys.stdin.fileno(), 4096):
+        print(f"dynid studio at {opened.door.new_address()}", flush=True)
+    else:
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+
+
+def _open_browser(opened: Opened) -> None:
+    """Open a browser by a file that only the user can read: others on the machine see the command lines of browsers,
+    and with them any address."""
+    webbrowser.open(opener_file(opened).as_uri())
+
+
+def opener_file(opened: Opened) -> Path:
+    """A private page that leads to the studio with a token; it is removed after a minute, or with the studio."""
+    path = opened.studio.workspace.temporary / "open.html"
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write('<!doctype html><html lang="en"><meta charset="utf-8"><title>dynid studio</title>'
+                   f'<meta http-equiv="refresh" content="0;url={opened.door.new_address()}">')
+    with suppress(RuntimeError):  # no loop runs: then the folder is removed at the end
+        asyncio.get_running_loop().call_later(_OPENER_SECONDS, lambda: path.unlink(missing_ok=True))
+    return path
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -62,18 +109,3 @@ def _listening(host: str, port: int) -> socket.socket:
                          "give another --port or --host") from None
     made.set_inheritable(False)
     return made
-
-
-def _locked(folder: Path) -> IO[str]:
-    """A file that only one studio at a time can hold; systems without such locks go without."""
-    file = open(folder / _LOCK, "w", encoding="utf-8")
-    try:
-        import fcntl
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        pass
-    except OSError:
-        raise DynidError(f"another studio works in {folder}", "use that one, or give another --folder") from None
-    file.write(str(os.getpid()))
-    file.flush()
-    return file

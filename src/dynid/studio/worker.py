@@ -1,17 +1,21 @@
 """The process that computes for a studio: reads tasks from standard input, a line of JSON each, and answers them.
 
-Answers leave by a copy of standard output that nothing else knows: what libraries print goes to the terminal.
+Answers leave by a copy of standard output that nothing else knows: what libraries print goes to the terminal. Where
+standard input ends, the server has ended, and so does the worker with all that it started, also within a task.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from dynid.errors import DynidError
@@ -35,9 +39,20 @@ def main() -> None:
     confinement = Confinement(folder, trusted)
     confinement.install()
     voice = Voice(out)
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=listen, args=(requests,), daemon=True).start()
+    while True:
+        request = json.loads(requests.get())
         answer(request["task"], request["params"], voice, confinement)
+
+
+def listen(requests: SimpleQueue[bytes]) -> None:
+    """Hand requests on as they come, and end the process where they end."""
+    for line in sys.stdin.buffer:
+        requests.put(line)
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(0)
 
 
 def answer(task: str, params: Mapping[str, Any], voice: Voice, confinement: Confinement) -> None:

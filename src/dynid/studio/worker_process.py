@@ -20,14 +20,15 @@ from dynid.studio.errors import Refusal
 
 Heard = Callable[[dict[str, Any]], None]
 _LINE = 1 << 20  # bytes of a message at most
+_UNPACKED_MB = "2048"  # that a log may unpack to, see docs/logs.md; the user's own setting goes before it
 _ENDED = "the process that computes ended unexpectedly; it may have run out of memory, or someone ended it"
 
 
 class WorkerProcess:
     """A worker that is started when it is needed and again after it ended; it answers one question at a time."""
 
-    def __init__(self, folder: Path, trusted: Path | None) -> None:
-        self.folder, self.trusted = folder, trusted
+    def __init__(self, folder: Path, trusted: Path | None, temporary: Path) -> None:
+        self.folder, self.trusted, self.temporary = folder, trusted, temporary
         self._process: asyncio.subprocess.Process | None = None
         self._turn, self._starting = asyncio.Lock(), asyncio.Lock()
 
@@ -37,14 +38,16 @@ class WorkerProcess:
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> asyncio.subprocess.Process:
-        """The process, started where there is none. In a group of its own, so that all of it can be ended at once."""
+        """The process, started where there is none. In a group of its own, so that all of it can be ended at once; what
+        it writes is private to the user."""
         async with self._starting:
             if self._process is None or self._process.returncode is not None:
                 arguments = [str(self.folder), *([] if self.trusted is None else [str(self.trusted)])]
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-P", "-m", "dynid.studio.worker", *arguments, limit=_LINE, cwd=self.folder,
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-                    env={**os.environ, "TMPDIR": str(self.folder / "tmp"), "OPENBLAS_NUM_THREADS": "1"})
+                    umask=0o077, env={"DYNID_MAX_UNPACKED_MB": _UNPACKED_MB, **os.environ,
+                                      "TMPDIR": str(self.temporary), "OPENBLAS_NUM_THREADS": "1"})
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:

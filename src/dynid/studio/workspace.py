@@ -1,9 +1,14 @@
 """The folder that a studio works in: uploaded files, the run file that is its state, and results.
 
+    .dynid-studio  the mark of such a folder, and the lock of the studio that works in it
     files/       what was uploaded, meshes in folders of their own
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and what each file is for
     results/ID/  one folder a result; whole once studio.json lies in it
+    tmp/         a folder for each start of the studio, which it removes
+
+The studio works in a folder that it made, or that was empty, and removes nothing there that it did not write itself.
+Folder and files are private to the user.
 """
 
 from __future__ import annotations
@@ -12,18 +17,23 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dynid.errors import DynidError
 from dynid.files import write_json, write_whole, writing
 from dynid.studio.errors import Refusal
 
 RUN, FACTS = "run.toml", "studio.json"  # the run; what is known of the workspace, and of each result
+MARKER = ".dynid-studio"
+_MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
+_WRITING = ".writing-"  # results/.writing-ID: that result is being written, and is removed where it is not whole
+_SESSION = re.compile(r"session-[0-9a-f]{16}")
 ROLES = ("robot", "log", "validation", "mesh", "limits")
 EMPTY: Mapping[str, Any] = {
     "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
@@ -48,14 +58,20 @@ class Workspace:
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = folder.resolve(), caps or Caps()
+        self.lock = claim(self.folder)  # before anything else is changed
         self.files, self.results = self.folder / "files", self.folder / "results"
-        self.temporary = self.folder / "tmp"
+        sessions = self.folder / "tmp"
+        self.temporary = sessions / f"session-{secrets.token_hex(8)}"
         with writing(self.folder):
-            for place in (self.files, self.results):
-                place.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.temporary, ignore_errors=True)
-            self.temporary.mkdir()
-        self._remove_unfinished()
+            for place in (self.folder, self.files, self.results, sessions):
+                place.mkdir(mode=0o700, exist_ok=True)
+                place.chmod(0o700)
+            for left in sessions.iterdir():
+                if _SESSION.fullmatch(left.name):
+                    shutil.rmtree(left, ignore_errors=True)
+            self.temporary.mkdir(mode=0o700)
+        for left in self.results.glob(f"{_WRITING}*"):
+            self.settle_result(left.name.removeprefix(_WRITING))
         said = self._read_state()
         self.revision: int = said.get("revision", 0)
         self.settings: dict[str, Any] = said.get("settings") or dict(EMPTY)
@@ -72,16 +88,27 @@ class Workspace:
             raise DynidError(f"{self.folder / FACTS} cannot be read: {problem}", "remove it to begin anew") from None
         return said if isinstance(said, dict) else {}
 
-    def _remove_unfinished(self) -> None:
-        """Results that were being written when a worker or the server was ended."""
-        for place in self.results.iterdir():
-            if place.is_dir() and not (place / FACTS).is_file():
-                shutil.rmtree(place, ignore_errors=True)
+    def begin_result(self, identity: str) -> None:
+        """Note that a result is going to be written."""
+        with writing(self.results):
+            (self.results / f"{_WRITING}{identity}").touch(0o600)
+
+    def settle_result(self, identity: str) -> None:
+        """Remove a result whose writing was noted where it is not whole, and the note."""
+        if _ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
+            shutil.rmtree(self.results / identity, ignore_errors=True)
+        (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove what this start of the studio alone needed, and let go of the folder."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        self.lock.close()
 
     def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
         """Take new settings: the run file, then the state, each whole; the revision grows."""
         with write_whole(self.folder / RUN) as file:
             file.write(run_toml)
+        (self.folder / RUN).chmod(0o600)
         self.settings, self.run_toml = dict(settings), run_toml
         self._keep_state()
 
@@ -89,6 +116,7 @@ class Workspace:
         self.revision += 1
         write_json(self.folder / FACTS, {"revision": self.revision, "settings": self.settings, "roles": self.roles,
                                          "run_toml": self.run_toml, "source": self.source})
+        (self.folder / FACTS).chmod(0o600)
 
     # -- files --------------------------------------------------------------------------------------
     def path_of(self, name: str, role: str | None = None) -> Path:
@@ -123,8 +151,8 @@ class Workspace:
                         raise self._too_large(name, others)
                     file.write(chunk)
             with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                os.chmod(held, 0o644)
+                for folder in reversed(path.relative_to(self.files).parents):
+                    (self.files / folder).mkdir(mode=0o700, exist_ok=True)
                 os.replace(held, path)
         finally:
             Path(held).unlink(missing_ok=True)
@@ -183,6 +211,35 @@ class Workspace:
             names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
             found.append({"id": folder.name, **meta, "files": [one for one in names if one != FACTS]})
         return found
+
+
+def claim(folder: Path) -> IO[str]:
+    """Return the locked marker of a studio's folder, which is made where it does not exist or is empty.
+
+    Raises:
+        DynidError: the folder holds other files and no marker, or another studio works in it. Nothing is changed then.
+    """
+    marker = folder / MARKER
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()) and (marker.is_symlink() or not marker.is_file()):
+            raise DynidError(f"{folder} is not empty and no folder of the studio, so the studio does not write there",
+                             "give a new or empty folder with --folder; one that an earlier version of the studio made "
+                             f"is taken over after: touch {marker}")
+        handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    file = os.fdopen(handle, "r+", encoding="utf-8")
+    try:
+        import fcntl
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # systems without such locks go without
+        pass
+    except OSError:
+        file.close()
+        raise DynidError(f"another studio works in {folder}", "use that one, or give another --folder") from None
+    if not file.read(1):
+        file.write(_MARKER_TEXT)
+        file.flush()
+    return file
 
 
 def digest(path: Path) -> str:

@@ -17,6 +17,7 @@ This is all that positions can tell; what predicts torques best is told by `dyni
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -38,6 +39,7 @@ _WHOLE = 0.999  # of the acceleration's power: what a filter must leave
 _MOTION = 0.99  # of a velocity's power lies within the motion's band
 _BAND_WINDOW = 20.0  # s, for the motion's band
 _BEYOND = 32.0  # times the motion's band: nothing of the motion is left there
+_AT_ONCE = 262_144  # rows of a position that are looked at together
 _STEPPED = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
 
 
@@ -80,7 +82,7 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
         floor[j], cutoff[j], needed[j] = _joint_cutoff(f, psd[:, j], smooth[:, j],
                                                        encoder_step(q[start:stop, j]) ** 2 / (6.0 * rate))
     reached = cutoff[np.isfinite(cutoff)]
-    band = float(np.median(motion_bands(q[start:stop, moving], rate)))
+    band = float(np.median(motion_bands(q[start:stop], rate)[moving]))
     high = max(_MOST * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
     high = min(high, 0.25 * rate)
     common = min(float(np.median(reached)) if len(reached) else _BEYOND * band, high)
@@ -110,13 +112,19 @@ def motion_bands(q: Array, rate: float) -> Array:
 def encoder_step(q: Array) -> float:
     """The step that all changes of a position (samples,) are whole numbers of, as an encoder counts; 0 where there is
     none."""
-    changes = np.abs(np.diff(q))
-    changes = changes[changes > 0.0]
-    if not len(changes):
+    def changes() -> Iterator[Array]:
+        for start in range(0, len(q) - 1, _AT_ONCE):
+            found = np.abs(np.diff(q[start:start + _AT_ONCE + 1]))
+            yield found[found > 0.0]
+
+    step = min((float(found.min()) for found in changes() if len(found)), default=0.0)
+    if not step:
         return 0.0
-    step = float(changes.min())
-    counts = changes / step
-    return step if np.mean(np.abs(counts - np.round(counts)) < 0.05) >= _STEPPED else 0.0
+    whole = count = 0
+    for found in changes():
+        counts = found / step
+        whole, count = whole + int(np.sum(np.abs(counts - np.round(counts)) < 0.05)), count + len(counts)
+    return step if whole / count >= _STEPPED else 0.0
 
 
 def _density(q: Array, rate: float) -> tuple[Array, Array]:
@@ -124,7 +132,7 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     difference, which keeps the large slow motion from leaking."""
     seconds = min(max(len(q) / rate / 8.0, 1.0), 4.0)
     window = min(len(q) - 2, max(int(seconds * rate), _FEWEST // 2))
-    f, density = power_density(np.diff(q, 2, axis=0), rate, window)
+    f, density = power_density(q, rate, window, differences=2)
     f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:, None] / rate)) ** 4
     edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _BINS + 1)).astype(int)) - 1
     centre = np.array([np.exp(np.mean(np.log(f[a:b]))) for a, b in pairwise(edges)])

@@ -1,0 +1,30 @@
+"""Whether a file that may be a log keeps to itself, seen from its content and not from its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid.errors import RecordingError
+from dynid.recording.bag_limits import check_bag
+from dynid.recording.hdf5_contents import datasets_of
+
+
+def check_contained(path: Path) -> None:
+    """Raise RecordingError where an HDF5, MATLAB 7.3 or bag file takes anything from other files, as readers do; a file
+    that is damaged, or none of these, is left to them."""
+    if path.is_dir():
+        check_bag(path)
+        return
+    try:
+        import h5py
+    except ImportError:  # then nothing reads it either
+        return
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return
+    try:
+        with h5py.File(path, "r") as file:
+            datasets_of(h5py, file, path)
+    except RecordingError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):
+        return  # damaged: whoever reads it says so

@@ -1,0 +1,90 @@
+"""What an HDF5 or MATLAB 7.3 file holds, provided that all of it lies in the file itself and unpacks to what it says.
+
+The HDF5 library follows external links, raw data in other files and virtual datasets without asking, and it unpacks a
+chunk to any size. A log needs none of this, so such files are refused by whoever reads them.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import RecordingError
+from dynid.recording.unpacking import check_size
+
+_MOST_OBJECTS = 10_000  # groups and datasets of one file
+_DEEPEST = 32  # groups inside each other
+_DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
+_UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
+_CHECKSUMS = 1024  # bytes that other filters may add to a chunk
+_STEP = 1 << 16
+
+
+def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
+    """Return the datasets of an open file by their paths in it, in the order of names, each once; raise where one lies
+    in another file or would unpack to more than it declares."""
+    found: dict[str, Any] = {}
+    seen, todo = {file.id}, [("", file, 0)]
+    while todo:
+        prefix, item, depth = todo.pop()
+        if isinstance(item, h5py.Dataset):
+            _check_dataset(h5py, item, prefix, path)
+            found[prefix] = item
+            continue
+        if depth > _DEEPEST or len(seen) + len(item) > _MOST_OBJECTS:
+            raise RecordingError(f"{path}: nests groups more than {_DEEPEST} deep or holds more than {_MOST_OBJECTS} "
+                                 "objects, so it is no log")
+        inner = []
+        for key in item:
+            name = f"{prefix}/{key}" if prefix else key
+            link = item.get(key, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise elsewhere(path, name)
+            one = item.get(key) if isinstance(link, h5py.HardLink) else None  # soft links name what is listed anyway
+            if isinstance(one, h5py.Dataset | h5py.Group) and one.id not in seen:
+                seen.add(one.id)
+                inner.append((name, one, depth + 1))
+        todo += reversed(inner)
+    return found
+
+
+def elsewhere(path: Path, name: str) -> RecordingError:
+    """The error of a file part of which lies in another one."""
+    return RecordingError(f"{path}: '{name[:80]}' takes its numbers from other files, which are not read",
+                          "write all arrays into one file")
+
+
+def _check_dataset(h5py: Any, item: Any, name: str, path: Path) -> None:
+    if item.external or item.is_virtual:
+        raise elsewhere(path, name)
+    if item.chunks is None:
+        return
+    size = math.prod(item.chunks) * item.dtype.itemsize
+    check_size(path, size)
+    filters = item.id.get_create_plist()
+    kinds = [filters.get_filter(k)[0] for k in range(filters.get_nfilters())]
+    if kinds.count(h5py.h5z.FILTER_DEFLATE) > 1:
+        raise RecordingError(f"{path}: '{name[:80]}' is compressed more than once, so it is no log",
+                             "write it with one compression, or none")
+    if h5py.h5z.FILTER_DEFLATE not in kinds:
+        return
+    for k in range(item.id.get_num_chunks()):
+        chunk = item.id.get_chunk_info(k)
+        if chunk.size * _DEFLATE_RATIO > max(_UNCHECKED_CHUNK, size) or chunk.size > 2 * size + 1024:
+            if _unpacks_beyond(item.id.read_direct_chunk(chunk.chunk_offset)[1], size + _CHECKSUMS):
+                raise RecordingError(f"{path}: a chunk of '{name[:80]}' unpacks to more than the {size} bytes of a "
+                                     "chunk, so the file is damaged", "write the arrays again")
+
+
+def _unpacks_beyond(packed: bytes, size: int) -> bool:
+    """Whether compressed bytes unpack to more than so many."""
+    inflate, total = zlib.decompressobj(), 0
+    try:
+        while packed and total <= size:
+            total += len(inflate.decompress(packed, _STEP))
+            packed = inflate.unconsumed_tail
+    except zlib.error:  # not compressed, or damaged: the library finds out
+        return False
+    return total > size

@@ -1,0 +1,201 @@
+"""The structure of a MATLAB v5 file, walked before a library reads it.
+
+scipy reads arrays inside of arrays by recursion, and reserves what a file declares: a file that nests or declares too
+much ends the process. Objects and functions of MATLAB hold no signals, so the variables with them are left out.
+
+The layout is that of "MAT-File Format" (MathWorks): elements of a tag (type, bytes) and data, padded to eight bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import IO
+
+from dynid.errors import RecordingError
+from dynid.recording.unpacking import Measure
+
+_MATRIX, _COMPRESSED = 14, 15  # types of elements
+_CELL, _STRUCT, _OBJECT, _SPARSE, _FUNCTION, _OPAQUE = 1, 2, 3, 5, 16, 17  # classes of arrays
+_NUMERIC = (4, *range(6, 16))  # characters and numbers
+_MOST_ARRAYS = 100_000  # of one file, those inside of others among them
+_DEEPEST = 32  # arrays inside each other
+_MOST_DIMENSIONS = 32
+_MOST_NAMES = 1 << 20  # bytes of names
+_STEP = 1 << 16
+
+
+def plain_variables(path: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the variables that hold numbers, text, cells and structs alone, and of the others."""
+    plain, others = [], []
+    measure = Measure(path)
+    with path.open("rb") as file:
+        head = file.read(128)
+        order = "<" if head[126:128] == b"IM" else ">"
+        walk = _Walk(path, order)
+        while tag := file.read(8):
+            kind, size = struct.unpack(f"{order}2I", tag.ljust(8, b"\0"))
+            begin = file.tell()
+            if len(tag) < 8 or begin + size > path.stat().st_size:
+                raise _damaged(path, "it is cut off")
+            walk.stream = _Stream(file, size, measure if kind == _COMPRESSED else None)
+            if kind == _COMPRESSED:
+                kind, _ = walk.tag()
+            if kind != _MATRIX:
+                raise _damaged(path, "a variable is no array")
+            walk.has_objects = False
+            name = walk.matrix(0)
+            (others if walk.has_objects else plain).append(name)
+            file.seek(begin + size)
+    return plain, [name or "(without a name)" for name in others]
+
+
+def _damaged(path: Path, why: str) -> RecordingError:
+    return RecordingError(f"{path}: the MATLAB file is damaged or no log, {why}",
+                          "save the signals again as plain arrays: save -v7 log.mat t q tau")
+
+
+class _Stream:
+    """Bytes of one variable in order, unpacked and measured where it is compressed."""
+
+    def __init__(self, file: IO[bytes], size: int, measure: Measure | None) -> None:
+        self._file, self._left, self._measure = file, size, measure
+        self._inflate = zlib.decompressobj() if measure is not None else None
+        self._ready = b""
+
+    def read(self, size: int) -> bytes:
+        """Return exactly so many bytes; EOFError where there are fewer."""
+        found = b""
+        while len(found) < size:
+            part = self._some(size - len(found))
+            if not part:
+                raise EOFError
+            found += part
+        return found
+
+    def skip(self, size: int) -> None:
+        """Pass over so many bytes."""
+        if self._inflate is None:
+            self._left -= size
+            if self._left < -8:  # the last one may lack its padding
+                raise EOFError
+            self._file.seek(size, 1)
+            return
+        while size > 0:
+            part = self._some(min(size, _STEP))
+            if not part:
+                raise EOFError
+            size -= len(part)
+
+    def _some(self, size: int) -> bytes:
+        """Between one byte and so many, none at the end."""
+        if self._inflate is None:
+            part = self._file.read(min(size, max(self._left, 0)))
+            self._left -= len(part)
+            return part
+        assert self._measure is not None
+        while not self._ready and not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail
+            if not packed:
+                packed = self._file.read(min(_STEP, self._left))
+                self._left -= len(packed)
+            self._ready = self._inflate.decompress(packed, _STEP)  # of nothing: what it still holds back
+            self._measure.add(len(self._ready))
+            if not packed:
+                break
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+
+class _Walk:
+    """A walk through the arrays of a file that counts them."""
+
+    def __init__(self, path: Path, order: str) -> None:
+        self.path, self.order, self.count, self.has_objects = path, order, 0, False
+        self.stream: _Stream
+
+    def tag(self) -> tuple[int, int]:
+        """Type and bytes of the next element, which is no small one."""
+        kind, size = struct.unpack(f"{self.order}2I", self.stream.read(8))
+        return kind, size
+
+    def element(self, most: int | None) -> bytes:
+        """The data of the next element; most: bytes that it may have, None to pass over it."""
+        kind, size = struct.unpack(f"{self.order}2I", tag := self.stream.read(8))
+        if kind >> 16:  # small: type and bytes in two halves, and the data behind them
+            return tag[4:4 + min(kind >> 16, 4)]
+        padding = -size % 8
+        if most is None:
+            self.stream.skip(size + padding)
+            return b""
+        if size > most:
+            raise _damaged(self.path, f"it declares {size} bytes of names or dimensions")
+        data = self.stream.read(size)
+        if padding:
+            self.stream.skip(padding)
+        return data
+
+    def matrix(self, depth: int) -> str:
+        """Walk an array whose tag was read; its name."""
+        try:
+            return self._matrix(depth)
+        except (EOFError, struct.error, zlib.error):
+            raise _damaged(self.path, "it is cut off inside an array") from None
+
+    def _matrix(self, depth: int) -> str:
+        if depth > _DEEPEST:
+            raise _damaged(self.path, f"arrays are nested more than {_DEEPEST} deep")
+        flags = struct.unpack(f"{self.order}4I", self.stream.read(16))[2]
+        kind, is_complex = flags & 0xFF, bool(flags >> 8 & 8)
+        self._counted(1)
+        if kind == _OPAQUE:
+            self.has_objects = True
+            for _ in range(3):
+                self.element(_MOST_NAMES)
+            self._inner(depth)
+            return ""
+        data = self.element(4 * _MOST_DIMENSIONS)
+        dimensions = struct.unpack(f"{self.order}{len(data) // 4}i", data[:len(data) // 4 * 4])
+        name = self.element(_MOST_NAMES).decode("latin-1")
+        if min(dimensions, default=0) < 0:
+            raise _damaged(self.path, f"'{name[:40]}' has a negative dimension")
+        self._content(kind, math.prod(dimensions), is_complex, depth)
+        return name
+
+    def _content(self, kind: int, size: int, is_complex: bool, depth: int) -> None:
+        if kind in _NUMERIC or kind == _SPARSE:
+            for _ in range((2 if kind == _SPARSE else 0) + 1 + is_complex):
+                self.element(None)
+        elif kind == _CELL:
+            self._counted(size)
+            for _ in range(size):
+                self._inner(depth)
+        elif kind in (_STRUCT, _OBJECT):
+            self.has_objects = self.has_objects or kind == _OBJECT
+            if kind == _OBJECT:
+                self.element(_MOST_NAMES)
+            length = int.from_bytes(self.element(8)[:4], "little" if self.order == "<" else "big")
+            names = self.element(_MOST_NAMES)
+            fields = len(names) // length if length else 0
+            self._counted(size * max(fields, 1))
+            for _ in range(size * fields):
+                self._inner(depth)
+        elif kind == _FUNCTION:
+            self.has_objects = True
+            self._inner(depth)
+        else:
+            raise _damaged(self.path, f"it holds an array of the unknown class {kind}")
+
+    def _inner(self, depth: int) -> None:
+        kind, size = self.tag()
+        if kind != _MATRIX:
+            raise _damaged(self.path, "a cell or field is no array")
+        if size:
+            self._matrix(depth + 1)
+
+    def _counted(self, count: int) -> None:
+        self.count += count
+        if self.count > _MOST_ARRAYS:
+            raise _damaged(self.path, f"it declares more than {_MOST_ARRAYS} arrays")

@@ -1,0 +1,146 @@
+"""How much a compressed log may unpack to: it is measured while it is unpacked, whatever the file states.
+
+One limit holds for all formats, at the command line and in the studio. It counts numbers of eight bytes; text counts a
+quarter, since it takes about four times the space.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from dynid.errors import RecordingError
+
+LIMIT_VARIABLE = "DYNID_MAX_UNPACKED_MB"  # environment variable that replaces both limits below
+FREE_BYTES = 256 << 20  # that every file may unpack to: half an hour of seven joints at 1 kHz
+BYTES_PER_BYTE = 16  # a larger file may unpack to so many times its own size; real logs pack two to six times
+_TEXT_BYTES_PER_NUMBER_BYTE = 4
+_STEP = 1 << 16  # bytes unpacked at once
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_COMPRESSED_TEXT: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+
+
+def unpacked_limit(packed: int) -> int:
+    """Return the bytes that a file of `packed` bytes may unpack to."""
+    given = os.environ.get(LIMIT_VARIABLE)
+    if not given:
+        return max(FREE_BYTES, BYTES_PER_BYTE * packed)
+    if not given.strip().isdecimal() or len(given) > 12 or not int(given):
+        raise RecordingError(f"{LIMIT_VARIABLE} is '{given[:40]}', expected a whole number of megabytes",
+                             f"for example {LIMIT_VARIABLE}=2000")
+    return max(int(given) << 20, packed)
+
+
+def check_size(path: Path, declared: int) -> None:
+    """Raise where a file declares so many bytes of numbers that it cannot be a log; before any of them is read."""
+    packed = path.stat().st_size if path.is_file() else 0
+    if declared > unpacked_limit(packed):
+        raise RecordingError(f"{path}: declares {declared / 1e6:.4g} MB of numbers in a file of {packed / 1e6:.4g} MB, "
+                             "so it is damaged or packed too tightly", _advice(declared))
+
+
+def _advice(size: int) -> str:
+    return (f"write the log without compression or in parts; if it is right, set the environment variable "
+            f"{LIMIT_VARIABLE}={-(-2 * size // (1 << 20))}")
+
+
+class Measure:
+    """The bytes that a file has unpacked to so far; raises as soon as they are too many.
+
+    Attributes:
+        path: the file, for the message.
+        limit: bytes that it may unpack to.
+        total: bytes that it has unpacked to.
+    """
+
+    def __init__(self, path: Path, limit: int | None = None) -> None:
+        self.path = path
+        packed = path.stat().st_size if path.is_file() else sum(
+            one.stat().st_size for one in path.iterdir() if one.is_file())
+        self.limit = unpacked_limit(packed) if limit is None else limit
+        self.total = 0
+
+    def add(self, size: int) -> None:
+        """Count bytes that were unpacked."""
+        self.total += size
+        if self.total > self.limit:
+            raise RecordingError(f"{self.path}: unpacks to more than {self.limit / 1e6:.4g} MB, more than a log of its "
+                                 "size has, so reading was stopped", _advice(self.limit))
+
+    @property
+    def left(self) -> int:
+        """Bytes that may still come."""
+        return max(self.limit - self.total, 0)
+
+
+def unpacked(decompressor: Any, packed: bytes, measure: Measure) -> bytes:
+    """Return what a decompressor of bz2, lz4 or zstd makes of the whole of some bytes, step by step."""
+    parts = []
+    while not decompressor.eof:
+        part = decompressor.decompress(packed, max_length=_STEP)
+        measure.add(len(part))
+        parts.append(part)
+        packed = b""
+        if not part and decompressor.needs_input:
+            raise EOFError("the compressed data are cut off")
+    return b"".join(parts)
+
+
+class _Measured(io.RawIOBase):
+    """A stream of unpacked bytes that are counted as they are read."""
+
+    def __init__(self, stream: IO[bytes], measure: Measure) -> None:
+        self._stream, self._measure = stream, measure
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._stream.read(len(buffer))
+        self._measure.add(len(found))
+        buffer[:len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
+    """Return a stream of unpacked bytes that raises where they are too many."""
+    return io.BufferedReader(_Measured(stream, measure), 1 << 20)
+
+
+def is_compressed_text(path: Path) -> bool:
+    """Whether a file begins as one that gzip, bzip2 or xz wrote; one of zstd is refused, and so is one that unpacks to
+    too much. That is measured by unpacking it once, since the sizes that such files state may be wrong."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start.startswith(_ZSTD):
+        raise RecordingError(f"{path}: is compressed by zstd, which is not read for text tables",
+                             "unpack it first: zstd -d FILE")
+    if not start.startswith(tuple(_COMPRESSED_TEXT)):
+        return False
+    with open_compressed_text(path) as unpacked_file:
+        while unpacked_file.read(1 << 20):
+            pass
+    return True
+
+
+def open_compressed_text(path: Path) -> IO[bytes]:
+    """Return the unpacked bytes of a text table, measured as they are read."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    opener = next(opener for magic, opener in _COMPRESSED_TEXT.items() if start.startswith(magic))
+    measure = Measure(path)
+    measure.limit *= _TEXT_BYTES_PER_NUMBER_BYTE
+    return measured(opener(path), measure)

@@ -1,0 +1,70 @@
+"""Requests that do not arrive: a connection is closed where a request is not complete in time.
+
+uvicorn limits the time between two requests alone. Here the time counts from the first moment at which a request could
+have come until its head and body are complete; every byte that arrives adds the time that a slow network needs for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP connections of the studio.
+
+    Attributes:
+        seconds: s until a request without a body is complete.
+        slowest: bytes per second that a body arrives with at least.
+    """
+
+    seconds = 10.0
+    slowest = 64 << 10
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._arrived += len(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    @property
+    def _incomplete(self) -> bool:
+        """Whether a request is awaited or under way, other than the next one of a connection that is kept open."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.timeout_keep_alive_task is None
+
+    def _watch(self) -> None:
+        if not self._incomplete:
+            self._forget()
+        elif self._timer is None:
+            self._began, self._arrived = self.loop.time(), 0
+            self._timer = self.loop.call_later(self.seconds, self._check)
+
+    def _check(self) -> None:
+        """Close the connection, or look again when the bytes that came meanwhile have had their time."""
+        self._timer = None
+        if not self._incomplete or self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # it is the studio that is slow
+            self._began, self._arrived = self.loop.time(), 0
+        end = self._began + self.seconds + self._arrived / self.slowest
+        if self.loop.time() < end:
+            self._timer = self.loop.call_at(end, self._check)
+        else:
+            self.transport.abort()
+
+    def _forget(self) -> None:
+        timer: Any = self._timer
+        if timer is not None:
+            timer.cancel()
+        self._timer = None
