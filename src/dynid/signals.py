@@ -85,6 +85,7 @@ def power_density(x: Array, rate: float, window: int) -> tuple[Array, Array]:
 
     Welch's method: Hann windows of `window` rows that overlap by half, each without its mean.
     """
+    window = max(2, window)
     step = window - window // 2
     taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(window) / window)
     pieces = np.lib.stride_tricks.sliding_window_view(x, window, axis=0)[::step]  # (pieces, columns, window)

@@ -10,6 +10,7 @@ import typer
 
 from dynid.errors import DynidError
 from dynid.files import try_file
+from dynid.quantities import finite_number
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
@@ -50,7 +51,7 @@ def numbers(text: str, option: str) -> list[float] | None:
     if not text.strip():
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [finite_number(part) for part in text.split(",")]
     except ValueError:
         raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
 
@@ -60,7 +61,7 @@ def deviating(text: str, option: str) -> float | tuple[float, float] | None:
     if not text.strip():
         return None
     try:
-        found = [float(part) for part in text.split("+-", 1)]
+        found = [finite_number(part) for part in text.split("+-", 1)]
     except ValueError:
         raise DynidError(f"{option} takes a number such as 4.1 or 4.1+-0.01, got '{text}'") from None
     return found[0] if len(found) == 1 else (found[0], found[1])

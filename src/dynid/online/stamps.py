@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.online.events import Events
+from dynid.recording.clean import ABSURD_TIME
 
 _PAUSE = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
 _FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
@@ -38,7 +39,7 @@ class Stamps:
 
     def add(self, t: float, q: Array, tau: Array) -> None:
         """One raw sample: stamp (s), positions (dof,), torques (dof,)."""
-        if not (np.isfinite(t) and np.isfinite(q).all() and np.isfinite(tau).all()):
+        if not (abs(t) <= ABSURD_TIME and np.isfinite(q).all() and np.isfinite(tau).all()):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return
         if self._last is not None:
@@ -97,8 +98,8 @@ class Stamps:
         return bool(stamps[0] <= end - 2.0 * _STRETCH and steady)
 
     def _what(self, t: float, q: Array, tau: Array) -> str:
-        if not np.isfinite(t):
-            return "a stamp is not a finite number: skipped"
+        if not abs(t) <= ABSURD_TIME:
+            return f"a stamp of {t:.6g} s is no time: skipped"
         name, x = ("position", q) if not np.isfinite(q).all() else ("torque", tau)
         joint = self.joints[int(np.argmin(np.isfinite(x)))]
         return f"the {name} of joint '{joint}' is not finite at {t:.6g} s: skipped"

@@ -27,6 +27,8 @@ def exact_angle(angle: float) -> float:
     It stands for one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
     differ by less than 1e-5 rad.
     """
+    if not math.isfinite(angle):
+        return angle  # refused with the robot, by the name of its row
     count = round(angle / _STEP)
     if count % 2 and count % 3:
         return angle
