@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dynid.cli.options import Scheduler, Tls, tls_files
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
@@ -20,8 +21,8 @@ def command(
     update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only these are "
                                          "read, and logs whose files are gone since still count.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes that fold.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="Fold on the Dask cluster of this scheduler.")] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = "",
     json: Json = False,
 ) -> None:
     """Compare many robots of one type from all their logs: which differ, in what, and since when."""
@@ -36,7 +37,8 @@ def command(
     settings = FleetSettings.load(source)
     if output is not None:
         check_fleet_output(output, update)
-    options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler), update)
+    options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler, tls_files(tls)),
+                           update)
     with progress("fleet") as tell:
         result = run_fleet(settings, options, tell)
         written = {}

@@ -13,10 +13,13 @@ from dynid.cli.options import (
     Lock,
     NoSimulation,
     Only,
+    Scheduler,
     Start,
     Stop,
+    Tls,
     numbers,
     simulation_table,
+    tls_files,
     words,
 )
 from dynid.cli.output import Json, console, print_json, progress, typed_command
@@ -75,8 +78,8 @@ def command(
                                                 help="Fold the logs, of any number and size, in so many processes, and "
                                                      "identify from the fold alone; logs may be folders and patterns."
                                                 )] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="The same on the Dask cluster of this scheduler.")] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = "",
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                help="The same with folds kept there: the next run reads only new "
                                                     "logs.")] = None,
@@ -107,7 +110,7 @@ def command(
     if output is not None:
         check_output(output, force)
     if workers is not None or scheduler is not None or folds is not None:
-        _folded(chosen, Workers(workers or 1, scheduler), folds, output, json)
+        _folded(chosen, Workers(workers or 1, scheduler, tls_files(tls)), folds, output, json)
         return
     chosen = expanded(chosen)
     with progress("identify") as tell:

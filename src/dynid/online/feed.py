@@ -13,8 +13,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.online.causal import CausalRows, Entries
 from dynid.online.kernel_rows import KernelRows, MomentumEntries
-from dynid.online.stamps import Stamps
-from dynid.recording.clean import ABSURD_TIME
+from dynid.online.stamps import Stamps, usable
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
@@ -161,7 +160,7 @@ class Feed:
         long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _MANY else _LEARNT_AFTER
         if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
             return False
-        good = [one for one in self._first if abs(one[0]) <= ABSURD_TIME and np.isfinite(one[1]).all()]
+        good = [one for one in self._first if usable(*one)]
         t, q = np.array([one[0] for one in good]), np.array([one[1] for one in good])
         if len(t) < _FEWEST:
             return False
