@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from worker_jobs import dies, killed_once, raises, slow
 
-from dynid.errors import NotPossibleError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.workers import Workers
 
 ITEMS = [3, 1, 4, 1, 5]
@@ -35,6 +36,48 @@ def test_a_cluster_does_the_same() -> None:
                                   dashboard_address=None) as cluster:
         done = dict(Workers(scheduler=cluster.scheduler_address).each(pow, 2, ITEMS))
     assert done == {0: 8, 1: 2, 2: 16, 3: 2, 4: 32}
+
+
+def certificates(folder: Path) -> tuple[str, str, str]:
+    """PEM files of an authority, and of a certificate of 127.0.0.1 that it signed with its key."""
+    ca, ca_key, cert, key, ask = [str(folder / one) for one in ("ca.pem", "ca.key", "cert.pem", "key.pem", "ask")]
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for arguments in (
+            ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-subj", "/CN=authority",
+             "-days", "2"],
+            ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", ask, "-subj", "/CN=127.0.0.1"],
+            ["x509", "-req", "-in", ask, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", cert, "-days", "2",
+             "-extfile", str(folder / "names")]):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    return ca, cert, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+def test_a_cluster_behind_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 3)
+    ca, cert, key = certificates(tmp_path)
+    (tmp_path / "stranger").mkdir()
+    stranger = certificates(tmp_path / "stranger")
+    inside = distributed.Security(tls_ca_file=ca, tls_scheduler_cert=cert, tls_scheduler_key=key, tls_worker_cert=cert,
+                                  tls_worker_key=key, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None,
+                                  security=inside, protocol="tls://") as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        assert dict(Workers(scheduler=address, tls=(ca, cert, key)).each(pow, 2, ITEMS)) == {
+            0: 8, 1: 2, 2: 16, 3: 2, 4: 32}
+        for tls in (None, stranger):  # nobody without a certificate of this authority comes in
+            with pytest.raises(NotPossibleError, match="no Dask scheduler answers"):
+                list(Workers(scheduler=address, tls=tls).each(pow, 2, ITEMS))
+
+
+def test_tls_files_that_do_not_fit(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(DynidError, match="cannot be read"):
+        list(Workers(scheduler="tls://127.0.0.1:1", tls=("no", "such", "file")).each(pow, 2, ITEMS))
+    with pytest.raises(DynidError, match="begins with tls://"):
+        list(Workers(scheduler="tcp://127.0.0.1:1", tls=("no", "such", "file")).each(pow, 2, ITEMS))
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,13 @@ def thread_count(threads: int | None = None) -> int:
 
 
 @lru_cache(maxsize=8)
-def pool(threads: int) -> ThreadPoolExecutor:
+def pool(threads: int, name: str = _NAME) -> ThreadPoolExecutor:
     """Worker threads, kept for the life of the process."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
+    return ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # a forked process has no threads: it would wait for ever
 
 
 def _inside() -> bool:

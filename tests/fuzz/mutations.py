@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from pathlib import Path
@@ -19,6 +20,69 @@ _STRANGE = [b"nan", b"-inf", b"1e308", b"-1e308", b"1e-320", b"9" * 400, b"99999
 _BINARY = ("npz", "packed.npz", "npy", "mat", "h5", "parquet")
 _TEXT = ("csv", "tsv", "csv.gz", "urdf", "robot.toml", "run.toml", "result/run.toml", "result/parameters.toml",
          "result/manifest.json")
+
+
+# Numbers that parse: beyond what a machine has, at the border of what doubles hold, and none.
+_EXTREME = [b"1e308", b"-1e308", b"1e-320", b"1e-300", b"1e18", b"1e9", b"-1e9", b"1e100", b"0", b"-1", b"1e-12", b"nan",
+            b"inf", b"-0.0", b"1e5", b"123456789"]
+_NUMBER = re.compile(rb"(?<![A-Za-z_0-9.])[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
+
+
+def extreme_numbers(content: bytes, rng: np.random.Generator) -> bytes:
+    """A text with one to three of its numbers, or a whole column of a table, made extreme."""
+    lines = content.split(b"\n")
+    if len(lines) > 50 and b"," in lines[len(lines) // 2] and rng.random() < 0.4:
+        column, value = int(rng.integers(lines[len(lines) // 2].count(b",") + 1)), _one(_EXTREME, rng)
+        rows = [line.split(b",") for line in lines]
+        return b"\n".join(b",".join([*row[:column], value, *row[column + 1:]]) if k and len(row) > column else b",".join(row)
+                          for k, row in enumerate(rows))
+    for _ in range(int(rng.integers(1, 4))):
+        found = list(_NUMBER.finditer(content))
+        if found:
+            one = found[int(rng.integers(len(found)))]
+            content = content[:one.start()] + _one(_EXTREME, rng) + content[one.end():]
+    return content
+
+
+def mutated_text(content: bytes, rng: np.random.Generator) -> bytes:
+    """A text damaged in one to three ways."""
+    for _ in range(int(rng.integers(1, 4))):
+        content = _text_damage(content, rng) if rng.random() < 0.8 else _byte_damage(content, rng)
+    return content
+
+
+def mutated_arrays(content: bytes, rng: np.random.Generator) -> bytes:
+    """An .npz file with one of its arrays changed in shape, type or numbers, or left out; sometimes damaged in bytes."""
+    if rng.random() < 0.15:
+        return _byte_damage(content, rng)
+    with np.load(io.BytesIO(content)) as file:
+        arrays = {name: file[name] for name in file.files}
+    name = str(rng.choice(list(arrays)))
+    one, way = np.array(arrays[name]), int(rng.integers(0, 8))
+    if way == 0:
+        del arrays[name]
+    elif way == 1:
+        arrays[name] = one[:0] if one.ndim else np.zeros(0)
+    elif way == 2:
+        arrays[name] = np.zeros((0, 0))
+    elif way == 3 and one.ndim:
+        arrays[name] = one[:-1]
+    elif way == 4 and one.dtype.kind == "U" and one.ndim == 0:
+        arrays[name] = np.array(extreme_numbers(str(one).encode(), rng).decode("utf-8", "replace"))
+    elif way == 5:
+        arrays[name] = one.astype("U3") if rng.random() < 0.5 else one[..., None]
+    elif one.dtype.kind in "fiu" and one.size:
+        with np.errstate(all="ignore"):
+            one.flat[int(rng.integers(one.size))] = np.array(
+                rng.choice([np.nan, np.inf, 1e308, -1e300, 5e-324, 0.0, -1.0, 1e18])).astype(one.dtype)
+        arrays[name] = one
+    to = io.BytesIO()
+    np.savez(to, **arrays)
+    return to.getvalue()
+
+
+def _one(values: list[bytes], rng: np.random.Generator) -> bytes:
+    return values[int(rng.integers(len(values)))]
 
 
 def mutated(kind: str, content: bytes, rng: np.random.Generator, folder: Path) -> bytes:

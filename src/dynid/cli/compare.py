@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Assignments, Lock, Only, Start, Stop, Trust, words
+from dynid.cli.options import Assignments, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
@@ -40,8 +40,8 @@ def command(
     seed: Annotated[int | None, typer.Option(min=0, show_default="that of the study, or 0",
                                              help="All that is random depends on it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="Run on the Dask cluster of this scheduler.")] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = "",
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -59,7 +59,7 @@ def command(
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, and nothing to read, "
                              "to cut or to lock")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
-        _study(source, changes, workers, scheduler, output, json)
+        _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
         return
     if repetitions is not None or seed is not None or workers is not None or scheduler is not None:
         raise DynidError("--repetitions, --seed, --workers and --scheduler belong to --monte-carlo")
@@ -101,8 +101,8 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
         print_compared_results(found)
 
 
-def _study(source: str, changes: dict[str, Any], workers: int | None, scheduler: str | None, output: Path | None,
-           json: bool) -> None:
+def _study(source: str, changes: dict[str, Any], where: tuple[int | None, str | None, tuple[str, str, str] | None],
+           output: Path | None, json: bool) -> None:
     from dynid.cli.tables import print_outputs, print_study
     from dynid.study import run_study, study_settings
     from dynid.study.page import write_study
@@ -110,7 +110,7 @@ def _study(source: str, changes: dict[str, Any], workers: int | None, scheduler:
     study, written = study_settings(source, changes), _written(output)
     with progress("compare") as tell:
         tell("preparing the virtual robot")
-        result = run_study(study, workers, scheduler, lambda done, total: tell(f"{done} of {total} logs"))
+        result = run_study(study, where[0], where[1], lambda done, total: tell(f"{done} of {total} logs"), where[2])
         if output is not None:
             tell("writing the report")
             write_study(result, output, typed_command())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Trust
+from dynid.cli.options import Scheduler, Tls, Trust, tls_files
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
@@ -21,8 +21,8 @@ def command(
     update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only these are "
                                          "read, and logs whose files are gone since still count.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes that fold.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="Fold on the Dask cluster of this scheduler.")] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = "",
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -38,7 +38,8 @@ def command(
     settings = FleetSettings.load(source, trust=trust)
     if output is not None:
         check_fleet_output(output, update)
-    options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler), update)
+    options = FleetOptions(None if output is None else output / FOLDS, Workers(workers, scheduler, tls_files(tls)),
+                           update)
     with progress("fleet") as tell:
         result = run_fleet(settings, options, tell)
         written = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -68,8 +69,17 @@ class _LazyGroup(TyperGroup):
             if name not in self.commands:
                 one = typer.Typer(add_completion=False)
                 one.command(name)(import_module(COMMANDS[name]).command)
-                self.commands[name] = typer.main.get_command(one)
+                self.commands[name] = command = typer.main.get_command(one)
+                for parameter in command.params:
+                    parameter.callback = parameter.callback or _finite
         return self.commands.get(cmd_name)
+
+
+def _finite(context: Any, parameter: Any, value: Any) -> Any:
+    """A value of an option as it is; no option of any command takes a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number", ctx=context, param=parameter)
+    return value
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from dynid.errors import DynidError
 from dynid.files import try_file
+from dynid.quantities import finite_number
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
@@ -27,6 +28,11 @@ Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=Fal
                                              help="Leave out what comes before, counted from a log's first row.")]
 Stop = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
                                             help="Leave out what comes from then on.")]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
+                                               help="Work on the Dask cluster of this scheduler, tcp://HOST:PORT or "
+                                                    "tls://HOST:PORT.")]
+Tls = Annotated[str, typer.Option("--tls", metavar="CA,CERT,KEY", show_default="Dask's configuration",
+                                  help="PEM files for a scheduler at tls://: authority, certificate and its key.")]
 Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITION]", show_default=False,
                                                 help="A joint to make fixed, at zero or at this position, rad or m; "
                                                      "may be repeated.")]
@@ -52,7 +58,7 @@ def numbers(text: str, option: str) -> list[float] | None:
     if not text.strip():
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [finite_number(part) for part in text.split(",")]
     except ValueError:
         raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
 
@@ -62,10 +68,20 @@ def deviating(text: str, option: str) -> float | tuple[float, float] | None:
     if not text.strip():
         return None
     try:
-        found = [float(part) for part in text.split("+-", 1)]
+        found = [finite_number(part) for part in text.split("+-", 1)]
     except ValueError:
         raise DynidError(f"{option} takes a number such as 4.1 or 4.1+-0.01, got '{text}'") from None
     return found[0] if len(found) == 1 else (found[0], found[1])
+
+
+def tls_files(text: str) -> tuple[str, str, str] | None:
+    """'ca.pem,cert.pem,key.pem' as three names of files, None for nothing."""
+    if not text:
+        return None
+    names = words(text)
+    if len(names) != 3:
+        raise DynidError(f"--tls takes three PEM files, CA,CERT,KEY, got '{text}'")
+    return names[0], names[1], names[2]
 
 
 def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:

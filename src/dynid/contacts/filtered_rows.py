@@ -21,6 +21,7 @@ from dynid.model import LinearModel, complete
 from dynid.model.momentum import MomentumForm
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.kernel_rows import momentum_entries
+from dynid.quantities import RATE, WINDOW, check_quantity
 from dynid.regression import BaseParameters
 from dynid.regression.equations import Layout, known_torque
 
@@ -45,8 +46,8 @@ class FilterOptions:
     def __post_init__(self) -> None:
         if self.way not in WAYS:
             raise ModelError(f"forces from outside are found by way 'momentum' or 'inverse', got '{self.way}'")
-        if not (np.isfinite(self.window) and self.window > 0.0):
-            raise ModelError(f"the window of an observer must be above zero, got {self.window}")
+        check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
+        check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
 
     @property
     def used_window(self) -> float:

@@ -20,6 +20,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
 from dynid.model import complete
+from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
 
 _SLOW = 0.01  # of a joint's top speed
@@ -65,8 +66,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
                 alarms: float = 1.0) -> FreeMotion:
     """The statistics of logs in which nobody touches the robot; alarms: that may be false, an hour."""
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
-    if not (np.isfinite(alarms) and alarms > 0.0):
-        raise ModelError(f"the rate of false alarms must be above zero an hour, got {alarms}")
+    check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < _SHORTEST:
         raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion say nothing of its noise",
                                "give a log in which nobody touches the robot", "no-free-motion")

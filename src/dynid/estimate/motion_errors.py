@@ -31,9 +31,9 @@ from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
+from dynid.recording.excerpt import excerpt_by_place
 from dynid.recording.prepare import filtered_again
 from dynid.regression import Equations, equations_of
-from dynid.recording.excerpt import excerpt_by_place
 from dynid.regression.residuals import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side

@@ -56,6 +56,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
         shaped = shaped.with_shape(np.array(list(facts["shape"].values())))
     if facts.get("learned"):
         shaped = shaped.with_learned(facts["learned"])
+    _check_shapes(arrays, len(names), path)
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
     return Estimate(facts["method"], shaped, base, arrays["values"], arrays["identified"], OnDemand.known(known),
                     arrays.get("theta"), diagnostics=diagnostics, provenance=facts["provenance"],
@@ -70,6 +71,26 @@ def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncerta
         own = {"cov_type": own, "notes": (), "facts": moved}
     return Uncertainty(arrays["covariance"], own["cov_type"], float(arrays["freedom"]),
                        tuple(map(Note.of, own["notes"])), own["facts"])
+
+
+def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) -> None:
+    """Refuse arrays that do not fit each other or are not numbers: whoever computes with them relies on both."""
+    independent = arrays.get("independent", np.zeros(0))
+    base = len(independent) if np.ndim(independent) == 1 else 0
+    shapes = {"independent": (base,), "matrix": (base, parameters), "values": (base,), "covariance": (base, base),
+              "identified": (base,), "freedom": (), "theta": (parameters,)}
+    kinds = {"independent": "iu", "identified": "b"}
+    for name, shape in shapes.items():
+        if name == "theta" and name not in arrays:
+            continue
+        array = np.asarray(arrays.get(name, ""))
+        if array.shape != shape or array.dtype.kind not in kinds.get(name, "fiu"):
+            raise ModelError(f"{path} is damaged: '{name}' has shape {array.shape} and type {array.dtype}, where "
+                             f"{shape} numbers belong")
+        if name not in ("freedom", "covariance") and not np.isfinite(array).all():
+            raise ModelError(f"{path} is damaged: '{name}' holds a number that is not finite")
+    if not base or independent.min() < 0 or independent.max() >= parameters:
+        raise ModelError(f"{path} is damaged: 'independent' names no parameters of the model")
 
 
 def _shape(model: Any) -> dict[str, float]:

@@ -19,6 +19,7 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.regression.combination import parsed
 
 _DEPENDENT = 1e-9  # share of a row that is left beside the others, below which it says nothing new
+_LARGEST = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
 
 
 class Identified(Protocol):
@@ -80,8 +81,13 @@ class BaseValues:
     def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
         """From combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}; any set that is independent."""
         matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
+        values = np.array(list(table.values()), dtype=float)
+        for name, row, value in zip(table, matrix, values, strict=True):
+            if not (np.all(np.abs(row) <= _LARGEST) and abs(value) <= _LARGEST):
+                raise ModelError(f"the combination '{name[:60]}' has a factor or a value above {_LARGEST:g} or not a "
+                                 "number; no robot has such; give SI units")
         _refuse_dependent(matrix, tuple(table))
-        return BaseValues(model, matrix, np.array(list(table.values()), dtype=float),
+        return BaseValues(model, matrix, values,
                           np.full(len(model.parameters), np.nan), tuple(table))
 
     @staticmethod

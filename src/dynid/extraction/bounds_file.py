@@ -32,6 +32,7 @@ from dynid.model import Model
 
 _KEYS = {"width", "mass", "links", "parameters"}
 _LINK_KEYS = {"mass", "centre", "inertia", "contour", *BODY[4:]}
+_LARGEST = 1e6  # kg, m, kg m^2 and units of other parameters
 _DIAGONAL, _PRODUCT = (4, 7, 9), (5, 6, 8)
 
 
@@ -52,6 +53,7 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
                       values: Array | None = None) -> Bounds:
     """Bounds from a plain table; what it leaves out is that of its `width`."""
     _refuse(table, _KEYS, source)
+    _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)
     if width is None:
         raise ModelError(f"{source}: width is one of {', '.join(WIDTHS)}, not '{table['width']}'")
@@ -112,6 +114,18 @@ def _interval(pair: Any, where: str) -> Interval:
             isinstance(x, int | float) and not isinstance(x, bool) for x in pair) or not pair[0] <= pair[1]:
         raise ModelError(f"{where}: an interval is two numbers, the smaller one first, got {pair!r}")
     return float(pair[0]), float(pair[1])
+
+
+def _check_numbers(value: Any, where: str) -> None:
+    """Refuse numbers that are not finite or that no robot has, wherever they are in a table."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_numbers(item, f"{where}, {key}")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_numbers(item, where)
+    elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
+        raise ModelError(f"{where}: {value:g} is more than any robot has; give SI units, at most {_LARGEST:g}")
 
 
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -70,6 +70,8 @@ class ExtractionOptions:
         for name in ("runs", "iterations", "evaluations"):
             if getattr(self, name) < 1:
                 raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ModelError(f"option 'seed' of extraction is at least 0, got {self.seed}")
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,

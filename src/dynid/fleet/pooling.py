@@ -187,6 +187,16 @@ def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) ->
     return np.maximum(found, 1e-12 * found.max())
 
 
+def _lower_factor(root: Array, variances: Array) -> Array:
+    """Lower triangular factor (k, k) of I + root' T root, T diagonal with `variances` (base,)."""
+    try:
+        return np.linalg.cholesky(np.eye(root.shape[1]) + (root.T * variances) @ root)
+    except np.linalg.LinAlgError:
+        # Rounding hides the I beside large information: a QR decomposition of both parts keeps it.
+        upper = np.linalg.qr(np.vstack([np.eye(root.shape[1]), np.sqrt(variances)[:, None] * root]), mode="r")
+        return np.asarray((upper * np.sign(np.diag(upper))[:, None]).T)
+
+
 def _evidence(data: Sequence[Known], variances: Array) -> tuple[float, Array, Array, Array]:
     """Logarithm of the restricted likelihood; twice its slope by each variance in two parts (2, base), squares and what
     is expected of them, whose difference it is; mean (base,), covariance of it."""
@@ -194,8 +204,7 @@ def _evidence(data: Sequence[Known], variances: Array) -> tuple[float, Array, Ar
     total = 0.0
     for one in data:
         # G = root (I + root' T root)^-1 root', by a triangular factor of what is inside.
-        inside = np.eye(one.root.shape[1]) + (one.root.T * variances) @ one.root
-        lower = np.linalg.cholesky(inside)
+        lower = _lower_factor(one.root, variances)
         half = np.linalg.solve(lower, one.root.T)
         seen = np.linalg.solve(lower, one.seen)
         total -= float(np.sum(np.log(np.diag(lower))))

@@ -11,7 +11,7 @@ _MOST = 1000  # events kept; a stream may have one at every sample
 @dataclass(frozen=True)
 class StreamEvent:
     """Something in a stream that was skipped or ended a stretch. t: time stamp, s. code: gap, pause, repeated-stamp,
-    backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line or source-ended."""
+    backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line, lost-samples or source-ended."""
 
     t: float
     code: str

@@ -13,7 +13,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.online.causal import CausalRows, Entries
 from dynid.online.kernel_rows import KernelRows, MomentumEntries
-from dynid.online.stamps import Stamps
+from dynid.online.stamps import Stamps, usable
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
@@ -22,6 +22,7 @@ _LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken 
 _MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples of which a rate is told at all
 _BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
 _AT_ONCE = 4096  # raw samples prepared at a time
+_RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
 _LAGS = 8  # more samples than its order that the shortest kernel holds
 
 Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (m, dof)
@@ -159,7 +160,7 @@ class Feed:
         long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _MANY else _LEARNT_AFTER
         if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
             return False
-        good = [one for one in self._first if np.isfinite(one[0]) and np.isfinite(one[1]).all()]
+        good = [one for one in self._first if usable(*one)]
         t, q = np.array([one[0] for one in good]), np.array([one[1] for one in good])
         if len(t) < _FEWEST:
             return False
@@ -175,6 +176,8 @@ class Feed:
 
     def _cutoff(self, t: Array, q: Array) -> float:
         """The cut-off that the spectrum of the first positions tells, Hz."""
+        rows = _longest_run(t, _RUN_GAP / self.rate)
+        t, q = t[rows], q[rows]
         at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
         grid = np.column_stack([np.interp(at, t, column) for column in q.T])
         moving = moving_joints(grid)
@@ -184,3 +187,11 @@ class Feed:
             return position_spectrum(grid, self.rate, np.array([[0, len(grid)]]), moving, "the stream").common
         except NotPossibleError:
             return 0.05 * self.rate
+
+
+def _longest_run(t: Array, gap: float) -> slice:
+    """The rows of the longest stretch of stamps t (m,) without an interval above `gap` s: a stamp
+    far away from the others says nothing of their spectrum."""
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(t) > gap) + 1, [len(t)]])
+    longest = int(np.argmax(np.diff(ends)))
+    return slice(int(ends[longest]), int(ends[longest + 1]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,11 @@ from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout
+from dynid.threads import pool
 
 _CHUNK = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    """The thread for what takes longer than a sample."""
-    return ThreadPoolExecutor(1, thread_name_prefix="dynid-online")
 
 
 class Online(Streamed):
@@ -264,7 +259,7 @@ class Online(Streamed):
         if self.method in INSTRUMENTAL:
             raise ModelError(f"the rows of '{self.method}' carry instruments; ask for a consistent robot of 'rls'")
         known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
-        return _pool().submit(identify, known, method=method, **options)
+        return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
         """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told

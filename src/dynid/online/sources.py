@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,14 @@ Complain = Callable[[str], None]
 
 _TICK = 0.05  # s between looks at a source that has nothing
 _AT_ONCE = 256  # samples of a block
+_LONGEST_LINE = 1 << 16  # characters, as many as a datagram holds: a longer line is no sample
+_BUFFERED = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
+_USUAL_RATE = 1000.0  # Hz, where none is given
+_DATAGRAM_OVERHEAD, _CHARACTERS = 768, 24  # bytes that the system keeps of each datagram, and of each number in it
+_LEAST_BUFFER, _MOST_BUFFER = 1 << 18, 1 << 28  # bytes
+_FORCED_BUFFER_OPTION, _DROPS_OPTION = 33, 40  # SO_RCVBUFFORCE and SO_RXQ_OVFL of Linux, which Python does not name
+_STEPS_FOR_PERIOD = 20  # stamps after which the period of the samples is known
+_PAUSE = 60.0  # s: a longer gap is a pause of the sender, not a loss
 
 
 def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iterator[Block]:
@@ -46,7 +55,13 @@ def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iter
 
 def lines_of(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
     """Samples from the lines of a file until it ends, such as standard input."""
-    for line in file:
+    whole = True
+    while line := file.readline(_LONGEST_LINE):
+        began, whole = whole, line.endswith("\n") or len(line) < _LONGEST_LINE
+        if not whole or not began:
+            if whole:
+                complain(f"a line is longer than {_LONGEST_LINE} characters: skipped")
+            continue
         sample = parsed(line, dof, complain)
         if sample is not None:
             yield sample
@@ -61,39 +76,122 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
     with file:
         kept, quiet = "", time.monotonic()
         while time.monotonic() - quiet < patience:
-            text = file.read()
+            text = file.read(_LONGEST_LINE)
             if not text:
                 time.sleep(_TICK)
                 yield _nothing(dof)
                 continue
             quiet = time.monotonic()
             *lines, kept = (kept + text).split("\n")  # the last one may not be whole yet
+            kept = kept[:_LONGEST_LINE]  # nor ever be
             for line in lines:
                 sample = parsed(line, dof, complain)
                 if sample is not None:
                     yield sample
 
 
-def datagrams(port: int, dof: int, complain: Complain, patience: float, host: str = "127.0.0.1") -> Iterator[Block]:
-    """Samples from lines in UDP datagrams at a port; it ends when nothing came for `patience` s."""
+@dataclass
+class Losses:
+    """Samples of a UDP source that did not arrive.
+
+    Attributes:
+        buffer: Bytes of the receive buffer that the system granted.
+        dropped: Datagrams that the system dropped because the buffer was full; None where it does not count them.
+        missing: Samples that are missing between the stamps of two that arrived, for whatever reason.
+    """
+
+    buffer: int = 0
+    dropped: int | None = None
+    missing: int = 0
+    _period: float = 0.0  # s between two samples, once it is known
+    _steps: list[float] = field(default_factory=list)
+    _last: float | None = None
+
+    def add(self, t: float) -> None:
+        """Count what is missing before a sample with stamp t (s)."""
+        step = 0.0 if self._last is None else t - self._last
+        self._last = t
+        if not 0.0 < step < _PAUSE:
+            return
+        if not self._period:
+            self._steps.append(step)
+            if len(self._steps) < _STEPS_FOR_PERIOD:
+                return
+            self._period = float(np.median(self._steps))
+            self.missing = sum(max(0, round(one / self._period) - 1) for one in self._steps)
+            self._steps.clear()
+        else:
+            self.missing += max(0, round(step / self._period) - 1)
+
+    @property
+    def sentence(self) -> str:
+        """What was lost, empty where nothing was."""
+        if not (self.missing or self.dropped):
+            return ""
+        known = "" if self.dropped is None else f", {self.dropped} datagrams were dropped by a full receive buffer"
+        return f"{self.missing} samples are missing between those that arrived{known}"
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Plain data for JSON."""
+        return {"missing_samples": self.missing, "dropped_datagrams": self.dropped, "buffer_bytes": self.buffer}
+
+
+def datagrams(port: int, dof: int, complain: Complain, patience: float, host: str = "127.0.0.1",
+              rate: float | None = None, losses: Losses | None = None) -> Iterator[Block]:
+    """Samples from lines in UDP datagrams at a port; it ends when nothing came for `patience` s.
+
+    rate: Hz of the samples, by which the receive buffer is sized. losses: counts what did not arrive.
+    """
+    lost = Losses() if losses is None else losses
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
         try:
             door.bind((host, port))
-        except (OSError, OverflowError) as problem:
+        except (OSError, OverflowError, UnicodeError) as problem:
             raise RecordingError(f"cannot listen at UDP port {port}: {problem}") from None
+        lost.buffer = _sized(door, dof, rate or _USUAL_RATE)
+        counts = _counts_drops(door)
+        lost.dropped = 0 if counts else None
         door.settimeout(_TICK)
         quiet = time.monotonic()
         while time.monotonic() - quiet < patience:
             try:
-                text = door.recv(65536).decode("utf-8", errors="replace")
+                content, ancillary, *_ = door.recvmsg(65536, socket.CMSG_SPACE(4) if counts else 0)
             except TimeoutError:
                 yield _nothing(dof)
                 continue
+            for _level, kind, data in ancillary:
+                if kind == _DROPS_OPTION and len(data) >= 4:
+                    lost.dropped = int.from_bytes(data[:4], sys.byteorder)
             quiet = time.monotonic()
-            for line in text.splitlines():
+            for line in content.decode("utf-8", errors="replace").splitlines():
                 sample = parsed(line, dof, complain)
                 if sample is not None:
+                    lost.add(float(sample[0][0]))
                     yield sample
+
+
+def _sized(door: socket.socket, dof: int, rate: float) -> int:
+    """Make room in a socket for some seconds of samples at a rate (Hz), as far as the system allows; bytes granted."""
+    wanted = int(_BUFFERED * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
+    wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
+    for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is for the superuser, beyond the system's limit
+        try:
+            door.setsockopt(socket.SOL_SOCKET, option, wanted)
+            break
+        except OSError:
+            continue
+    return door.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
+def _counts_drops(door: socket.socket) -> bool:
+    """Ask the system to tell with every datagram how many it dropped before; whether it does."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        door.setsockopt(socket.SOL_SOCKET, _DROPS_OPTION, 1)
+    except OSError:
+        return False
+    return True
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
@@ -108,7 +206,7 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
         else:
             numbers = np.array([float(part) for part in line.replace(";", ",").split(",")])
             t, q, tau = float(numbers[0]), numbers[1:1 + dof], numbers[1 + dof:]
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         if any(c.isdigit() for c in line.split(",")[0][:1]) or line.startswith("{"):
             complain(f"a line could not be read: '{line[:60]}'")
         return None  # a head of names

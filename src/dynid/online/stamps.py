@@ -9,11 +9,18 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.online.events import Events
+from dynid.recording.clean import ABSURD, ABSURD_TIME
 
 _PAUSE = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
 _FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
 _CREEPS = 0.05  # of its top speed: a joint that stops from less may have been held by friction
 _STRETCH, _COUNTS = 0.03, 4.0  # s, and steps of its encoder that it must have gone in the last such stretch
+
+
+def usable(t: float, q: Array, tau: Array) -> bool:
+    """Whether a sample, its stamp (s), positions and torques (dof,), holds numbers that a measurement can have."""
+    return bool(abs(t) <= ABSURD_TIME and (np.abs(q) <= ABSURD["position"]).all()
+                and (np.abs(tau) <= ABSURD["torque"]).all())
 
 
 class Stamps:
@@ -38,7 +45,7 @@ class Stamps:
 
     def add(self, t: float, q: Array, tau: Array) -> None:
         """One raw sample: stamp (s), positions (dof,), torques (dof,)."""
-        if not (np.isfinite(t) and np.isfinite(q).all() and np.isfinite(tau).all()):
+        if not usable(t, q, tau):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return
         if self._last is not None:
@@ -97,11 +104,12 @@ class Stamps:
         return bool(stamps[0] <= end - 2.0 * _STRETCH and steady)
 
     def _what(self, t: float, q: Array, tau: Array) -> str:
-        if not np.isfinite(t):
-            return "a stamp is not a finite number: skipped"
-        name, x = ("position", q) if not np.isfinite(q).all() else ("torque", tau)
-        joint = self.joints[int(np.argmin(np.isfinite(x)))]
-        return f"the {name} of joint '{joint}' is not finite at {t:.6g} s: skipped"
+        if not abs(t) <= ABSURD_TIME:
+            return f"a stamp of {t:.6g} s is no time: skipped"
+        name, x = ("torque", tau) if (np.abs(q) <= ABSURD["position"]).all() else ("position", q)
+        k = int(np.argmin(np.abs(x) <= ABSURD[name]))
+        what = f"{x[k]:g}, which no robot has," if np.isfinite(x[k]) else "not finite"
+        return f"the {name} of joint '{self.joints[k]}' is {what} at {t:.6g} s: skipped"
 
     def _skip(self, t: float, code: str, text: str) -> None:
         self.skipped += 1

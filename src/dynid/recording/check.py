@@ -9,8 +9,10 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
+from dynid.quantities import RATE, check_quantity
 from dynid.robot import Robot
 
+_SLOWEST = 2.0  # Hz; logs at 1 kHz with stamps in ms look like 1 Hz
 FEW = 100  # samples; below this nothing can be said about frequency or noise
 
 
@@ -31,6 +33,23 @@ class Extremes:
         """Extremes of two parts of a log together."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
                         np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
+
+
+def check_rate(t: Array, said: bool, source: str) -> None:
+    """Refuse stamps t (samples,) s whose median rate no robot's log has.
+
+    A rate so low that no motion can be seen in it is that of stamps in ms or us, unless the mapping said the unit or
+    the rate itself (`said`).
+    """
+    if len(t) < 2:
+        return
+    rate = 1.0 / float(np.median(np.diff(t)))
+    if rate < _SLOWEST and not said:
+        unit = "us" if rate < 1e-3 * _SLOWEST else "ms"
+        raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
+                             f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is in "
+                             "seconds", where="log.time_unit")
+    check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)
 
 
 def timing_notes(t: Array, q: Array) -> list[str]:

@@ -18,7 +18,7 @@ from dynid.errors import RecordingError
 from dynid.recording.episodes import episode_rows
 from dynid.recording.layout import Column, Layout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
-from dynid.recording.order import strays_by_order, strays_by_time, strays_by_value
+from dynid.recording.order import measurable, strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.recording import DroppedRow
 from dynid.recording.source import Block, Fault, Values, rechunk
 from dynid.robot import Robot
@@ -27,7 +27,7 @@ from dynid.robot import Robot
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
           "external_torque": 1e9}
-_ABSURD_TIME = 1e11
+ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench", "temperature", "motor_position",
                   "sensed_torque", "target_torque", "target_current", "external_torque")
 _SHOWN = 3  # bad rows named in a note
@@ -131,7 +131,7 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     raw = _logged(current, raw, clock, notes)
     times = [_values(blocks, column) for column in current.columns.get("time", ())]
     with np.errstate(invalid="ignore", over="ignore"):  # bad rows are found below
-        signals = {signal: _convert(current, signal, array) for signal, array in raw.items()}
+        signals = {signal: measurable(_convert(current, signal, array)) for signal, array in raw.items()}
     faults = _faults(current, blocks, raw, signals, times)
     first, clock.rows = clock.rows, clock.rows + len(blocks[0])
     if current.mapping.bad_rows == "drop":
@@ -266,7 +266,7 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
         else:
             unit = current.time_unit or (_epoch_unit(time) if len(times) == 1 else None) or "s"
             size = np.abs(time.astype(float)) * SECONDS[unit]
-            wrong = ~np.isfinite(size) | (size > _ABSURD_TIME)
+            wrong = ~np.isfinite(size) | (size > ABSURD_TIME)
         for row in np.flatnonzero(wrong).tolist():
             what = f"holds {time[row]}, which is no time; check time_unit"
             faults.setdefault(row, (column.source, (column.field, column.part, what)))

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.files import read_small, toml_table
+from dynid.quantities import RATE
 from dynid.recording.presets import overlaid, preset_of
 
 Names = str | int | list[str | int]
@@ -23,7 +24,7 @@ Unit = Literal["rad", "deg", "m", "mm"]
 VelocityUnit = Literal["rad", "deg", "m", "mm", "rpm"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 Side = Literal["joint", "motor"]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=RATE.low, le=RATE.high, allow_inf_nan=False)]
 
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
@@ -98,7 +99,7 @@ class Mapping(BaseModel):
     bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: str | None = None
     time: Names | Place | None = None

@@ -1,4 +1,4 @@
-"""Rows at odds with the rest of a log: a head that was never measured, or not in this run."""
+"""Numbers that nobody measured: a head of rows at odds with the rest of a log, and values that no sensor resolves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ _FEW = 10  # rows that may be at odds in the shortest of logs
 _REST = 20  # rows that have to follow for something to be at odds with them
 _APART = 10.0  # times the duration of all that follows: a gap that long says that the rows before it are strays
 _BEYOND = 3.0  # times the range of all that follows
+_RESOLVED = 1e-30  # rad, rad/s, N m, A and all else: far below the noise of any sensor
 _COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
+
+
+def measurable(array: Array) -> Array:
+    """An array with zero in place of numbers smaller than any sensor resolves; they underflow in squares."""
+    small = (np.abs(array) < _RESOLVED) & (array != 0.0)
+    return np.where(small, 0.0, array) if small.any() else array
 
 
 def most_rows(count: int) -> int:

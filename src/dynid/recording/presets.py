@@ -117,7 +117,7 @@ def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 
 def preset_of(name: Any) -> Preset:
     """The preset of this name; ValueError where there is none."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         close = difflib.get_close_matches(str(name), list(PRESETS), n=1)
         raise ValueError(f"there is no preset '{name}'" + (f"; did you mean '{close[0]}'?" if close else
                                                           f"; there are {', '.join(PRESETS)}"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, Spool
 from dynid.errors import RecordingError
-from dynid.recording.check import Extremes, content_notes, timing_notes, unit_notes
+from dynid.recording.check import Extremes, check_rate, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.commanded import commanded
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
@@ -71,6 +71,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_of(rules):
         notes.append(f"only rows {window_of(rules)} are taken, {len(t)} of them; the log ends at {until:.6g} s")
+    check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
     notes += content_notes(extremes, part.joints, rules.unmeasured)
     if robot is not None:

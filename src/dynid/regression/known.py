@@ -13,6 +13,9 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.regression.base import BaseParameters
 
+# Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
+_EXACT = 1e-12
+
 
 @dataclass(frozen=True)
 class Known:
@@ -35,7 +38,8 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
         if not (math.isfinite(one.value) and math.isfinite(one.std) and one.std >= 0.0):
             raise ModelError(f"known parameter '{name}' needs a finite value and a deviation not below zero, got "
                              f"{one.value} and {one.std}")
-        found[name] = Known(float(one.value), float(one.std))
+        exact = one.std <= _EXACT * max(abs(one.value), 1.0)
+        found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
     return found
 
 

@@ -27,6 +27,8 @@ def exact_angle(angle: float) -> float:
     It stands for one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
     differ by less than 1e-5 rad.
     """
+    if not math.isfinite(angle):
+        return angle  # refused with the robot, by the name of its row
     count = round(angle / _STEP)
     if count % 2 and count % 3:
         return angle
@@ -37,7 +39,8 @@ def exact_angle(angle: float) -> float:
 def exact_axis(axis: Sequence[float]) -> Array:
     """The unit vector (3,) a printed axis stands for: along an axis of its frame, or at a multiple of pi/4 or pi/6
     between two of them, where the digits printed say so; else the axis itself at length one."""
-    unit = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    unit = np.asarray(axis, dtype=float) / np.abs(axis).max()  # so that no square overflows
+    unit /= np.linalg.norm(unit)
     unit = np.where(np.abs(unit) < _BELOW_MACHINES, 0.0, unit)
     unit /= np.linalg.norm(unit)
     used = np.flatnonzero(unit)

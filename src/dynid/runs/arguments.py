@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dynid.errors import DynidError
 from dynid.files import toml_table
+from dynid.quantities import finite_number
 from dynid.recording import mapping
 from dynid.runs.settings import RunSettings, read_table
 
@@ -100,7 +101,7 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, _, numbers = text.partition("=")
         try:
-            found = [float(number) for number in numbers.split("+-", 1)]
+            found = [finite_number(number) for number in numbers.split("+-", 1)]
         except ValueError:
             raise DynidError(f"--known takes NAME=VALUE or NAME=VALUE+-STD such as M3=1.2+-0.1, got '{text}'") from None
         table[name.strip()] = found[0] if len(found) == 1 else found
@@ -113,7 +114,7 @@ def lock_table(texts: Sequence[str]) -> dict[str, float]:
     for text in texts:
         name, equals, number = text.partition("=")
         try:
-            table[name.strip()] = float(number) if equals else 0.0
+            table[name.strip()] = finite_number(number) if equals else 0.0
         except ValueError:
             raise DynidError(f"--lock takes JOINT or JOINT=POSITION such as finger_joint1=0.02, got '{text}'") from None
     return table

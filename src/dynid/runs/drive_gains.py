@@ -75,7 +75,8 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
                     np.nan)
     apart = np.sqrt((weight * np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / np.where(total > 0, total, 1.0))
     spread = np.where(total > 0, np.hypot(std.min(axis=0), apart), np.inf)
-    reasons = {name: gains[0].reasons.get(name, "") or next(one.reasons[name] for one in gains if name in one.reasons)
+    reasons = {name: gains[0].reasons.get(name, "") or next(
+        (one.reasons[name] for one in gains if name in one.reasons), "the numbers of the logs give no finite gain")
                for name, yes in zip(gains[0].joints, total > 0, strict=True) if not yes}
     return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons)
 

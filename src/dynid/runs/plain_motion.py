@@ -30,6 +30,7 @@ from dynid.excitation import (
 )
 from dynid.excitation.assessment import with_accelerations
 from dynid.excitation.limits.limits_file import space_notes
+from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
@@ -68,6 +69,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
                  ) -> MotionData:
     """The motion asked for, checked against every limit and slowed down where they need it, with what it should tell
     about the robot; as `design_motion` gives those that it finds."""
+    check_quantity(DURATION, request.duration, "the duration of a motion")
     limits, margin_note = limits_for(robot, request.limits, request.margin)
     if request.home is not None:
         checked_posture(request.home, limits)

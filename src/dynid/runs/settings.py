@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -18,9 +19,17 @@ from dynid.runs.toml import dumps
 Settings = TypeVar("Settings", bound=BaseModel)
 Trust = bool | Literal["model"]
 
+# Infinity is a setting where a table is free to say so, as in [prepare] saturation; written down, it must stay one.
+FINITE_NUMBERS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+MOST_BLOCKS = 100  # of cross-validation, each a fit of its own: ten are usual, and hundreds say nothing more
+
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
     """Settings of a kind from a mapping, with errors in one sentence that names `source` and the setting."""
+    where = _not_a_number(values)
+    if where is not None:
+        raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or leave the setting out",
+                         where=where)
     try:
         return kind.model_validate(dict(values))
     except ValidationError as problem:
@@ -32,6 +41,19 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         message = str(first["msg"]).removeprefix("Value error, ")
         raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}", where=name
                          ) from None
+
+
+def _not_a_number(value: Any) -> str | None:
+    """The name, such as log.position, under which a nan is in nested tables and lists; None where there is none."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else None
+    inner = value.items() if isinstance(value, Mapping) else (("", item) for item in value) \
+        if isinstance(value, list | tuple) else ()
+    for key, item in inner:
+        found = _not_a_number(item)
+        if found is not None:
+            return ".".join(part for part in (str(key), found) if part)
+    return None
 
 
 def read_table(path: Path, what: str = "") -> dict[str, Any]:
@@ -51,7 +73,7 @@ class SettingsFile(BaseModel):
     were made with trust=True; with trust="model" only that of their own [model] table. A file cannot state this itself.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     file_kind: ClassVar[str] = "settings"
     _trust: Trust = PrivateAttr(default=False)
@@ -97,7 +119,7 @@ class FlexibleSettings(BaseModel):
     links. skew: identify the time between both encoders too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     joints: tuple[str, ...] | None = None
     friction: tuple[str, ...] = ("viscous", "coulomb")
@@ -115,7 +137,7 @@ class ModelSettings(BaseModel):
     [model.flexible] table, for logs with positions of motors and links.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     python: str | None = None
     friction: tuple[str, ...] = ()
@@ -132,17 +154,17 @@ class SimulationSettings(BaseModel):
     state.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     run: bool = True
-    horizon: float = Field(default=0.5, gt=0.0, allow_inf_nan=False)
+    horizon: float = Field(default=0.5, gt=0.0)
 
 
 class OutputSettings(BaseModel):
     """The [output] table: what else is written into the folder of a result. code: languages in which the identified
     model stands beside it as functions for a controller (see `dynid generate`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     code: tuple[Literal["c", "python", "python-plain", "julia", "latex"], ...] = ()
 
@@ -151,10 +173,10 @@ class EssentialSettings(BaseModel):
     """The [essential] table: base parameters that hardly matter are left out, by which rule and threshold (see
     `dynid.essential`). alpha: significance of an F-test."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     rule: Literal["deviation", "ratio", "f-test", "smallest", "r", "singular"] = "deviation"
-    threshold: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
+    threshold: float | None = Field(default=None, gt=0.0)
     alpha: float = Field(default=0.05, gt=0.0, lt=1.0)
 
 
@@ -166,7 +188,7 @@ class PayloadSettings(BaseModel):
     way: as `dynid.payload` takes it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     frame: str | None = None
     mass: float | tuple[float, float] | None = None
@@ -184,7 +206,7 @@ class CompareSettings(BaseModel):
     """The [compare] table, for `dynid compare`. options: of each method by its name, [compare.options.METHOD]; they go
     before those of [options]."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = FINITE_NUMBERS
 
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
@@ -231,7 +253,7 @@ class RunSettings(SettingsFile):
     held: tuple[str, ...] = ()
     payloads: dict[str, PayloadSettings] = Field(default_factory=dict)
     prior: str | None = None
-    blocks: int = Field(default=10, ge=1, le=1000)
+    blocks: int = Field(default=10, ge=1, le=MOST_BLOCKS)
     stream_rows: int | None = Field(default=None, ge=1)
 
     @field_validator("logs", "validate_on", mode="before")

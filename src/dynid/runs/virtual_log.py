@@ -14,6 +14,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
 from dynid.model import FlexibleModel, Model
 from dynid.payloads.frames import mounting_frame
+from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_samples
 from dynid.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
@@ -49,8 +50,9 @@ class LoopOptions:
     rate: float = 1000.0
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0 and self.bandwidth > 0 and self.damping > 0):
-            raise DynidError("rate, bandwidth and damping must be above zero")
+        check_quantity(RATE, self.rate, "the rate of a simulation")
+        check_quantity(BANDWIDTH, self.bandwidth, "the bandwidth of a closed loop")
+        check_quantity(DAMPING, self.damping, "the damping of a closed loop")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +85,15 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, fri
     friction is not known. trust: as `load`
     has. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
     """
+<<<<<<< HEAD
     model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
     reference = read_trajectory(trajectory, robot.joint_names).at(loop.rate)
+=======
+    model, theta, belief, notes = _machine(robot, friction, rotor, truth)
+    motion = read_trajectory(trajectory, robot.joint_names)
+    check_samples(motion.duration, loop.rate)
+    reference = motion.at(loop.rate)
+>>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
     law = _controller(loop, model.rigid if isinstance(model, FlexibleModel) else model, belief, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
     return VirtualLog(robot, model, theta, machine.record(reference, seed=seed), loop.controller, seed, notes)

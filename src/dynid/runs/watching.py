@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
-from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
+from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
 from dynid.plain import finite
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
@@ -54,12 +54,14 @@ class WatchOptions:
 @dataclass(frozen=True, eq=False)
 class Look:
     """A stream at one moment: the last stamp (s), the live object, its estimate (None before there is one), and the
-    root mean square of the last innovations of each joint (dof,), in units of the noise."""
+    root mean square of the last innovations of each joint (dof,), in units of the noise. losses: samples that a UDP
+    source lost."""
 
     t: float
     online: Online
     estimate: Estimate | None
     innovation: np.ndarray
+    losses: Losses | None = None
 
 
 def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str]) -> RunSettings:
@@ -80,10 +82,11 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
         if record is not None:
             record.write(online, now.estimate)
 
+    losses = Losses()
     try:
-        follow(online, settings, options, robot, look)
+        follow(online, settings, options, robot, look, losses)
     finally:
-        last = look_at(online)
+        last = replace(look_at(online), losses=losses)
         if record is not None:
             record.write(online, last.estimate)
     if options.record is not None and last.estimate is not None:
@@ -104,18 +107,23 @@ class Fed(Protocol):
     def remark(self, code: str, text: str) -> None: ...
 
 
-def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None]) -> None:
-    """Feeds a stream from its source until that ends, and looks at it now and then."""
+def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None],
+           losses: Losses | None = None) -> None:
+    """Feeds a stream from its source until that ends, and looks at it now and then. losses: counts what a UDP source
+    lost."""
+    losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
         raise DynidError("speed must not be below zero, and every and patience must be above it")
     due = time.monotonic() + options.every
-    for t, q, tau in _blocks(settings, options, robot, stream):
+    for t, q, tau in _blocks(settings, options, robot, stream, losses):
         if len(t):
             stream.feed(t, q, tau)
         if time.monotonic() >= due:
             look()
             due = time.monotonic() + options.every
     stream.finish()
+    if losses.sentence:
+        stream.remark("lost-samples", losses.sentence)
     stream.remark("source-ended", "the source has ended")
 
 
@@ -135,7 +143,8 @@ def prior_of(source: str, settings: RunSettings, base: BaseParameters, trust: bo
     return prior_of_file(base, make_model(other, make_robot(other)).parameters)
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed) -> Iterator[Block]:
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses
+            ) -> Iterator[Block]:
     """The blocks of a source."""
     source, dof = options.source, robot.dof
 
@@ -148,7 +157,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
         host, _, port = source.removeprefix("udp:").rpartition(":")
         if not port.isdigit():
             raise DynidError(f"a UDP source is udp:PORT or udp:HOST:PORT, got '{source}'")
-        return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1")
+        return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1", options.rate, losses)
     if source.startswith("tail:"):
         return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
     after = stream.last_stamp
@@ -176,6 +185,8 @@ def look_facts(look: Look) -> dict[str, Any]:
         "t": finite(look.t), "delay_s": finite(online.delay), "rate": rate, "cutoff": cutoff,
         "restarts": list(online.restarts), "events": [one.to_dict() for one in online.events],
         "verdict": {one.name: one.status for one in online.verdict()}, "parameters": {}, "relative_error": None}
+    if look.losses is not None and look.losses.buffer:
+        facts["udp"] = look.losses.to_dict()
     if estimate is not None:
         facts["relative_error"] = finite(estimate.diagnostics.relative_error)
         facts["parameters"] = {name: {"value": float(value), "std": finite(std), "rel_std": finite(share)}

@@ -15,16 +15,16 @@ Item = tuple[float, int]  # factor of the noise, repetition
 
 
 def run_study(study: Study, workers: int | None = None, scheduler: str | None = None,
-              progress: Progress | None = None) -> StudyResult:
+              progress: Progress | None = None, tls: tuple[str, str, str] | None = None) -> StudyResult:
     """Every method on every log; the same numbers for the same seed wherever and in however many processes it runs.
 
     workers: processes, by default one for each core. scheduler: address of a Dask scheduler instead ("tcp://host:8786").
-    progress: told after every log.
+    progress: told after every log. tls: PEM files of authority, certificate and key for a scheduler at tls://.
     """
     bench = make_bench(study)
     items = [(factor, repetition) for factor in study.noise.factors for repetition in range(study.repetitions)]
     outcomes: list[Outcome | None] = [None] * len(items)
-    for finished, (k, outcome) in enumerate(Workers(workers, scheduler).each(_perform, bench, items), 1):
+    for finished, (k, outcome) in enumerate(Workers(workers, scheduler, tls).each(_perform, bench, items), 1):
         outcomes[k] = outcome
         if progress is not None:
             progress(finished, len(items))

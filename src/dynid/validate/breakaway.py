@@ -81,7 +81,13 @@ def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Reco
     dq[:, j] = ddq[:, j] = 0.0
     rest = np.asarray(estimate.predict(log.q, dq, ddq))[:, j] - friction_at(estimate, j, own, dq[:, j])[0]
     friction = raw.tau[:, j] - at_times(raw.t, log.t, rest[:, None])[:, 0]
-    return np.array([np.polyfit(raw.t[one.rows] - one.begin, friction[one.rows], 2)[2] * one.way for one in starts])
+    return np.array([_at_begin(raw.t[one.rows] - one.begin, friction[one.rows]) * one.way for one in starts])
+
+
+def _at_begin(t: Array, x: Array) -> float:
+    """The value at t = 0 of the parabola through x (rows,) at times t (rows,), by least squares."""
+    scale = float(np.abs(t).max(initial=0.0)) or 1.0
+    return float(np.linalg.lstsq(np.vander(t / scale, 3), x, rcond=None)[0][2])
 
 
 def _starts(t: Array, q: Array) -> list[_Start]:

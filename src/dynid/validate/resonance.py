@@ -24,6 +24,7 @@ _ABOVE = 3.0  # times the power of its neighbourhood that a peak has
 _OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
 _COHERENT = 0.85  # share of the torque's power at the peak that the position explains
 _STRETCHES = 8  # at least, so that coherence by chance stays below that
+_FEWEST_LINES = 16  # samples of a stretch: fewer have no spectrum to find a peak in
 _PIECE = 4096  # samples of which torques are predicted at once
 _ENOUGH = 131072  # rows that are looked at
 
@@ -76,6 +77,8 @@ def _peak(joint: str, torque: Array, position: Array, rate: float, highest: floa
     """The highest peak of a torque's spectrum over its neighbourhood, where there is one that the position shares;
     highest: Hz that is looked at."""
     size = round(_SECONDS * rate)
+    if size < _FEWEST_LINES:
+        return None
     f, own, by, cross = _spectra(torque, np.gradient(np.gradient(position)), rate, size)
     inside = np.flatnonzero((f >= _LOWEST) & (f <= highest))
     if len(inside) < 8:

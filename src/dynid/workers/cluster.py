@@ -1,11 +1,15 @@
 """A Dask cluster: parts stay with its workers, which add them; reports and the sum come here.
 
+A Dask scheduler tells its workers which functions to call, and both speak in pickles: whoever is one of them, or can
+speak to one of them, can run any program on all others. TLS keeps strangers out; between members there is no wall.
+
 What a lost worker had is made again from the graph of tasks. Shared things are a task as well, so that they are not
 lost with the worker that has them.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -23,10 +27,10 @@ _BATCH = 200  # reports that are fetched at once
 
 
 class Cluster:
-    """The workers of a Dask scheduler ("tcp://host:8786")."""
+    """The workers of a Dask scheduler ("tcp://host:8786"). tls: as in `Workers`."""
 
-    def __init__(self, job: Job[Any, Any, Any], address: str) -> None:
-        self._job, self._address, self._client = job, address, _client(address)
+    def __init__(self, job: Job[Any, Any, Any], address: str, tls: tuple[str, str, str] | None = None) -> None:
+        self._job, self._address, self._client = job, address, _client(address, tls)
         try:
             _check_cluster(self._client, address)
             self._there = self._client.submit(_same, job.for_workers, pure=False)
@@ -114,14 +118,26 @@ class Cluster:
                                 "start it again and repeat the call; what was kept is not done twice")
 
 
-def _client(address: str) -> Any:
+def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
     try:
         from distributed import Client
+        from distributed.security import Security
     except ModuleNotFoundError:
         raise NotPossibleError("work on a cluster needs Dask; pip install 'dynid[scale]' brings it") from None
+    security = None
+    if tls is not None:
+        if not address.startswith("tls://"):
+            raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}")
+        for name in tls:
+            if not os.access(name, os.R_OK):
+                raise DynidError(f"the TLS file {name} cannot be read; give the PEM files of the authority, of the "
+                                 "certificate and of its key")
+        authority, certificate, key = tls
+        security = Security(tls_ca_file=authority, tls_client_cert=certificate, tls_client_key=key,
+                            require_encryption=True)
     try:
-        return Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+        return Client(address, timeout=_PATIENCE, set_as_default=False, security=security)
+    except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # two of Dask, without certificates
         words = " ".join(str(error).split()) or type(error).__name__
         raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}") from None
 

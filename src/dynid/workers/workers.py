@@ -21,10 +21,18 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Workers:
-    """processes: by default one for each core. scheduler: address of a Dask scheduler instead ("tcp://host:8786")."""
+    """Where work is done.
+
+    Attributes:
+        processes: How many, by default one for each core.
+        scheduler: Address of a Dask scheduler instead, "tcp://host:8786" or "tls://host:8786".
+        tls: PEM files of the authority, of the own certificate and of its key, for an address that begins with tls://;
+            without them Dask's own configuration names them.
+    """
 
     processes: int | None = None
     scheduler: str | None = None
+    tls: tuple[str, str, str] | None = None
 
     def each(self, work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
              lost: Callable[[Item, str], Result] | None = None) -> Iterator[tuple[int, Result]]:
@@ -60,6 +68,6 @@ class Workers:
 
     def _engine(self, job: Job[Any, Any, Any], count: int) -> AbstractContextManager[Engine]:
         if self.scheduler is not None:
-            return Cluster(job, self.scheduler)
+            return Cluster(job, self.scheduler, self.tls)
         processes = min(thread_count(self.processes), count)
         return nullcontext(Here(job)) if processes <= 1 else Processes(job, processes)

@@ -21,6 +21,7 @@ from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
 from dynid.excitation.trajectories.families import Family
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.model import LinearModel, Model, complete, make_terms
+from dynid.quantities import check_samples
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 
@@ -59,6 +60,7 @@ class ExperimentDesign:
 
     def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
         """q, dq, ddq of the log to come; the last instant is left out because it may be the first again."""
+        check_samples(trajectory.duration, self.rate)
         count = max(2, round(trajectory.duration * self.rate))
         motion = trajectory.at(np.linspace(0.0, trajectory.duration, count, endpoint=False))
         return motion.q, motion.dq, motion.ddq

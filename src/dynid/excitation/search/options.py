@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.quantities import RATE, check_quantity
 from dynid.regression import BaseParameters, Regression
 
 Progress = Callable[[float, float], None]  # seconds so far, best value so far
@@ -59,8 +60,7 @@ class Measurement:
     noise: Array | float | None = None
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise DynidError(f"the sampling rate must be above zero, got {self.rate}")
+        check_quantity(RATE, self.rate, "the sampling rate")
 
 
 @dataclass(frozen=True, eq=False)

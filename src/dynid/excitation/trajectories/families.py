@@ -16,6 +16,7 @@ from dynid.excitation.trajectories.fourier import FourierQuintic, FourierSeries,
 from dynid.excitation.trajectories.polynomial import power_functions
 from dynid.excitation.trajectories.spline import BSpline, spline_functions
 from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.quantities import DURATION, check_quantity
 
 _DEGREE = 5  # of the B-splines: the jerk is smooth
 
@@ -58,8 +59,7 @@ class Family(Protocol):
 
 
 def _check_duration(duration: float) -> None:
-    if not (duration > 0 and np.isfinite(duration)):
-        raise DynidError(f"a motion needs a duration above zero, got {duration}")
+    check_quantity(DURATION, duration, "the duration of a motion")
 
 
 def _unlimited(family: Family, bandwidth: float) -> Family:

@@ -14,6 +14,7 @@ from dynid.recording.preparation.row_filter import EquationsKind, FilteredKind, 
 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
+MOST_DECIMATION = 1000  # rows to one: a filter of so low a cut-off settles over all of a usual log
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -70,7 +71,7 @@ class Preparation(BaseModel):
     saturated_samples: Annotated[int, Field(ge=1)] = 5
     stuck: bool = True
     thin: Annotated[int, Field(ge=1)] = 1
-    decimate: Annotated[int, Field(ge=1)] | None = None
+    decimate: Annotated[int, Field(ge=1, le=MOST_DECIMATION)] | None = None
     stages: Annotated[int, Field(ge=1, le=6)] = 1
     decimate_order: Annotated[int, Field(ge=1, le=10)] = 4
     decimate_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
@@ -87,6 +88,9 @@ class Preparation(BaseModel):
     def _one_way_to_fewer_rows(self) -> Preparation:
         if self.thin > 1 and (self.decimate or 1) > 1:
             raise ValueError("give 'thin' or 'decimate', not both")
+        if (self.decimate or 1) ** self.stages > MOST_DECIMATION:
+            raise ValueError(f"'decimate' in {self.stages} 'stages' leaves one row in {(self.decimate or 1) ** self.stages}"
+                             f", more than {MOST_DECIMATION}")
         if self.thin > 1 and self.equations != "torque":
             raise ValueError(f"rows for equations = '{self.equations}' are thinned by their kernel; leave out 'thin'")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:

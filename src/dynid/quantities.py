@@ -1,0 +1,59 @@
+"""Ranges that quantities of robots, logs and motions lie in: a number outside them is a slip or damage.
+
+The ranges are wider than any machine by several orders of magnitude. They keep numbers that a computer can hold and no
+robot can have (1e-300 Hz, 1e308 s) from reaching the algorithms, where they overflow or ask for all the memory there is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dynid.errors import DynidError
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A range of numbers.
+
+    Attributes:
+        low: Smallest number.
+        high: Largest number.
+        unit: For messages.
+    """
+
+    low: float
+    high: float
+    unit: str
+
+
+RATE = Quantity(1e-3, 1e7, "Hz")  # of samples and controllers: from a row every quarter of an hour to drive electronics
+DURATION = Quantity(1e-3, 1e6, "s")  # of motions: up to eleven days
+WINDOW = Quantity(1e-5, 1e3, "s")  # of filters
+BANDWIDTH = Quantity(1e-3, 1e6, "rad/s")  # of closed loops
+DAMPING = Quantity(1e-3, 1e3, "times critical damping")  # of closed loops
+ALARMS = Quantity(1e-9, 1e6, "per hour")  # false alarms: from one in a hundred thousand years to three hundred a second
+PATIENCE = Quantity(0.0, 1e9, "s")  # of whoever waits
+
+MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
+
+
+def finite_number(text: str) -> float:
+    """The number that a text holds; ValueError where it holds none, or one that is not finite."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"'{text}' is not a finite number")
+    return value
+
+
+def check_quantity(quantity: Quantity, value: float, what: str, error: type[DynidError] = DynidError) -> None:
+    """Raise where a number is outside the range of its quantity; `what` it is, for the message."""
+    if not quantity.low <= value <= quantity.high:
+        raise error(f"{what} must be between {quantity.low:g} and {quantity.high:g} {quantity.unit}, got {value:g}")
+
+
+def check_samples(duration: float, rate: float) -> None:
+    """Raise where a motion of `duration` s at `rate` Hz has more samples than are computed with."""
+    if duration * rate > MOST_SAMPLES:
+        raise DynidError(f"a motion of {duration:g} s at {rate:g} Hz has {duration * rate:.3g} samples, more than the "
+                         f"{MOST_SAMPLES:g} that are computed with", "give a lower --rate or a shorter --duration")
