@@ -88,6 +88,7 @@ class Online(Streamed):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} is a finite number not below zero, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
+        self.about: dict[str, Any] = {}  # plain data that are saved with the stream, such as how its model was chosen
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
@@ -308,8 +309,8 @@ class Online(Streamed):
                 "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
-                "outside": recursion.outside is not None,
-                "feeding": self._feed.facts()}
+                "outside": recursion.outside is not None, "about": self.about,
+                "learned": getattr(self.model, "learned", {}), "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
         """The arrays that `save` writes."""

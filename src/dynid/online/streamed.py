@@ -36,3 +36,7 @@ class Streamed:
     def remark(self, code: str, text: str) -> None:
         """A remark on the source among `events`, at the last stamp."""
         self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
+
+    def take_events(self, other: Streamed) -> None:
+        """Go on with the events of another stream, which this one is fed from again."""
+        self._feed.stamps.events = other._feed.stamps.events

@@ -243,9 +243,12 @@ class Recursion:
         return [*self.stretches, Stretch(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """The live factor as a least-squares problem."""
-        b = len(self.beta)
+        """The live factor as a least-squares problem, with the ridge of parameters that have one (see
+        `Regression.pull`)."""
+        b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
+        if ridge.any():
+            return Stacked.of(np.vstack([self.r, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
         return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
 
     def innovations(self) -> Array:
