@@ -70,7 +70,7 @@ def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> 
 
 
 @dataclass(frozen=True)
-class StreamOptions:
+class LiveOptions:
     """How a stream is estimated.
 
     Attributes:
@@ -92,7 +92,7 @@ class LiveModel:
     An earlier estimate as the prior brings its own model where the run names no friction.
     """
 
-    def __init__(self, settings: RunSettings, robot: Robot, options: StreamOptions,
+    def __init__(self, settings: RunSettings, robot: Robot, options: LiveOptions,
                  resume: Callable[[LinearModel], Online | None] = lambda model: None,
                  earlier: dict[str, Any] | None = None) -> None:
         """

@@ -18,7 +18,7 @@ from dynid.online.record import Record
 from dynid.online.sources import Block, datagrams, growing, replayed, standard_input
 from dynid.plain import finite
 from dynid.robot import Robot
-from dynid.runs.live_model import CHOSEN, LiveModel, StreamOptions, prior_from
+from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
 from dynid.runs.results import parameter_facts
@@ -85,7 +85,7 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
 
 def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Record | None) -> LiveModel:
     """The stream of a watch, new or as it was recorded."""
-    stream = StreamOptions(options.method, options.forgetting,
+    stream = LiveOptions(options.method, options.forgetting,
                            FeedOptions(options.cutoff, options.rate, equations=options.equations),
                            prior_from(options.prior))
     if record is None:

@@ -148,12 +148,6 @@ class Recursion:
         return 1 if self.watcher is None else self.watcher.every
 
     # -- what watchers do ------------------------------------------------------------------------
-    def fade(self, factor: float) -> None:
-        """All that is known counts `factor` times as much."""
-        self.padded *= math.sqrt(factor)
-        self.norms *= factor
-        self.memory.fade(factor)
-
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Rows matrix (k, base) beta = values (k,), each with deviation one, beside the data; with instruments they
         are their own."""

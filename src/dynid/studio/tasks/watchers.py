@@ -16,7 +16,7 @@ from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.payloads import LivePayload
 from dynid.robot import Robot
-from dynid.runs.live_model import LiveModel, StreamOptions
+from dynid.runs.live_model import LiveModel, LiveOptions
 from dynid.runs.loading import read_logs
 from dynid.runs.settings import RunSettings
 from dynid.runs.watching import look_at
@@ -74,7 +74,7 @@ def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior:
     """The recursive estimate of the run's model, or of a result's, which is then what is known at the start."""
     cutoff = settings.prepare.get("cutoff")
     feeding = FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None)
-    return LiveModel(settings, robot, StreamOptions(str(params.get("method") or "rls"), feeding=feeding, prior=prior))
+    return LiveModel(settings, robot, LiveOptions(str(params.get("method") or "rls"), feeding=feeding, prior=prior))
 
 
 class _Fed:
