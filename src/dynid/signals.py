@@ -88,12 +88,8 @@ def power_density(x: Array, rate: float, window: int, differences: int = 0) -> t
     Welch's method: Hann windows of `window` rows that overlap by half, each without its mean; some windows at a time,
     so that a long signal is not held in memory. differences: how many times x is differenced before.
     """
-<<<<<<< HEAD
-    step, size = window - window // 2, len(x) - differences
-=======
     window = max(2, window)
-    step = window - window // 2
->>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
+    step, size = window - window // 2, len(x) - differences
     taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(window) / window)
     count, at_once = (size - window) // step + 1, max(1, _NUMBERS_AT_ONCE // (window * x.shape[1]))
     total = np.zeros((x.shape[1], window // 2 + 1))

@@ -13,8 +13,7 @@ from pushed_arm import RATE, arm, estimate, outside, push, recording
 from dynid import dynamics
 from dynid.contacts import ExternalWrench, find_contacts, free_motion
 from dynid.contacts.alarm import gaussian_level, observed_level
-from dynid.contacts.filtered_rows import FilterOptions
-from dynid.contacts.observer import Observer
+from dynid.contacts.observer import FilterOptions, Observer
 from dynid.contacts.wrench_posterior import posterior
 from dynid.dynamics import Wrench
 from dynid.errors import ModelError, NotPossibleError, RobotError

@@ -14,8 +14,7 @@ from online.streams import Truth, coloured, motion, truth
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.online import FeedOptions, Online
-from dynid.online.causal import CausalRows, derivative_kernels, low_pass_kernel
-from dynid.online.kernel_rows import KernelRows
+from dynid.online.causal import CausalFilter, CausalRows, derivative_kernels, low_pass_kernel
 from dynid.recording import Recording
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.prepare import prepare
@@ -155,8 +154,8 @@ def test_a_short_stream_is_prepared_when_it_ends(raw: tuple[Truth, np.ndarray]) 
 @pytest.mark.parametrize("window", [0.05, 0.2])
 @pytest.mark.parametrize("order", [0, 1])
 def test_the_stated_delay_of_kernels_is_the_measured_one(window: float, order: int) -> None:
-    """A torque that grows evenly comes out as it was `delay` seconds before the sample that completes its row, of
-    kernels and of the low-passes of the default."""
+    """A torque that grows evenly comes out as it was `delay` seconds before the sample that completes its row, and at
+    the row's own time, of kernels and of the low-passes of the default."""
     rate, slope = 1000.0, 3.0
     t, late = np.arange(2000) / rate, []
     options = KernelOptions(order=order)
@@ -165,15 +164,16 @@ def test_the_stated_delay_of_kernels_is_the_measured_one(window: float, order: i
     def forces(q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, len(tau))), np.ascontiguousarray(tau.T)
 
-    def whole(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(tau.T)
+    def whole(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray]:
+        return (np.ascontiguousarray(tau.T),)
 
-    for rows in (KernelRows(forces, row_filter, 0.0, np.zeros(1)),
-                 CausalRows(whole, rate, row_filter.cutoff, 0.0, np.zeros(1))):
+    for rows in (CausalRows(forces, CausalFilter.momentum(row_filter), 0.0, np.zeros(1)),
+                 CausalRows(whole, CausalFilter.low_pass(row_filter.cutoff, rate), 0.0, np.zeros(1))):
         for k, at in enumerate(t):
             found = rows.push(t[k:k + 1], np.array([[np.sin(at)]]), np.array([[slope * at]]))
             if found is not None:
-                late.append((at - found[0][0, -1] / slope, rows.delay))
+                late.append((at - found.entries[0, -1] / slope, rows.filter.delay))
+                np.testing.assert_allclose(found.t, found.entries[0] / slope, atol=1e-9)
     measured, stated = np.array(late).T
     np.testing.assert_allclose(measured, stated, atol=1e-9)
     assert len({round(one, 9) for one in stated}) == 2

@@ -15,7 +15,8 @@ from robots import random_robot
 import dynid
 from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
-from dynid.model import Model, RigidBodies, Viscous
+from dynid.estimate import Problem, identify
+from dynid.model import FrictionCurve, Model, RigidBodies, Viscous
 from dynid.online import Online
 from dynid.regression import TorqueEquations, base_parameters, fold
 
@@ -356,3 +357,19 @@ def test_the_nearest_robot_that_can_exist_comes_from_a_thread_of_its_own() -> No
     assert np.allclose(estimate.values, batch.values, atol=0.1 * np.abs(batch.values).max(), rtol=0.05)
     with pytest.raises(ModelError, match="instruments"):
         Online(model, "riv", forgetting=None).consistent()
+
+
+def test_the_ridge_of_a_friction_curve_counts_as_in_weighted_least_squares() -> None:
+    """Parameters with a ridge have the values that `wls` gives them on the same rows."""
+    model = Model(dynid.Robot.builtin("arm3r"), (RigidBodies(), FrictionCurve()))
+    q, dq, ddq = motion(1500, 3)
+    rng = np.random.default_rng(4)
+    tau = model.inverse_dynamics(np.abs(rng.normal(size=len(model.parameters))), q, dq, ddq)
+    tau += 0.3 * rng.normal(size=q.shape)
+    problem = Problem.of(model, dynid.Samples.of(q, dq, ddq, tau, rate=100.0))
+    assert np.any(problem.base.ridge > 0.0)
+    batch = identify(problem, method="wls")
+    online = Online(problem.model, base=problem.base, forgetting=None, slow=0.0)
+    online.update(q, dq, ddq, tau)
+    found = online.estimate()
+    assert relative(found.values, batch.values) < 1e-3

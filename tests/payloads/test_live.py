@@ -74,16 +74,18 @@ def test_it_is_the_fit_of_all_rows_with_what_was_known_before(machine, estimate)
     log = machine.log(2, machine.loaded(LOAD))
     live = LivePayload(estimate, FRAME, memory=1e12, threshold=1e9, slow=0.0, largest=(10.0, 0.3))
     live.update(log.q, log.dq, log.ddq, log.tau)
-    fold = live._fold
+    recursion = live._load.settled()
     made = LoadedModel.of(estimate, Payload(FRAME))
     of = Unknowns.of(estimate, made, (10.0, 0.3))
     y = made.model.regressor(log.q, log.dq, log.ddq)[:, :, made.base.independent]
-    whitened = (y @ of.scale / np.sqrt(fold.variance)[:, None]).reshape(-1, of.scale.shape[1])
-    right = ((log.tau - y @ of.known) / np.sqrt(fold.variance)).ravel()
+    scale = np.linalg.inv(of.prior.matrix)  # in units of the prior's standard deviations all is well conditioned
+    whitened = (y @ scale * recursion.scale[:, None]).reshape(-1, len(scale))
+    right = ((log.tau - y @ of.known) * recursion.scale).ravel()
     tall = np.vstack([whitened, np.eye(whitened.shape[1])])
     z = np.linalg.lstsq(tall, np.concatenate([right, np.zeros(whitened.shape[1])]), rcond=None)[0]
     np.testing.assert_allclose(live.numbers, of.sizes * z[of.load], atol=1e-7)
-    np.testing.assert_allclose(fold.inverse, np.linalg.inv(tall.T @ tall), atol=1e-9)
+    half = of.prior.matrix @ np.linalg.inv(recursion.r[:-1, :-1])
+    np.testing.assert_allclose(half @ half.T, np.linalg.inv(tall.T @ tall), atol=1e-9)
 
 
 def test_however_the_samples_come_in_blocks(estimate, recording):
@@ -136,12 +138,12 @@ def test_forgetting_falls_back_to_no_load(estimate, recording):
     """Rows that say nothing of the load let it fade towards the prior, not away from it."""
     live = fed(LivePayload(estimate, FRAME, feeding=FEEDING, memory=50.0), recording)
     deviation = live.estimate().mass_std
-    fold = live._fold
-    fold.add(np.zeros((live._layout.rows, 2000)), np.ones((2000, 7), dtype=bool))
+    live._load.add(np.zeros((live._layout.rows, 2000)), np.ones((2000, 7), dtype=bool))
     assert abs(live.mass) < 0.1
     found = live.estimate()
     assert not found.identified.any()
-    assert deviation ** 2 < found.covariance[9, 9] - found.parts["gains"][9, 9] < 1.001 * fold.unknowns.sizes[9] ** 2
+    largest = live._load.unknowns.sizes[9]
+    assert deviation ** 2 < found.covariance[9, 9] - found.parts["gains"][9, 9] < 1.001 * largest ** 2
 
 
 def test_bad_calls_are_refused(machine, estimate):

@@ -16,11 +16,8 @@ from dynid.cli.options import (
     Scheduler,
     Start,
     Stop,
-<<<<<<< HEAD
-    Trust,
-=======
     Tls,
->>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
+    Trust,
     numbers,
     simulation_table,
     tls_files,
@@ -76,19 +73,10 @@ def command(
                                       help="Write the identified model as functions for a controller beside the "
                                            "results: c, python, python-plain, julia, latex.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
-<<<<<<< HEAD
                                                 help="Processes that read and compress the logs. The result is the "
                                                      "same for any number.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                                  help="Address of a Dask scheduler whose workers do that "
-                                                       "instead.")] = None,
-=======
-                                                help="Fold the logs, of any number and size, in so many processes, and "
-                                                     "identify from the fold alone; logs may be folders and patterns."
-                                                )] = None,
     scheduler: Scheduler = None,
     tls: Tls = "",
->>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                help="Folder in which compressed logs are kept: with many logs, the "
                                                     "next run reads only new ones.")] = None,
@@ -118,15 +106,8 @@ def command(
         raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
     if output is not None:
         check_output(output, force)
-<<<<<<< HEAD
-=======
-    if workers is not None or scheduler is not None or folds is not None:
-        _folded(chosen, Workers(workers or 1, scheduler, tls_files(tls)), folds, output, json)
-        return
-    chosen = expanded(chosen)
->>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
     with progress("identify") as tell:
-        result = run(chosen, tell, workers=Workers(workers or 1, scheduler), store=folds)
+        result = run(chosen, tell, workers=Workers(workers or 1, scheduler, tls_files(tls)), store=folds)
         written = {}
         if output is not None:
             tell("writing the results")

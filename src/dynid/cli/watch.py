@@ -27,7 +27,8 @@ def command(
     method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls.")] = "rls",
     forgetting: Annotated[str, typer.Option(help="prior, none, evidence, directional:0.999, a factor, ...")] = "prior",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
+                                          help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
+                                               "none. Default: those of the robot's file, or chosen per joint.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
                                               help="What is known at the start: a result's folder, or a robot's file "

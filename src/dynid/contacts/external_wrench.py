@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.contacts.filtered_rows import Way
 from dynid.contacts.free_motion import FreeMotion, check_joints, free_motion
-from dynid.contacts.observer import Observer, OutsideTorques
+from dynid.contacts.observer import Observer, OutsideTorques, Way
 from dynid.contacts.wrench_posterior import frame_jacobian, link_evidence, posterior
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import Model
+from dynid.online.motion_rows import fed_samples
 from dynid.payloads.frames import mounting_frame
 from dynid.recording import Recording
 from dynid.robot import BASE
@@ -108,14 +108,7 @@ class ExternalWrench:
 
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
         """Raw positions and torques with their stamps (s), one sample or a block, and the rows that they complete."""
-        stamps = np.atleast_1d(np.asarray(t, dtype=float))
-        q, tau = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else np.asarray(x, dtype=float)
-                  for x in (q, tau))
-        shape = (len(stamps), self.robot.dof)
-        if q.shape != shape or tau.shape != shape or stamps.ndim != 1:
-            raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
-                             f"{q.shape} and {tau.shape}")
-        torques = self._observer.push(stamps, q, tau)
+        torques = self._observer.push(*fed_samples(t, q, tau, self.robot.dof))
         blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
         found = [self._wrenches(block) for block in blocks]
         wrench, covariance, statistic, spread = (np.concatenate(x) for x in zip(*found, strict=True))

@@ -14,8 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.contacts.alarm import gaussian_level, observed_level
-from dynid.contacts.filtered_rows import FilterOptions, Way
-from dynid.contacts.observer import Observer, OutsideTorques
+from dynid.contacts.observer import FilterOptions, Observer, OutsideTorques, Way
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns

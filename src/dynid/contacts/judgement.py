@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.contacts.external_wrench import ExternalWrench, WrenchRows
-from dynid.contacts.filtered_rows import FilteredRows
+from dynid.contacts.observer import ModelRows
 from dynid.contacts.wrench_posterior import frame_jacobian
 from dynid.findings import Finding
 from dynid.model import Model, Payload
@@ -70,12 +70,13 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
     """Filtered columns (m, dof, 10) of what a payload on the frame does to the joints, at the times of these rows."""
     model = Model(outside.robot, (Payload(outside.frame),))
     every = np.arange(10)
-    rows = FilteredRows(model, BaseParameters(model.parameters, every, np.eye(10)), outside.free.options)
+    rows = ModelRows(model, BaseParameters(model.parameters, every, np.eye(10)), outside.free.options)
     window = 10.0 * outside.free.options.used_window
     near = log.between(max(float(part.t[0]) - window, float(log.t[0])), float(part.t[-1]) + window)
     found = rows.push(near.t, near.q, near.tau)
+    t, columns = np.concatenate([one.t for one in found]), np.concatenate([rows.columns(one)[0] for one in found])
     # Joints have to hold a payload, where they are relieved by what a wrench does.
-    return -np.asarray(found.columns[np.searchsorted(found.t, part.t - 0.5 / outside.free.options.rate)])
+    return -np.asarray(columns[np.searchsorted(t, part.t - 0.5 / outside.free.options.rate)])
 
 
 def _fitted(columns: Array, rows: WrenchRows) -> Fit:

@@ -1,23 +1,73 @@
-"""Observer: the joint torques of whatever acts on a robot from outside, sample by sample."""
+"""Observer: the joint torques of whatever acts on a robot from outside, sample by sample.
+
+    momentum   sum g' P + sum g F = sum g tau: what a momentum observer integrates, over a window, without its own state
+    inverse    torques of the inverse model and those measured, both through one low-pass
+
+P and F are momentum and force (`MomentumForm`), g a kernel of `RowFilter`. Rows come from `Feed`, as those of `Online`.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.contacts.filtered_rows import FilteredRows, FilterOptions
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
+from dynid.model import LinearModel, complete
+from dynid.online.causal import TimedRows
+from dynid.online.feed import Feed, FeedOptions
+from dynid.online.motion_rows import RowEntries
+from dynid.quantities import RATE, WINDOW, check_quantity
+from dynid.regression import BaseParameters
+from dynid.regression.equations import Layout
+
+Way = Literal["momentum", "inverse"]
+WAYS: tuple[Way, ...] = ("momentum", "inverse")
 
 _AT_ONCE = 4096  # raw samples
+_LAGS = 9  # samples that the shortest window holds
+_GAP = 5.0  # periods of the samples that are bridged
+_INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """way: see above. window: s, of the kernel. rate: of the samples, Hz. speeds (dof,): rad/s or m/s below which a
+    joint is slow."""
+
+    way: Way
+    window: float
+    rate: float
+    speeds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if self.way not in WAYS:
+            raise ModelError(f"forces from outside are found by way 'momentum' or 'inverse', got '{self.way}'")
+        check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
+        check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
+
+    @property
+    def used_window(self) -> float:
+        """s of the window, longer where it would hold too few samples."""
+        return max(self.window, _LAGS / self.rate)
+
+    def feeding(self) -> FeedOptions:
+        """The same as options of a feed. A joint that stops dead may be held by somebody: it is not left out."""
+        if self.way == "momentum":
+            return FeedOptions(rate=self.rate, gap=_GAP / self.rate, equations="kernel",
+                               kernel_window=self.used_window, step=1, stuck=False)
+        cutoff = min(1.0 / (_INVERSE * self.used_window), 0.4 * self.rate)
+        return FeedOptions(cutoff=cutoff, rate=self.rate, gap=_GAP / self.rate, step=1, stuck=False)
 
 
 class OutsideTorques(NamedTuple):
     """Joint torques from outside, a row a sample. t (m,): s, of what a row is about. q, dq (m, dof): as filtered. tau
-    (m, dof): N m or N. model (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): see `Rows`.
-    """
+    (m, dof): N m or N. model (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): share of the
+    window in which a joint was slow, where dry friction can be anything."""
 
     t: Array
     q: Array
@@ -36,34 +86,69 @@ class OutsideTorques(NamedTuple):
         return OutsideTorques(*(x[which] for x in self))
 
 
+class ModelRows:
+    """Filtered rows of a model on base parameters, sample by sample. beside: see `RowEntries`."""
+
+    def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
+                 beside: Callable[[Array, Array], Array] | None = None) -> None:
+        self.layout, feeding = Layout.of(model, base), options.feeding()
+        self._done: list[TimedRows] = []
+        self.feed = Feed(complete(model).joint_names, RowEntries(self.layout, feeding.equations, beside),
+                         self._done.append, feeding, 0.0)
+
+    def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
+        """Raw samples (m,), (m, dof), (m, dof), and the rows that they complete."""
+        self._done.clear()
+        self.feed.push(t, q, tau)
+        return list(self._done)
+
+    def columns(self, rows: TimedRows) -> tuple[Array, Array]:
+        """Columns (m, dof, base) and torques (m, dof) of some rows."""
+        layout, (m, n) = self.layout, rows.keep.shape
+        found, tau = np.zeros((m, n, len(layout.base))), np.empty((m, n))
+        for j in range(n):
+            part = rows.entries[layout.joint(j)]
+            found[:, j, layout.columns[j]], tau[:, j] = part[:-1].T, part[-1]
+        return found, tau
+
+
 class Observer:
     """Torques from outside of a robot with the identified base parameters as they are."""
 
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options
-        self._covariance = parameter_covariance(estimate)
-        self._rows = FilteredRows(estimate.model, estimate.base, options)
+        self._covariance, self._slow = parameter_covariance(estimate), np.array(options.speeds)
+        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside)
+
+    def _beside(self, q: Array, dq: Array) -> Array:
+        """Positions, velocities and whether slow (3 dof, m), which are filtered as the torques are."""
+        return np.vstack([q.T, dq.T, (np.abs(dq) < self._slow).T])
 
     @property
     def delay(self) -> float:
         """Seconds after its own time that a row is known; nan before the first."""
-        return self._rows.delay
+        return self._rows.feed.delay
 
     @property
     def events(self) -> tuple[str, ...]:
         """What was wrong with the samples."""
-        return self._rows.events
+        return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
         """Raw samples (m,), (m, dof), (m, dof), and the torques that they complete."""
-        blocks = range(0, max(len(t), 1), _AT_ONCE)
-        return OutsideTorques.joined([self._push(*(x[k:k + _AT_ONCE] for x in (t, q, tau))) for k in blocks])
+        found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
+                 for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
+        n = self._rows.layout.model.dof
+        none = np.zeros((0, n))
+        return OutsideTorques.joined(found) if found else OutsideTorques(np.zeros(0), none, none, none,
+                                                                         np.zeros((0, n, n)), none)
 
-    def _push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
-        rows = self._rows.push(t, q, tau)
-        y = rows.columns
-        outside = y @ self.estimate.values - rows.tau
-        return OutsideTorques(rows.t, rows.q, rows.dq, outside, y @ self._covariance @ np.swapaxes(y, 1, 2), rows.slow)
+    def _torques(self, rows: TimedRows) -> OutsideTorques:
+        """The torques of the model less those measured."""
+        columns, tau = self._rows.columns(rows)
+        q, dq, slow = (x.T.copy() for x in rows.entries[self._rows.layout.rows:].reshape(3, tau.shape[1], len(tau)))
+        return OutsideTorques(rows.t, q, dq, columns @ self.estimate.values - tau,
+                              columns @ self._covariance @ np.swapaxes(columns, 1, 2), np.abs(slow))
 
 
 def parameter_covariance(estimate: Estimate) -> Array:

@@ -80,6 +80,12 @@ class Dataset:
         return Dataset({k: HeldLog(one, recording) for k, (one, recording) in enumerate(pairs)})
 
     @staticmethod
+    def from_recordings(recordings: Recording | Sequence[Recording]) -> Dataset:
+        """Return the dataset of recordings in memory, which are not prepared yet."""
+        logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
+        return Dataset({k: HeldLog(None, recording) for k, recording in enumerate(logs)})
+
+    @staticmethod
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
                    prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
                    store: str | Path | None = None, pilot_rows: int | None = None) -> Dataset:

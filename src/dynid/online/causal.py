@@ -1,25 +1,30 @@
-"""Causal preparation: raw positions and torques to rows of a regression, with a delay that is known.
+"""Causal preparation: raw positions and torques to rows of a regression with their times, each known after a delay.
 
-Positions go to a uniform grid by their stamps, through a symmetric low-pass and differences of fourth order; rows of
-the regressor and torques then go through the same low-pass together (parallel decimation, Janot, Vandanjon, Gautier,
-s. 2), so that steps of dry friction are treated alike in both, and one in so many is kept. Both kernels are symmetric:
-all signals are late by the same, and nothing is distorted by phase.
+Positions go to a uniform grid by their stamps and through kernels that give the motion. Entries of the regressor and
+torques along it then go through kernels together, so that steps of dry friction are treated alike in both, and one row
+in so many is kept (parallel decimation, Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
+
+    low pass    position, velocity and acceleration; the regressor and the torques through the same low-pass
+    momentum    position and velocity; momentum through g', force and torque through g: those of `FilteredEquations`
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from dynid.arrays import Array, Bools
+from dynid.recording.preparation.row_filter import RowFilter
 
 _PERIODS = 1.25  # of the cut-off, half the length of a low-pass
 _ROWS = 2.5  # a second and Hz of the cut-off, that are kept
 STOPS = 0.01  # share of the top speed below which a joint's row is left out
 
-Entries = Callable[[Array, Array, Array, Array], Array]  # q, dq, ddq, tau (m, dof) -> rows (layout.rows, m)
+Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (entries, m), one array a kernel
 
 
 def low_pass_kernel(cutoff: float, rate: float) -> Array:
@@ -37,105 +42,147 @@ def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
 
 
+@dataclass(frozen=True, eq=False)
+class CausalFilter:
+    """Kernels from raw samples on a grid to rows.
+
+    Attributes:
+        rate: Of the grid, Hz.
+        motion: Kernels (taps,) of the position and its derivatives, all of one length, the newest sample first.
+        motion_late: Samples by which the motion is late.
+        rows: Kernels (lags,) of what `Entries` gives, all of one length, the oldest sample first; a row is their sum.
+        late: Samples after a row's own time that its newest sample has.
+        step: One row in so many samples is kept.
+    """
+
+    rate: float
+    motion: tuple[Array, ...]
+    motion_late: int
+    rows: tuple[Array, ...]
+    late: int
+    step: int
+
+    @staticmethod
+    def low_pass(cutoff: float, rate: float) -> CausalFilter:
+        """Accelerations by differences, and one symmetric low-pass (cut-off in Hz) for motion and rows."""
+        kernel = low_pass_kernel(cutoff, rate)
+        motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS * cutoff)))
+        return CausalFilter(rate, motion, len(motion[0]) // 2, (kernel,), len(kernel) // 2, step)
+
+    @staticmethod
+    def momentum(row_filter: RowFilter) -> CausalFilter:
+        """Momentum and force, without accelerations."""
+        motion, rate = row_filter.motion, row_filter.rate
+        return CausalFilter(rate, (motion.taps(rate), motion.taps(rate, 1)), round(motion.delay_s * rate),
+                            (row_filter.rates[::-1], row_filter.taps[::-1]), row_filter.late, row_filter.step)
+
+    @property
+    def delay(self) -> float:
+        """Seconds after its own time that a row is known."""
+        return (self.motion_late + self.late) / self.rate
+
+
+class TimedRows(NamedTuple):
+    """Rows of a regression: t (n,), s, that each is about; entries (rows, n); keep (n, dof): which of them count."""
+
+    t: Array
+    entries: Array
+    keep: Bools
+
+
 class Grid:
-    """The uniform grid of one run, at `rate` Hz from its first stamp."""
+    """The uniform grid of one run, at `rate` Hz from its first stamp, `start`."""
 
     def __init__(self, rate: float) -> None:
-        self.rate = rate
+        self.rate, self.start = rate, 0.0
         self._raw: tuple[Array, Array, Array] | None = None  # stamp, q, tau of the last raw sample
-        self._start, self._count = 0.0, 0  # first stamp, and grid points so far
+        self._count = 0  # grid points so far
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Array] | None:
         """Raw samples (m,), (m, dof), (m, dof), and positions and torques (n, dof) at the grid points they reach; None
         for none."""
         if self._raw is None:
-            self._start = float(t[0])
+            self.start = float(t[0])
         else:
             t, q, tau = (np.concatenate([old, new]) for old, new in zip(self._raw, (t, q, tau), strict=True))
         self._raw = (t[-1:], q[-1:], tau[-1:])
-        last = int(np.floor((float(t[-1]) - self._start) * self.rate + 1e-9))
+        last = int(np.floor((float(t[-1]) - self.start) * self.rate + 1e-9))
         if last < self._count:
             return None
-        at = self._start + np.arange(self._count, last + 1) / self.rate
+        at = self.start + np.arange(self._count, last + 1) / self.rate
         self._count = last + 1
         return _interpolated(at, t, q), _interpolated(at, t, tau)
 
 
-class GridMotion:
-    """Motion of one run: raw samples in, positions and their derivatives at grid points out, each by one of the kernels
-    (taps,), all of one length; torques of `late` points before. top (dof,): the top speed so far, kept up."""
+class CausalRows:
+    """Rows of one run: raw samples in, rows of the regression out, `filter.delay` seconds late.
 
-    def __init__(self, rate: float, kernels: Sequence[Array], late: int, top: Array) -> None:
-        self.kernels, self.late, self.top = tuple(kernels), late, top
-        self._grid, self._reach = Grid(rate), len(kernels[0]) - 1
-        self._q, self._tau = np.zeros((0, len(top))), np.zeros((0, len(top)))
+    Args:
+        entries: Gives the entries along a motion.
+        causal_filter: Kernels of motion and rows.
+        slow: Speed below which a joint's row does not count, rad/s or m/s; None for 1 % of the top speed so far.
+        top: Top speeds so far (dof,), which are updated.
+        stands: Share of a row, as the last kernel weighs it, in which its joint may be slow: friction of a joint that
+            stands can be anything.
+    """
 
-    def push(self, t: Array, q: Array, tau: Array) -> tuple[list[Array], Array] | None:
-        """Raw samples (m,), (m, dof), (m, dof), and q, dq, .., tau (n, dof) of the points that they complete, with the
-        top speed so far at each (n, dof), however they came in blocks; None for none."""
+    def __init__(self, entries: Entries, causal_filter: CausalFilter, slow: float | None, top: Array,
+                 stands: float = np.inf) -> None:
+        self.entries, self.filter, self.slow, self.top, self.stands = entries, causal_filter, slow, top, stands
+        self._grid, dof = Grid(causal_filter.rate), len(top)
+        self._reach = len(causal_filter.motion[0]) - 1
+        self._q, self._tau = np.zeros((0, dof)), np.zeros((0, dof))
+        self._held: list[Array] = []  # entries (m, rows) that rows are still to be made of
+        self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))  # beside them, with the top speed so far
+        self._first = 0  # number of the first of them
+
+    def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
+        """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows that they complete; None for none."""
         found = self._grid.push(t, q, tau)
         if found is None:
             return None
         self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
-        reach = self._reach
+        reach, late = self._reach, self.filter.motion_late
         if len(self._q) <= reach:
             return None
-        motion = [convolved(self._q, kernel) for kernel in self.kernels]
-        motion.append(self._tau[reach - self.late:len(self._tau) - self.late])
+        motion = [convolved(self._q, kernel) for kernel in self.filter.motion]
+        motion.append(self._tau[reach - late:len(self._tau) - late])
         self._q, self._tau = self._q[-reach:], self._tau[-reach:]
         tops = np.maximum.accumulate(np.vstack([self.top, np.abs(motion[1])]))[1:]
         self.top[:] = tops[-1]
-        return [np.ascontiguousarray(x) for x in motion], tops
-
-
-class CausalRows:
-    """Rows of one run: raw samples in, rows of the regression out, `delay` seconds late.
-
-    rate: of the grid, cutoff: of both low-passes, Hz. slow: rad/s or m/s, None for a hundredth of the top speed so far.
-    top (dof,): that speed. stands: share of a row, as the low-pass weighs it, in which its joint may be slow: friction
-    of a joint that stands can be anything.
-    """
-
-    def __init__(self, entries: Entries, rate: float, cutoff: float, slow: float | None, top: Array,
-                 stands: float = np.inf) -> None:
-        self.entries, self.rate, self.slow, self.stands = entries, rate, slow, stands
-        kernel = low_pass_kernel(cutoff, rate)
-        self.kernel, self.kernels = kernel, derivative_kernels(kernel, rate)
-        self.step = max(1, int(rate / (_ROWS * cutoff)))
-        self.delay = (len(self.kernels[0]) // 2 + len(kernel) // 2) / rate
-        self._motion = GridMotion(rate, self.kernels, len(self.kernels[0]) // 2, top)
-        self._rows, self._speeds, self._row = np.zeros((0, 0)), np.zeros((0, len(top))), 0
-        self._tops = np.zeros((0, len(top)))  # top speed so far at each of these rows
-
-    def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Bools] | None:
-        """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows (layout.rows, n) they complete with which of
-        them count (n, dof); None for none."""
-        found = self._motion.push(t, q, tau)
-        if found is None:
-            return None
-        motion, tops = found
-        rows = self.entries(*motion).T
-        self._rows = rows if not len(self._rows) else np.vstack([self._rows, rows])
+        new = [rows.T for rows in self.entries(*(np.ascontiguousarray(x) for x in motion))]
+        self._held = [np.vstack(both) for both in zip(self._held, new, strict=True)] if self._held else new
         self._speeds, self._tops = np.vstack([self._speeds, motion[1]]), np.vstack([self._tops, tops])
-        return self._decimated()
+        return self._rows()
 
-    def _decimated(self) -> tuple[Array, Bools] | None:
-        """One row in `step`, low-passed with torques and all."""
-        reach, have = len(self.kernel) - 1, len(self._rows)
-        first = -(-self._row // self.step) * self.step - self._row  # of the windows that are asked for
-        starts = np.arange(first, have - reach, self.step)
+    def _rows(self) -> TimedRows | None:
+        """One row in `step` whose samples are all there."""
+        kernels, step = self.filter.rows, self.filter.step
+        reach, first = len(kernels[0]) - 1, -(-self._first // step) * step - self._first
+        starts = np.arange(first, len(self._speeds) - reach, step)
         if not len(starts):
             return None
-        found = np.array([self.kernel @ self._rows[k:k + reach + 1] for k in starts])
+        middle = starts + reach - self.filter.late
+        found = np.array([_filtered(kernels, self._held, k, reach) for k in starts])
         least = STOPS * self._tops[starts + reach] if self.slow is None else np.full((len(starts), 1), self.slow)
-        keep = np.abs(self._speeds[starts + reach // 2]) >= least
+        keep = np.abs(self._speeds[middle]) >= least
         if np.isfinite(self.stands):
-            keep &= np.array([np.abs(self.kernel) @ (np.abs(self._speeds[k:k + reach + 1]) < low)
+            keep &= np.array([np.abs(kernels[-1]) @ (np.abs(self._speeds[k:k + reach + 1]) < low)
                               for k, low in zip(starts, least, strict=True)]) <= self.stands
+        late = self._reach - self.filter.motion_late
+        t = self._grid.start + (self._first + middle + late) / self.filter.rate
         gone = int(starts[-1]) + 1
-        self._rows, self._speeds, self._tops = self._rows[gone:], self._speeds[gone:], self._tops[gone:]
-        self._row += gone
-        return np.ascontiguousarray(found.T), keep
+        self._held, self._first = [x[gone:] for x in self._held], self._first + gone
+        self._speeds, self._tops = self._speeds[gone:], self._tops[gone:]
+        return TimedRows(t, np.ascontiguousarray(found.T), keep)
+
+
+def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: int) -> Array:
+    """One row (rows,): the sum of what each kernel makes of its entries (m, rows) from `start` on."""
+    row = kernels[0] @ held[0][start:start + reach + 1]
+    for kernel, entries in zip(kernels[1:], held[1:], strict=True):
+        row += kernel @ entries[start:start + reach + 1]
+    return np.asarray(row)
 
 
 def _interpolated(at: Array, t: Array, x: Array) -> Array:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.online.causal import CausalRows, Entries
-from dynid.online.kernel_rows import KernelRows, MomentumEntries
+from dynid.online.causal import CausalFilter, CausalRows, Entries, TimedRows
 from dynid.online.stamps import Stamps, usable
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
@@ -25,7 +24,7 @@ _AT_ONCE = 4096  # raw samples prepared at a time
 _RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
 _LAGS = 8  # more samples than its order that the shortest kernel holds
 
-Take = Callable[[Array, Bools], None]  # rows (layout.rows, m) and which count (m, dof)
+Take = Callable[[TimedRows], None]
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,13 @@ class FeedOptions:
 
 
 class Feed:
-    """Raw samples in, rows to `take` out. rate, cutoff: Hz, 0 while they are not known. top (dof,): speeds that count
-    as reached from the start; stands: see `CausalRows`."""
+    """Raw samples in, rows with their times to `take` out. entries: as `options.equations` needs them, see
+    `RowEntries`. rate, cutoff: Hz, 0 while they are not known. top (dof,): speeds that count as reached from the start;
+    stands: see `CausalRows`."""
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
-                 momentum: MomentumEntries | None = None, top: Array | None = None, stands: float = np.inf) -> None:
-        self._momentum, self._stands = momentum, stands
+                 top: Array | None = None, stands: float = np.inf) -> None:
+        self._stands = stands
         if options.cutoff is None and options.kernel_window is not None:
             cutoff = options.kernel_options.cutoff("kernel", options.kernel_window)
             options = replace(options, cutoff=float(f"{cutoff:.6g}"))
@@ -83,14 +83,14 @@ class Feed:
         self.stamps = Stamps(joints, options.stuck)
         self.rate, self.cutoff = options.rate or 0.0, options.cutoff or 0.0
         self.stamps.gap = options.gap or 0.0
-        self._rows: CausalRows | KernelRows | None = None
+        self._rows: CausalRows | None = None
         self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
         self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
 
     @property
     def delay(self) -> float:
         """Seconds by which rows are late; nan while the filter is not known."""
-        return float("nan") if self._rows is None else self._rows.delay
+        return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
         """Raw samples (m,), (m, dof), (m, dof); how many rows they completed."""
@@ -126,25 +126,25 @@ class Feed:
         if not t:
             return 0
         if self._rows is None or run != self._run:
-            self._rows, self._run = self._new_rows(), run
-            self._rows.step = self.options.step or self._rows.step
+            self._rows, self._run = CausalRows(self._entries, self._filter(), self._slow, self._top, self._stands), run
         found = self._rows.push(np.array(t), np.array(q), np.array(tau))
         if run == self.stamps.run:
             self.stamps.t, self.stamps.q, self.stamps.tau = [], [], []
         if found is None:
             return 0
-        self._take(*found)
-        return found[0].shape[1]
+        self._take(found)
+        return len(found.t)
 
-    def _new_rows(self) -> CausalRows | KernelRows:
-        """Rows of a new run, by the filter that is known now."""
-        if self._momentum is None:
-            return CausalRows(self._entries, self.rate, self.cutoff, self._slow, self._top, self._stands)
+    def _filter(self) -> CausalFilter:
+        """The filter of a new run, by what is known of the stream now."""
         options = self.options.kernel_options
-        window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
-                                                   (options.order + _LAGS) / self.rate)
-        row_filter = RowFilter.of("kernel", window, options, self.rate, sys.maxsize, 1)
-        return KernelRows(self._momentum, row_filter, self._slow, self._top)
+        if self.options.equations == "torque":
+            found = CausalFilter.low_pass(self.cutoff, self.rate)
+        else:
+            window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
+                                                       (options.order + _LAGS) / self.rate)
+            found = CausalFilter.momentum(RowFilter.of("kernel", window, options, self.rate, sys.maxsize, 1))
+        return replace(found, step=self.options.step or found.step)
 
     def facts(self) -> dict[str, Any]:
         """The options that go on from here, plain."""

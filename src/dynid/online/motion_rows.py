@@ -1,9 +1,9 @@
-"""What a stream is given, checked, and the rows of a regression that it makes."""
+"""Samples of a stream, checked, and the entries of a regression along them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.model import complete
-from dynid.regression.equations import Layout, known_torque
+from dynid.model.momentum import MomentumForm
+from dynid.regression.equations import Layout, known_sums, known_torque
 
 
 def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> list[Array]:
@@ -49,16 +50,50 @@ def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int) -> tuple[A
     return stamps, positions, torques
 
 
-def torque_rows(layout: Layout) -> Ints:
-    """Places (dof,) of the torques among the rows of a layout."""
-    return np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
+class RowEntries:
+    """Entries of a regression along a motion, before they are filtered (`CausalRows`).
 
+    Args:
+        layout: Where each entry goes.
+        equations: "torque" for the regressor and torques, "kernel" for momentum and force.
+        beside: Signals (k, m) of positions and velocities (m, dof) that are filtered as torques are, below the rows.
+    """
 
-def motion_rows(layout: Layout, torques: Ints, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-    """Rows (layout.rows, m) of a motion (m, dof), the torque of known parameters taken off; torques: see
-    `torque_rows`."""
-    found = np.empty((layout.rows, len(q)))
-    complete(layout.model).fill(q, dq, ddq, layout.place, found)
-    base = layout.base
-    found[torques] = (tau if not base.known else tau - known_torque(layout.model, base, q, dq, ddq)).T
-    return found
+    def __init__(self, layout: Layout, equations: str = "torque",
+                 beside: Callable[[Array, Array], Array] | None = None) -> None:
+        self.layout, self.beside = layout, beside
+        self.torque_rows = np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
+        self.form = None if equations == "torque" else MomentumForm.of(layout.model)
+
+    def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
+        """Entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau (m, dof)."""
+        found = (self.torques(q, dq, *more),) if self.form is None else self._momenta(self.form, q, dq, *more)
+        if self.beside is None:
+            return found
+        below = self.beside(q, dq)
+        return (*(np.vstack([x, np.zeros_like(below)]) for x in found[:-1]), np.vstack([found[-1], below]))
+
+    def torques(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
+        """Rows (layout.rows, m) of the inverse model, the torque of known parameters taken off."""
+        layout, found = self.layout, np.empty((self.layout.rows, len(q)))
+        complete(layout.model).fill(q, dq, ddq, layout.place, found)
+        known = layout.base.known
+        found[self.torque_rows] = (tau if not known else tau - known_torque(layout.model, layout.base, q, dq, ddq)).T
+        return found
+
+    def _momenta(self, form: MomentumForm, q: Array, dq: Array, tau: Array) -> tuple[Array, Array]:
+        """Momentum and force (layout.rows, m) with torques below, those of known parameters taken off."""
+        layout = self.layout
+
+        def filled(place: Ints, rows: int) -> tuple[Array, Array]:
+            momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
+            form.fill(q, dq, place, momentum, force)
+            return momentum, force
+
+        momentum, force = filled(layout.place, layout.rows)
+        momentum[self.torque_rows], force[self.torque_rows] = 0.0, tau.T
+        if layout.base.known:
+            known = known_sums(layout.model, layout.base, filled)
+            momentum[self.torque_rows] -= known[0]
+            force[self.torque_rows] -= known[1]
+        return momentum, force

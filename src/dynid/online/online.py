@@ -22,11 +22,10 @@ from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, Model, complete
 from dynid.model.held import held_values
-from dynid.model.momentum import MomentumForm
+from dynid.online.causal import TimedRows
 from dynid.online.changes import Change, changes
 from dynid.online.feed import Feed, FeedOptions
-from dynid.online.kernel_rows import momentum_entries
-from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
+from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
 from dynid.online.one_sample import OneSample
 from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
@@ -83,6 +82,7 @@ class Online(Streamed):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} is a finite number not below zero, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
+        self.about: dict[str, Any] = {}  # plain data that are saved with the stream, such as how its model was chosen
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
@@ -92,11 +92,9 @@ class Online(Streamed):
         self._stream = Stream(base, lambda own: Layout.of(model, own),
                               self._complete.joint_names, method, options)
         self._all = np.ones((1, model.dof), dtype=bool)
-        self._torque_rows = torque_rows(self.layout)
         feeding = FeedOptions() if feeding is None else feeding
-        momentum = None if feeding.equations == "torque" else momentum_entries(
-            model, MomentumForm.of(model), lambda: (self.base, self.layout))
-        self._feed = Feed(self._complete.joint_names, self._rows_of, self._take, feeding, self._slow_when_fed, momentum)
+        self._entries = RowEntries(self.layout, feeding.equations)
+        self._feed = Feed(self._complete.joint_names, self._entries, self._take, feeding, self._slow_when_fed)
 
     # -- what it is ------------------------------------------------------------------------------
     @property
@@ -161,8 +159,8 @@ class Online(Streamed):
         found = np.empty((len(used), len(self.base))) if history else None
         for start in range(0, len(used), _CHUNK):
             rows, part = used[start:start + _CHUNK], slice(start, start + _CHUNK)
-            self._stream.add(self._entries([x[rows] for x in motion]), keep[rows],
-                             None if along is None else self._entries([x[rows] for x in along]),
+            self._stream.add(self._entries.torques(*(x[rows] for x in motion)), keep[rows],
+                             None if along is None else self._entries.torques(*(x[rows] for x in along)),
                              None if found is None else found[part])
         if found is None or len(used) == len(keep):
             return found
@@ -206,11 +204,7 @@ class Online(Streamed):
         one sample at once."""
         if not isinstance(self.model, Model) or self.base.known:
             return None
-        return OneSample.of(self.model, self.layout, self._torque_rows)
-
-    def _entries(self, motion: list[Array]) -> Array:
-        """Rows (layout.rows, m) of a block."""
-        return motion_rows(self.layout, self._torque_rows, *motion)
+        return OneSample.of(self.model, self.layout, self._entries.torque_rows)
 
     # -- raw data --------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
@@ -224,19 +218,11 @@ class Online(Streamed):
             raise ModelError(f"method '{self.method}' needs references, which raw samples do not have; use update")
         return self._feed.push(*fed_samples(t, q, tau, self.model.dof))
 
-    def finish(self) -> int:
-        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
-        shows; how many rows that completed."""
-        return self._feed.finish()
-
-    def _rows_of(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-        return self._entries([q, dq, ddq, tau])
-
-    def _take(self, rows: Array, keep: Bools) -> None:
-        used = keep.any(axis=1)
+    def _take(self, rows: TimedRows) -> None:
+        used = rows.keep.any(axis=1)
         self.left_out += int(np.sum(~used))
         if used.any():
-            self._stream.add(np.ascontiguousarray(rows[:, used]), np.ascontiguousarray(keep[used]))
+            self._stream.add(np.ascontiguousarray(rows.entries[:, used]), np.ascontiguousarray(rows.keep[used]))
 
     @property
     def _slow_when_fed(self) -> float | None:
@@ -303,8 +289,8 @@ class Online(Streamed):
                 "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
-                "outside": recursion.outside is not None,
-                "feeding": self._feed.facts()}
+                "outside": recursion.outside is not None, "about": self.about,
+                "learned": getattr(self.model, "learned", {}), "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
         """The arrays that `save` writes."""

@@ -1,12 +1,14 @@
 """Record: a folder that a stream is written to while it goes on, and goes on from after it was killed.
 
 stream.npz: the whole state, replaced as a whole. history.csv: a line at every look, time, samples and the estimate with
-its deviations. A line that a kill cut in two is dropped when the record is opened again.
+its deviations; it begins anew when another model is chosen. A line that a kill cut in two is dropped when the record is
+opened again.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.files import writing
 from dynid.model import LinearModel
 from dynid.online.online import Online
+from dynid.online.store import saved_about
 
 STATE, HISTORY = "stream.npz", "history.csv"
 
@@ -33,6 +36,12 @@ class Record:
         path = self.folder / STATE
         return Online.load(path, model) if path.exists() else None
 
+    @property
+    def about(self) -> dict[str, Any] | None:
+        """`Online.about` of the recorded stream; None where there is none."""
+        path = self.folder / STATE
+        return saved_about(path) if path.exists() else None
+
     def write(self, online: Online, estimate: Estimate | None) -> None:
         """The state, and a line of the history where there is an estimate."""
         if estimate is not None:
@@ -41,12 +50,12 @@ class Record:
 
     def _line(self, online: Online, estimate: Estimate) -> None:
         path, names = self.folder / HISTORY, estimate.names
+        head = ",".join(["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]) + "\n"
         with writing(path):
-            if not path.exists():
-                head = ["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]
-                path.write_text(",".join(head) + "\n", encoding="utf-8")
-            elif not path.read_bytes().endswith(b"\n"):  # killed in the middle of a line
-                whole = path.read_bytes()
+            whole = path.read_bytes() if path.exists() else b""
+            if not whole.startswith(head.encode()):  # none yet, or of a model that another one was chosen for
+                path.write_text(head, encoding="utf-8")
+            elif not whole.endswith(b"\n"):  # killed in the middle of a line
                 path.write_bytes(whole[:whole.rfind(b"\n") + 1])
             numbers = [online.last_stamp, online.samples, len(online.restarts), *estimate.values, *estimate.std]
             with open(path, "a", encoding="utf-8") as file:

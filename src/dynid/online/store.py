@@ -12,7 +12,7 @@ from dynid.arrays import load_arrays
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.recursive.forgetting import from_table
 from dynid.files import write_whole
-from dynid.model import LinearModel
+from dynid.model import LinearModel, Model
 from dynid.online.feed import FeedOptions
 from dynid.online.online import Online
 from dynid.regression import BaseParameters
@@ -41,6 +41,8 @@ def load(path: str | Path, model: LinearModel) -> Online:
 
 
 def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any]) -> Online:
+    if facts.get("learned") and isinstance(model, Model):
+        model = model.with_learned(facts["learned"])
     base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], facts["known"])
     known = {str(name): Known(*map(float, one))
              for name, one in zip(arrays["prior_names"], arrays["prior_known"], strict=True)}
@@ -51,4 +53,13 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
                     wanted=facts["wanted"], limits={name: (low, high) for name, (low, high) in facts["limits"].items()},
                     base=base, feeding=FeedOptions(**facts["feeding"]))
     online.restore(facts, arrays)
+    online.about = dict(facts.get("about", {}))
     return online
+
+
+def saved_about(path: str | Path) -> dict[str, Any]:
+    """`Online.about` of a saved stream."""
+    try:
+        return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {}))
+    except (OSError, KeyError, ValueError, EOFError, TypeError):
+        raise RecordingError(f"{path} is not a saved stream") from None

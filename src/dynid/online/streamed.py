@@ -33,6 +33,15 @@ class Streamed:
         """What was wrong with the samples that were fed, and what was remarked on them."""
         return tuple(self._feed.stamps.events.last)
 
+    def finish(self) -> int:
+        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
+        shows; how many rows that completed."""
+        return self._feed.finish()
+
     def remark(self, code: str, text: str) -> None:
         """A remark on the source among `events`, at the last stamp."""
         self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
+
+    def take_events(self, other: Streamed) -> None:
+        """Go on with the events of another stream, which this one is fed from again."""
+        self._feed.stamps.events = other._feed.stamps.events

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
+from dynid.estimate.recursive import Recursion
 from dynid.model import Model, Payload
-from dynid.model.momentum import MomentumForm
+from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
-from dynid.online.kernel_rows import momentum_entries
-from dynid.online.motion_rows import checked_motion, fed_samples, motion_rows, torque_rows
+from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
 from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged_alone
-from dynid.payloads.live_fold import LiveFold
 from dynid.payloads.live_unknowns import Unknowns, largest_load
+from dynid.payloads.load_recursion import LoadRecursion
 from dynid.payloads.loaded import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording.drive_gains import gain_covariance
+from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
 _KNOWN = 0.5  # of its deviation before any data: what a number is known to, where it is identified
@@ -63,21 +63,19 @@ class LivePayload(Streamed):
         # Rows without accelerations know no torque that gears transmit.
         self._made = LoadedModel.of(estimate, term, friction=feeding.equations == "torque")
         self._layout = Layout.of(self._made.model, self._made.base)
-        self._torque_rows, self.joint_names = torque_rows(self._layout), self._made.model.joint_names
+        self._entries, self.joint_names = RowEntries(self._layout, feeding.equations), self._made.model.joint_names
         unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
         noise = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
         if not (noise > 0.0).any():
             raise NotPossibleError("the estimate without load does not say how far its torques were missed, so a live "
                                    "payload has nothing to weigh its rows by", "identify the robot from logs")
-        self._fold = LiveFold(self._layout, unknowns, noise, memory, window, threshold)
+        self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold)
         self._gains, self._given = gain_covariance(gain_deviation, robot.dof), gain_deviation is not None
         self._dry = bool(dry_columns(estimate.model, estimate.base).any())
         self._slow = slow if slow is not None or self._dry else 0.0
         self.left_out, self._paused = 0, False
-        momentum = None if feeding.equations == "torque" else momentum_entries(
-            self._made.model, MomentumForm.of(self._made.model), lambda: (self._made.base, self._layout))
         limit = robot.limit("velocity")
-        self._feed = Feed(self.joint_names, self._rows, self._take, feeding, self._slow, momentum,
+        self._feed = Feed(self.joint_names, self._entries, self._take, feeding, self._slow,
                           np.where(np.isfinite(limit), _FAST * limit, 0.0), _STANDING if self._dry else np.inf)
 
     # -- data ------------------------------------------------------------------------------------
@@ -86,22 +84,16 @@ class LivePayload(Streamed):
         regression they completed, each of them `delay` seconds old. See `Online.feed`."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
-    def finish(self) -> int:
-        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
-        shows; how many rows that completed."""
-        return self._feed.finish()
-
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
         """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques that
         are prepared already."""
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         slow = self._slow if self._slow is not None else _STANDS
-        self._take(self._rows(*motion), np.abs(motion[1]) >= slow)
+        untimed = np.full(len(motion[0]), np.nan)
+        self._take(TimedRows(untimed, self._entries.torques(*motion), np.abs(motion[1]) >= slow))
 
-    def _rows(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-        return motion_rows(self._layout, self._torque_rows, q, dq, ddq, tau)
-
-    def _take(self, rows: Array, keep: Bools) -> None:
+    def _take(self, found: TimedRows) -> None:
+        _, rows, keep = found
         used: Bools = np.asarray(keep.any(axis=1))
         self.left_out += int(np.sum(~used))
         if not used.any():
@@ -111,8 +103,8 @@ class LivePayload(Streamed):
         ends = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0))
         for start, stop in ends.reshape(-1, 2):
             if start > 0 or self._paused:
-                self._fold.pause()
-            self._fold.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])
+                self._load.pause()
+            self._load.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])
         self._paused = not used[-1]
         if len(self.restarts) > before:
             self.remark("payload-changed", f"the payload changed: it was {mass:.3g} kg, and is found anew")
@@ -121,65 +113,65 @@ class LivePayload(Streamed):
     @property
     def samples(self) -> int:
         """Samples so far whose rows counted."""
-        return self._fold.samples
+        return self._load.samples
 
     @property
     def restarts(self) -> tuple[int, ...]:
         """Numbers of samples after which the load was another."""
-        return tuple(self._fold.restarts)
+        return tuple(self._load.restarts)
 
     @property
     def numbers(self) -> Array:
         """The load's ten numbers (10,) as they are now, whether such a body can exist or not."""
-        return self._fold.theta
+        return self._load.theta
 
     @property
     def mass(self) -> float:
         """The load's mass as it is now, kg."""
-        return float(self._fold.theta[9])
+        return float(self._load.theta[9])
 
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
         """The load with its covariance and where that comes from; consistent: asked to be a body that can exist."""
-        if not self._fold.samples:
+        if not self.samples:
             raise NotPossibleError("not a single row in motion has come yet to find a payload from")
-        theta, parts = self._fold.theta, self._parts()
+        recursion, unknowns = self._load.settled(), self._load.unknowns
+        data = recursion.memory.regression(self._made.base, self.joint_names)
+        theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)
         total = np.sum(list(parts.values()), axis=0)
-        identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < _KNOWN * self._fold.unknowns.sizes
+        identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < _KNOWN * unknowns.sizes
         numbers = nearest_body(theta, total - parts["gains"], identified) if consistent else theta
-        with_it, without = self._errors()
+        rows = [count for count in data.rows if count]
+        freedom = min(rows, default=0) / (self._fading(recursion) * self._load.inflation)
         found = PayloadEstimate(
-            self.frame, "live", numbers, theta, total, parts, identified, consistent, with_it, without,
-            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(self._fold.freedom, 3.0),
+            self.frame, "live", numbers, theta, total, parts, identified, consistent,
+            data.relative_error(recursion.beta), data.relative_error(unknowns.known),
+            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0),
             facts={"samples": self.samples, "restarts": list(self.restarts)})
         return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
 
-    def _parts(self) -> Parts:
+    def _fading(self, recursion: Recursion) -> float:
+        """Sum of the squared weights of the remembered samples over the sum of the weights."""
+        return (1.0 + self._load.factor ** recursion.done) / (1.0 + self._load.factor)
+
+    def _parts(self, recursion: Recursion, data: Regression) -> Parts:
         """Covariances (10, 10) of the load's ten numbers by source.
 
         Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; of the
         rows their own, in weights squared; gains multiply what the unloaded robot leaves of each joint's torque.
         """
-        fold, of = self._fold, self._fold.unknowns
-        own, (data, rows, squares, _) = fold.inverse[of.load], fold.data()
-        faded = np.where(rows > 0.0, squares / np.maximum(rows, 1e-300), 0.0) * fold.inflation / fold.variance
-        noise = np.tensordot(faded, data[:, :-1, :-1], 1)
-        robot, load, gears = own[:, of.robot], own[:, of.load], own[:, of.friction]
-        by_gain = own @ (data[:, :-1, -1] / fold.variance[:, None]).T
-        parts: Parts = {
-            "noise": own @ noise @ own.T + load @ load.T, "robot": robot @ of.own @ robot.T,
-            "gains": by_gain @ self._gains @ by_gain.T,
-            "friction": robot @ (np.eye(len(of.robot)) - of.own) @ robot.T + gears @ gears.T}
-        return {source: part * np.outer(of.sizes, of.sizes) for source, part in parts.items()}
-
-    def _errors(self) -> tuple[float, float]:
-        """Relative errors of the torques that are remembered, percent: with the load, and of the robot without it."""
-        fold = self._fold
-        data, _, _, power = fold.data()
-        total, left = max(float(power.sum()), 1e-300), []
-        for z in (fold.z, np.zeros_like(fold.z)):
-            row = np.append(z, -1.0)
-            left.append(100.0 * math.sqrt(max(float(np.einsum("i,jik,k->", row, data, row)), 0.0) / total))
-        return left[0], left[1]
+        b, of = len(self._made.base), self._load.unknowns
+        half = solve_triangular(recursion.r[:b, :b], np.eye(b))
+        own = half[of.load] @ half.T
+        noise, by_gain = np.zeros((b, b)), np.zeros((10, len(self.joint_names)))
+        for j, (factor, scale) in enumerate(zip(data.factors, recursion.scale, strict=True)):
+            rows, places = scale * factor.r[:, :-1], factor.columns
+            noise[np.ix_(places, places)] += rows.T @ rows
+            by_gain[:, j] = own[:, places] @ (rows.T @ (scale * factor.r[:, -1] - rows @ of.known[places]))
+        prior = own @ of.prior.matrix.T
+        robot, load, gears = prior[:, of.robot], prior[:, of.load], prior[:, of.friction]
+        return {"noise": self._fading(recursion) * self._load.inflation * own @ noise @ own.T + load @ load.T,
+                "robot": robot @ of.own @ robot.T, "gains": by_gain @ self._gains @ by_gain.T,
+                "friction": robot @ (np.eye(len(of.robot)) - of.own) @ robot.T + gears @ gears.T}
 
     def __repr__(self) -> str:
         return f"<LivePayload on {self.frame}: {self.samples} samples, {self.mass:.4g} kg>"

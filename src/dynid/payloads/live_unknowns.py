@@ -2,9 +2,7 @@
 
 Rows of loaded equations are [W, W_F, W_L] (dbeta, phi, theta) = tau - W beta_0: errors of the robot that was identified
 without load, dbeta, with its covariance and that of friction which changes under load; friction in proportion to load,
-phi; and the load's ten numbers theta. Each has a prior of mean zero, so in units of its deviation every unknown has a
-prior of variance one: z, with (dbeta, phi, theta) = scale z. What is known of z is 1 + what the rows say of it, well
-conditioned whatever the units.
+phi; and the load's ten numbers theta. Each has a prior of mean zero.
 """
 
 from __future__ import annotations
@@ -18,20 +16,28 @@ from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.payloads.loaded import LoadedModel
 from dynid.payloads.uncertainty import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_FRICTION_DEVIATION
+from dynid.regression.known import Prior
 from dynid.robot import BASE, Robot
 
 _REACHES = 0.2  # of an arm's reach: how far from its frame a load's matter is thought to be, where nobody says
 _FALL = 9.81  # m/s^2
+LEAST_SHARE = 1e-6  # of the largest standard deviation of the robot's parameters: none is known better
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """scale (columns, u): of the loaded equations' columns. known (columns,): their values beta_0 without load, zero
-    for what is not the robot's. robot, friction, load: places of each among the unknowns. own (b, b): the share of the
-    robot's unit variance that is its own covariance; what is left of it is friction that changes. sizes (10,):
-    one-sigma of the load's ten numbers."""
+    """The prior on the columns of the loaded equations.
 
-    scale: Array
+    Attributes:
+        prior: Independent rows, each with standard deviation one, about the values without load.
+        known: These values (columns,), zero for what is not the robot's.
+        robot, friction, load: Places of each among the columns, and among the rows of the prior.
+        own: Share (b, b) of the robot's rows' unit variance that is its own covariance; the rest is friction that
+            changes under load.
+        sizes: One-sigma of the load's ten numbers (10,).
+    """
+
+    prior: Prior
     known: Array
     robot: Ints
     friction: Ints
@@ -43,23 +49,21 @@ class Unknowns:
     def of(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
         """Of a robot that was identified without load. largest: mass (kg) and distance of a load's matter from its
         frame (m), one-sigma."""
-        b, count = len(made.robot), len(made.base)
+        count = len(made.base)
         more = _friction_deviations(estimate, made)
         whole = estimate.covariance + np.diag(more ** 2)
         size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
         values, vectors = np.linalg.eigh(whole / np.outer(size, size))
-        root = np.sqrt(np.maximum(values, 0.0))
-        back = np.where(root > 1e-9, 1.0 / np.maximum(root, 1e-9), 0.0)[:, None] * vectors.T / size
+        root = np.sqrt(np.maximum(values, LEAST_SHARE ** 2 * values.max(initial=0.0)))
         mass, length = largest
         sizes = mass * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
-        scale = np.zeros((count, count))
-        scale[np.ix_(made.robot, made.robot)] = size[:, None] * vectors * root
-        scale[made.friction, made.friction] = LOAD_FRICTION_DEVIATION
-        scale[made.load, made.load] = sizes
-        known = np.zeros(count)
+        rows, known = np.zeros((count, count)), np.zeros(count)
+        rows[np.ix_(made.robot, made.robot)] = back = (vectors / root).T / size
+        rows[made.friction, made.friction] = 1.0 / LOAD_FRICTION_DEVIATION
+        rows[made.load, made.load] = 1.0 / sizes
         known[made.robot] = estimate.values
-        return Unknowns(scale, known, made.robot, made.friction, made.load,
-                        back @ estimate.covariance @ back.T if b else np.zeros((0, 0)), sizes)
+        return Unknowns(Prior(rows, rows @ known, {}), known, made.robot, made.friction, made.load,
+                        back @ estimate.covariance @ back.T, sizes)
 
 
 def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:

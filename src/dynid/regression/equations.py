@@ -219,15 +219,28 @@ def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, 
                  memory: Array | None = None) -> Array:
     """Torque (samples, dof) of the parameters whose values are known; memory (samples, channels): of terms that
     remember."""
-    places = [base.parameters.index(name) for name in base.known]
-    out = np.zeros((model.dof * len(places), len(q)))
+    def filled(place: Ints, rows: int) -> tuple[Array]:
+        out = np.empty((rows, len(q)))
+        complete(model).fill(q, dq, ddq, place, out, *(() if memory is None else (memory,)))
+        return (out,)
+
+    return known_sums(model, base, filled)[0].T
+
+
+def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints, int], tuple[Array, ...]]
+               ) -> tuple[Array, ...]:
+    """Sums (dof, samples) of entries times the values of the parameters that are known.
+
+    filled: gives arrays of entries (rows, samples), such as of torques or of momentum and force, from the row of each
+    entry (dof, parameters), -1 for none, and how many rows there are; there is a sum for each array.
+    """
+    places, values = np.array([base.parameters.index(name) for name in base.known]), np.array([*base.known.values()])
+    joints, columns = np.nonzero(complete(model).structure[:, places])
     place = np.full((model.dof, len(base.parameters)), -1, dtype=np.int64)
-    place[:, places] = np.arange(len(out)).reshape(model.dof, len(places))
-    place[~complete(model).structure] = -1
-    more = () if memory is None else (memory,)
-    complete(model).fill(q, dq, ddq, place, out, *more)
-    values = np.array(list(base.known.values()))
-    return np.einsum("jkm,k->mj", out.reshape(model.dof, len(places), len(q)), values)
+    place[joints, places[columns]] = np.arange(len(joints))
+    weights = np.zeros((model.dof, len(joints)))
+    weights[joints, np.arange(len(joints))] = values[columns]
+    return tuple(weights @ one for one in filled(place, len(joints)))
 
 
 def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT,

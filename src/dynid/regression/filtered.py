@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel
 from dynid.model.momentum import MomentumForm
 from dynid.recording import Samples
 from dynid.recording.preparation.row_filter import FilteredSignals
@@ -28,6 +28,7 @@ from dynid.regression.equations import (
     Piece,
     Rows,
     TorqueEquations,
+    known_sums,
     log_pieces,
     unmeasured_joints,
 )
@@ -164,20 +165,10 @@ class FilteredEquations:
         self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
         return momentum, force
 
-    def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, Array]:
+    def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
         """Momentum and force (dof, samples) of the parameters whose values are known."""
-        base, dof = self.base, self.plain.model.dof
-        places = [base.parameters.index(name) for name in base.known]
-        place = np.full((dof, len(base.parameters)), -1, dtype=np.int64)
-        place[:, places] = np.arange(dof * len(places)).reshape(dof, len(places))
-        unseen = place[~complete(self.plain.model).structure]
-        place[~complete(self.plain.model).structure] = -1
-        found = self._filled(log, part, place, dof * len(places), changing=changing)
-        values = np.array(list(base.known.values()))
-        for one in found:
-            one[unseen[unseen >= 0]] = 0.0
-        momentum, force = (np.einsum("jkm,k->jm", one.reshape(dof, len(places), -1), values) for one in found)
-        return momentum, force
+        return known_sums(self.plain.model, self.base,
+                          lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
         """One over the deviation of each row's noise (rows,), relative to that of a row of mean speed."""

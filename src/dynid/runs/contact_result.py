@@ -11,8 +11,7 @@ import numpy as np
 
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts, free_motion
 from dynid.contacts.external_wrench import PRIOR
-from dynid.contacts.filtered_rows import WAYS, Way
-from dynid.contacts.observer import parameter_covariance
+from dynid.contacts.observer import WAYS, Way, parameter_covariance
 from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json, write_whole
 from dynid.progress import Tell

@@ -31,12 +31,7 @@ def facts(run: Run) -> dict[str, Any]:
     estimate, fit = run.estimate, run.estimate.diagnostics
     return {
         "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
-        "parameters": {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative),
-                              "unit": unit, "expression": expression, "identified": bool(known),
-                              "hardly_known": bool(hardly)}
-                       for name, value, std, relative, unit, expression, known, hardly in zip(
-                           estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
-                           estimate.base.expressions, estimate.identified, estimate.hardly_known, strict=True)},
+        "parameters": parameter_facts(estimate),
         "identified": int(estimate.identified.sum()), "hardly_known": int(estimate.hardly_known.sum()),
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
@@ -73,6 +68,15 @@ def facts(run: Run) -> dict[str, Any]:
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
     }
+
+
+def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
+    """The base parameters of an estimate by name, as every command with `--json` writes them."""
+    return {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative), "unit": unit,
+                   "expression": expression, "identified": bool(known), "hardly_known": bool(hardly)}
+            for name, value, std, relative, unit, expression, known, hardly in zip(
+                estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
+                estimate.base.expressions, estimate.identified, estimate.hardly_known, strict=True)}
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:

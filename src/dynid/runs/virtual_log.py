@@ -85,15 +85,10 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, fri
     friction is not known. trust: as `load`
     has. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
     """
-<<<<<<< HEAD
     model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
-    reference = read_trajectory(trajectory, robot.joint_names).at(loop.rate)
-=======
-    model, theta, belief, notes = _machine(robot, friction, rotor, truth)
     motion = read_trajectory(trajectory, robot.joint_names)
     check_samples(motion.duration, loop.rate)
     reference = motion.at(loop.rate)
->>>>>>> 0610c4b9ac51952bfce10e0274e8101c00781efa
     law = _controller(loop, model.rigid if isinstance(model, FlexibleModel) else model, belief, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
     return VirtualLog(robot, model, theta, machine.record(reference, seed=seed), loop.controller, seed, notes)

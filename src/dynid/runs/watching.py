@@ -13,18 +13,15 @@ from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.recursive.start import PriorLike, prior_of_file
-from dynid.model import LinearModel, Model
-from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
 from dynid.online.record import Record
 from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
 from dynid.plain import finite
-from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
+from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
 from dynid.runs.loading import read_logs
-from dynid.runs.models import make_model, make_robot
-from dynid.runs.results import load
+from dynid.runs.models import make_robot
+from dynid.runs.results import parameter_facts
 from dynid.runs.settings import RunSettings
 from dynid.runs.stream_page import write_stream_page
 
@@ -72,30 +69,38 @@ def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs:
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
     """Goes through a source until it ends, shows a look now and then, and gives the last one."""
     robot = make_robot(settings)
-    model = make_model(settings, robot)
     record = None if options.record is None else Record(options.record)
-    online = (None if record is None else record.resume(model)) or _new(settings, model, options)
+    live = _live(settings, robot, options, record)
 
-    def look() -> None:
-        now = look_at(online)
-        show(now)
+    def look() -> Look:
+        now = look_at(live.online)
         if record is not None:
-            record.write(online, now.estimate)
+            record.write(live.online, now.estimate)
+        return now
 
     losses = Losses()
     try:
-        follow(online, settings, options, robot, look, losses)
+        follow(live, settings, options, robot, lambda: show(look()), losses)
     finally:
-        last = replace(look_at(online), losses=losses)
-        if record is not None:
-            record.write(online, last.estimate)
+        last = replace(look(), losses=losses)
     if options.record is not None and last.estimate is not None:
-        write_stream_page(options.record, online, robot.name)
+        write_stream_page(options.record, live.online, robot.name)
     return robot, last
 
 
+def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Record | None) -> LiveModel:
+    """The stream of a watch, new or as it was recorded."""
+    stream = LiveOptions(options.method, options.forgetting,
+                         FeedOptions(options.cutoff, options.rate, equations=options.equations),
+                         prior_from(options.prior, options.trust))
+    if record is None:
+        return LiveModel(settings, robot, stream)
+    about = record.about
+    return LiveModel(settings, robot, stream, record.resume, None if about is None else about.get(CHOSEN))
+
+
 class Fed(Protocol):
-    """What raw samples are fed to: `Online`, `LivePayload`."""
+    """What raw samples are fed to: `LiveModel`, `LivePayload`."""
 
     @property
     def last_stamp(self) -> float: ...
@@ -125,22 +130,6 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     if losses.sentence:
         stream.remark("lost-samples", losses.sentence)
     stream.remark("source-ended", "the source has ended")
-
-
-def _new(settings: RunSettings, model: LinearModel, options: WatchOptions) -> Online:
-    base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
-    return Online(model, options.method, forgetting=options.forgetting, base=base,
-                  prior=None if options.prior is None else prior_of(options.prior, settings, base, options.trust),
-                  feeding=FeedOptions(options.cutoff, options.rate, equations=options.equations))
-
-
-def prior_of(source: str, settings: RunSettings, base: BaseParameters, trust: bool = False) -> PriorLike:
-    """What is known at the start: the estimate of a result's folder, or the numbers of a robot's file, each to a share
-    of its size."""
-    if Path(source).is_dir():
-        return load(source, trust=trust)[0]
-    other = settings.model_copy(update={"robot": source})
-    return prior_of_file(base, make_model(other, make_robot(other)).parameters)
 
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses
@@ -189,7 +178,5 @@ def look_facts(look: Look) -> dict[str, Any]:
         facts["udp"] = look.losses.to_dict()
     if estimate is not None:
         facts["relative_error"] = finite(estimate.diagnostics.relative_error)
-        facts["parameters"] = {name: {"value": float(value), "std": finite(std), "rel_std": finite(share)}
-                               for name, value, std, share in zip(estimate.names, estimate.values, estimate.std,
-                                                                  estimate.relative_std, strict=True)}
+        facts["parameters"] = parameter_facts(estimate)
     return facts

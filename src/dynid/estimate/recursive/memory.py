@@ -99,11 +99,6 @@ class Memory:
             at += count
         self.settle()
 
-    def fade(self, factor: float) -> None:
-        """All that is known so far counts `factor` times as much."""
-        self.log += math.log(factor)
-        self.weight *= factor
-
     def clear(self) -> None:
         """Nothing is remembered but how many samples there were."""
         self.settle()

@@ -148,12 +148,6 @@ class Recursion:
         return 1 if self.watcher is None else self.watcher.every
 
     # -- what watchers do ------------------------------------------------------------------------
-    def fade(self, factor: float) -> None:
-        """All that is known counts `factor` times as much."""
-        self.padded *= math.sqrt(factor)
-        self.norms *= factor
-        self.memory.fade(factor)
-
     def add_rows(self, matrix: Array, values: Array) -> None:
         """Rows matrix (k, base) beta = values (k,), each with deviation one, beside the data; with instruments they
         are their own."""
@@ -243,9 +237,12 @@ class Recursion:
         return [*self.stretches, Stretch(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """The live factor as a least-squares problem."""
-        b = len(self.beta)
+        """The live factor as a least-squares problem, with the ridge of parameters that have one (see
+        `Regression.pull`)."""
+        b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
+        if ridge.any():
+            return Stacked.of(np.vstack([self.r, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
         return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
 
     def innovations(self) -> Array:

@@ -15,10 +15,9 @@ from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.payloads import LivePayload
-from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.runs.live_model import LiveModel, LiveOptions
 from dynid.runs.loading import read_logs
-from dynid.runs.models import first_model
 from dynid.runs.settings import RunSettings
 from dynid.runs.watching import look_at
 from dynid.studio.confinement import Confinement
@@ -56,7 +55,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     if result is not None and result[0].model.dof != robot.dof:
         raise DynidError("the result is of a robot with other joints than the one that is chosen", where="result")
     if watch == "parameters" or result is None:
-        return Parameters(_online(params, settings, robot, None if result is None else result[0]))
+        return Parameters(_live(params, settings, robot, None if result is None else result[0]))
     estimate, own = result
     frame = params.get("frame") or None
     if watch == "payload":
@@ -71,19 +70,22 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
         return Touch(ExternalWrench(estimate, frame, free=free, way="inverse"))
 
 
-def _online(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> Online:
+def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> LiveModel:
     """The recursive estimate of the run's model, or of a result's, which is then what is known at the start."""
-    model = first_model(settings, robot) if prior is None else prior.model
     cutoff = settings.prepare.get("cutoff")
-    return Online(model, str(params.get("method") or "rls"), prior=prior, base=base_parameters(model),
-                  feeding=FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None))
+    feeding = FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None)
+    return LiveModel(settings, robot, LiveOptions(str(params.get("method") or "rls"), feeding=feeding, prior=prior))
 
 
 class _Fed:
     """Of `Online` and `LivePayload`: how samples get in, and what was wrong with them."""
 
-    def __init__(self, stream: Online | LivePayload) -> None:
-        self._stream = stream
+    def __init__(self, stream: LiveModel | LivePayload) -> None:
+        self._fed = stream
+
+    @property
+    def _stream(self) -> Online | LivePayload:
+        return self._fed.online if isinstance(self._fed, LiveModel) else self._fed
 
     @property
     def samples(self) -> int:
@@ -94,10 +96,10 @@ class _Fed:
         return [one.to_dict() for one in self._stream.events]
 
     def feed(self, t: Array, q: Array, tau: Array) -> None:
-        self._stream.feed(t, q, tau)
+        self._fed.feed(t, q, tau)
 
     def finish(self) -> None:
-        self._stream.finish()
+        self._fed.finish()
 
     def complain(self, text: str) -> None:
         self._stream.remark("bad-line", text)
@@ -106,16 +108,17 @@ class _Fed:
 class Parameters(_Fed):
     """Base parameters with deviations while the robot moves."""
 
-    def __init__(self, online: Online) -> None:
-        super().__init__(online)
-        self._online = online
+    def __init__(self, live: LiveModel) -> None:
+        super().__init__(live)
+        self._live = live
 
     def look(self) -> dict[str, Any]:
         """The estimate as it is now, None before there is one."""
-        estimate = look_at(self._online).estimate
+        online = self._live.online
+        estimate = look_at(online).estimate
         if estimate is None:
             return {}
-        status = {one.name: one.status for one in self._online.verdict()}
+        status = {one.name: one.status for one in online.verdict()}
         return {"relative_error": plain(estimate.diagnostics.relative_error),
                 "parameters": [{"name": name, "unit": unit, "value": plain(value), "std": plain(std),
                                 "status": status.get(name)}

@@ -1,0 +1,100 @@
+"""Excerpt: a bounded part of a stream's raw samples, to choose a model from and to restart an estimate with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.recording import Recording
+
+STRETCH_SECONDS = 5.0  # s of one stretch: long enough that the borders of a low-pass are a small part of it
+MOST_SAMPLES = 60_000  # in all, of which a choice of the cut-off uses no more; 7 MB for seven joints
+GAP_SECONDS = 1.0  # s between stretches that do not follow each other, in a recording of the excerpt
+CLOCK_JUMP = 1.0  # s by which a clock that goes back was set anew; less is one sample out of order
+
+
+@dataclass
+class Stretch:
+    """Neighbouring raw samples. number: its place in the stream. blocks: stamps (m,), positions, torques (m, dof)."""
+
+    number: int
+    blocks: list[tuple[Array, Array, Array]] = field(default_factory=list)
+
+    def joined(self) -> tuple[Array, Array, Array]:
+        """All samples as one block."""
+        if len(self.blocks) > 1:
+            t, q, tau = (np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
+            self.blocks = [(t, q, tau)]
+        return self.blocks[0]
+
+    @property
+    def seconds(self) -> float:
+        return float(self.blocks[-1][0][-1] - self.blocks[0][0][0])
+
+    def __len__(self) -> int:
+        return sum(len(t) for t, _, _ in self.blocks)
+
+
+class Excerpt:
+    """Stretches of a stream, evenly spread over it: all of them at first, and one in two, four, .. as it gets longer.
+
+    Attributes:
+        seconds: Length of the stream so far, s, including the stretches that were dropped.
+        is_whole: Whether no stretch was dropped.
+    """
+
+    def __init__(self, joints: Sequence[str], most: int = MOST_SAMPLES) -> None:
+        self.joints, self.most, self.seconds = tuple(joints), most, 0.0
+        self._stretches: list[Stretch] = []
+        self._every, self._next, self._last = 1, 0, -np.inf
+
+    @property
+    def is_whole(self) -> bool:
+        return self._every == 1
+
+    def add(self, t: Array, q: Array, tau: Array) -> None:
+        """Keep raw samples (m,), (m, dof), (m, dof); samples that are not finite or out of order are left out."""
+        good = np.isfinite(t) & np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
+        if good.any() and t[good][0] < self._last - CLOCK_JUMP:
+            self._last, self._next = -np.inf, self._next + 1  # the clock was set anew: a stretch that follows no other
+            self._begin()
+        before = np.maximum.accumulate(np.concatenate([[self._last], np.where(good, t, -np.inf)]))[:-1]
+        good &= t > before
+        if not good.any():
+            return
+        t, q, tau = t[good], q[good], tau[good]
+        if not self._stretches or (self._stretches[-1].blocks and self._stretches[-1].seconds >= STRETCH_SECONDS):
+            self._begin()
+        self.seconds += float(t[-1]) - (self._last if np.isfinite(self._last) else float(t[0]))
+        self._last = float(t[-1])
+        self._stretches[-1].blocks.append((t, q, tau))
+
+    def _begin(self) -> None:
+        """Begin a stretch; the last one is dropped unless it is one in `_every`, and every second if they are many."""
+        if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
+            self._stretches.pop()
+        if sum(len(one) for one in self._stretches) > self.most:
+            self._every *= 2
+            self._stretches = [one for one in self._stretches if one.number % self._every == 0]
+        self._stretches.append(Stretch(self._next))
+        self._next += 1
+
+    def blocks(self) -> Iterator[tuple[Array, Array, Array]]:
+        """The stretches as they came: stamps (m,), positions and torques (m, dof)."""
+        return (one.joined() for one in self._stretches if one.blocks)
+
+    def recording(self) -> Recording:
+        """The excerpt as one log; stretches that do not follow each other are `GAP_SECONDS` apart."""
+        parts, shift, last = list[Array](), 0.0, None
+        for one in self._stretches:
+            if one.blocks:
+                t = one.joined()[0]
+                if last is not None and one.number != last.number + 1:
+                    shift = float(parts[-1][-1]) + GAP_SECONDS - float(t[0])
+                parts.append(t + shift)
+                last = one
+        _, q, tau = (np.concatenate(signals) for signals in zip(*self.blocks(), strict=True))
+        return Recording(np.concatenate(parts), q, tau, joints=self.joints, source="the stream")

@@ -1,0 +1,225 @@
+"""LoadRecursion: a load, and beside it all that is not known exactly of the robot, from a stream of rows.
+
+The data are in a `Recursion` that forgets exponentially; the prior (`Unknowns`) does not fade, since what fades of it
+is added again: a robot that stands, or moves little, falls back to what is known of it, and nothing winds up.
+
+The test for a change is not that of `TowardsPrior`. That one learns how its innovations spread over eight windows, 10 s
+here, and never fires where loads change every 7 s: in `dynid reproduce payload-live` it leaves 1.4 kg of a cylinder of
+4.1 kg that was taken off, when the next load comes. Here the noise is known beforehand, so a change is seen in the
+first window: its innovations, in units of the standard deviations they were predicted with, have a mean square above a
+threshold, and a new load from some block of the window on explains them. The recursion restarts from these blocks. What
+no load explains, such as a hand or a contact, is no change of the load: such blocks are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError
+from dynid.estimate.recursive import Exponential, Recursion
+from dynid.estimate.recursive.watchers import log_evidence, low_power
+from dynid.payloads.live_unknowns import Unknowns
+from dynid.regression.equations import Layout
+from dynid.regression.factor import triangular
+
+WINDOW_BLOCKS = 5  # of a window, between which a load may change
+MAX_DOUBTS = 2  # looks at which only the last block is of another load, before that is believed
+MIN_ROWS = 20  # that another load must explain: twice as many as it has numbers
+TRUSTED_ROWS = 100.0  # that the noise of the unloaded robot's data is worth
+LASTING_ROWS = 2500.0  # from which noise is learnt at most: later it follows
+NOISE_CHANGE = 0.1  # of a variance, beyond which rows are weighted anew
+RING_SAMPLES = 1024  # of innovations that are kept
+FIRST_INFLATION, FIRST_SAMPLES = 4.0, 50  # of autocorrelated noise before it is known, and samples this guess is worth
+CHANCE_SPREADS = 6.0  # of the mean squared innovation, beyond which it is no chance
+MIN_GAIN = 40.0  # squares that another load must explain: of its ten numbers alone, one window in 10^5 has more
+
+
+@dataclass
+class RowBlock:
+    """A few samples: entries (layout.rows, m), keep (m, dof), innovations (m, dof) in units of their standard
+    deviation, zero where a row does not count; is_doubtful: they are too large."""
+
+    entries: Array
+    keep: Bools
+    innovations: Array
+    is_doubtful: bool = False
+
+    @property
+    def misfit(self) -> float:
+        return float(np.sum(self.innovations ** 2))
+
+    @property
+    def rows(self) -> int:
+        return int(self.keep.sum())
+
+
+class LoadRecursion:
+    """The recursion of a load.
+
+    Args:
+        layout: Of the rows, on the columns of `Unknowns`.
+        joints: Names of the joints.
+        unknowns: The prior.
+        noise: One-sigma of the rows' torques (dof,), from data without load; a joint without any is left out.
+        memory: Samples after which data count e times less.
+        window: Samples of the test for a change.
+        threshold: Of the mean squared innovation.
+    """
+
+    def __init__(self, layout: Layout, joints: tuple[str, ...], unknowns: Unknowns, noise: Array, memory: float,
+                 window: int, threshold: float) -> None:
+        for name, value in (("memory", memory), ("window", window), ("threshold", threshold)):
+            if not value > 0:
+                raise ModelError(f"{name} of a live payload must be above zero, got {value}")
+        self.layout, self.joints, self.unknowns, self.threshold = layout, joints, unknowns, threshold
+        self.factor, self.size = math.exp(-1.0 / memory), max(1, round(window / WINDOW_BLOCKS))
+        self.heard = noise > 0.0
+        self._first = np.where(self.heard, noise, 1.0) ** 2
+        self.variance, self._seen = self._first.copy(), np.zeros((2, len(noise)))  # squares and rows noise is learnt of
+        self._prior = np.column_stack([unknowns.prior.matrix, unknowns.prior.values])
+        self.samples, self.restarts = 0, list[int]()
+        self._last: deque[RowBlock] = deque()
+        self._ring: deque[Array] = deque(maxlen=RING_SAMPLES)
+        self._doubts = 0  # looks in a row at which only the last block was of another load
+        self._former: Recursion | None = None  # the data before the last restart
+        self.recursion = self._fresh()
+        self._now = np.zeros((layout.rows, 0)), np.zeros((0, len(noise)), dtype=bool)  # the present block
+
+    def _fresh(self) -> Recursion:
+        return Recursion(self.layout, self.joints, Exponential(self.factor), prior=self.unknowns.prior,
+                         noise=np.sqrt(self.variance))
+
+    # -- data ------------------------------------------------------------------------------------
+    def add(self, entries: Array, keep: Bools) -> None:
+        """Learn from samples (layout.rows, m) and which of their rows count (m, dof)."""
+        keep, at = keep & self.heard, 0
+        while at < len(keep):
+            part = slice(at, at + self.size - len(self._now[1]))
+            self._now = np.hstack([self._now[0], entries[:, part]]), np.vstack([self._now[1], keep[part]])
+            self.samples += len(keep[part])
+            at = part.stop
+            if len(self._now[1]) == self.size:
+                self.pause()
+
+    def pause(self) -> None:
+        """End the present block: it becomes a part of the data unless its innovations are too large. Then it waits in
+        the window for a change to be seen, and is left out where none is."""
+        (entries, keep), (r, b) = self._now, (self.recursion.r, len(self.layout.base))
+        if not len(keep):
+            return
+        self._now = entries[:, :0], keep[:0]
+        rows, innovations = self._weighted(entries, keep), np.zeros(keep.shape)
+        spread = 1.0 + np.sum(solve_triangular(r[:b, :b], rows[:, :b].T, trans=1) ** 2, axis=0)
+        innovations.T[keep.T] = (rows[:, b] - rows[:, :b] @ self.recursion.beta) / np.sqrt(spread)
+        now = RowBlock(entries, keep, innovations)
+        now.is_doubtful = now.misfit > self.threshold * now.rows
+        if not now.is_doubtful:
+            self._take(self.recursion, entries, keep)
+        self._last.append(now)
+        if len(self._last) > WINDOW_BLOCKS:
+            self._learn(self._last.popleft())
+        start = self._change()
+        if start is not None:
+            self._restart(start)
+
+    def _take(self, recursion: Recursion, entries: Array, keep: Bools) -> None:
+        """Samples among the data; the part of the prior that fades meanwhile is added again."""
+        recursion.add(np.ascontiguousarray(entries), np.ascontiguousarray(keep))
+        root = math.sqrt(1.0 - self.factor ** len(keep))
+        recursion.add_rows(root * self._prior[:, :-1], root * self._prior[:, -1])
+
+    def _weighted(self, entries: Array, keep: Bools) -> Array:
+        """Rows (n, base + 1) of the joints in turn, in units of their noise."""
+        found, at = np.zeros((int(keep.sum()), len(self.layout.base) + 1)), 0
+        for j, columns in enumerate(self.layout.columns):
+            own = entries[self.layout.joint(j)][:, keep[:, j]].T / math.sqrt(self.variance[j])
+            found[at:at + len(own), columns], found[at:at + len(own), -1] = own[:, :-1], own[:, -1]
+            at += len(own)
+        return found
+
+    def _learn(self, block: RowBlock) -> None:
+        """Noise from a block that leaves the window; from one that was left out as much as could be let in."""
+        rows = block.keep.sum(axis=0)
+        squares = np.sum(block.innovations ** 2, axis=0)
+        self._seen += [self.variance * np.minimum(squares, self.threshold * rows), rows]
+        self._seen *= np.minimum(1.0, LASTING_ROWS / np.maximum(self._seen[1], 1.0))
+        variance = (TRUSTED_ROWS * self._first + self._seen[0]) / (TRUSTED_ROWS + self._seen[1])
+        most = np.sqrt(self.threshold) if block.is_doubtful else np.inf
+        self._ring.extend(np.clip(block.innovations, -most, most))
+        if np.any(np.abs(variance / self.variance - 1.0) > NOISE_CHANGE):
+            self.variance = variance
+            self._weigh(self.recursion)
+
+    def _weigh(self, recursion: Recursion) -> None:
+        """The recursion with the present noise."""
+        recursion.scale = 1.0 / np.sqrt(self.variance)
+        data = recursion.memory.regression(self.layout.base, self.joints).stack(recursion.scale, prior=False)
+        rest = np.append(np.zeros(len(data.rho)), math.sqrt(data.rest))
+        recursion.take(triangular(np.vstack([np.column_stack([data.r, data.rho]), rest, self._prior])))
+
+    # -- changes ---------------------------------------------------------------------------------
+    def _change(self) -> int | None:
+        """The block of the last window from which on another load explains the innovations; None for none."""
+        blocks = list(self._last)
+        rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # from each block on
+        later = [k for k, count in enumerate(rows) if count >= MIN_ROWS]
+        mean, inflation = sum(block.misfit for block in blocks) / max(rows[0], 1), self.inflation
+        if not later or mean <= max(self.threshold, 1.0 + CHANCE_SPREADS * math.sqrt(2.0 * inflation / rows[0])):
+            return None
+        before = np.cumsum([0.0, *(block.misfit for block in blocks)])
+        left = [before[k] + self._with(self._prior, blocks[k:])[-1, -1] ** 2 for k in later]
+        best = int(np.argmin(left))
+        gain = mean * rows[0] - left[best]
+        if mean <= self.threshold * max(left[best] / rows[0], 1.0) or gain < MIN_GAIN * inflation:
+            return None
+        # The last block may hold both loads: the next one tells.
+        self._doubts = self._doubts + 1 if later[best] == len(blocks) - 1 else 0
+        return later[best] if self._doubts in (0, MAX_DOUBTS) else None
+
+    def _with(self, r: Array, blocks: Sequence[RowBlock]) -> Array:
+        """The factor (base + 1, base + 1) of known rows and some blocks."""
+        return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
+
+    def _restart(self, start: int) -> None:
+        """The data from one block of the window on, and none before; but those before the last restart, where these
+        blocks are more likely under what was known then: a push is over, or a tool is back."""
+        kept, former, fresh = list(self._last)[start:], self._former, self._fresh()
+        self._former, self.recursion = self.recursion, fresh
+        if former is not None:
+            self._weigh(former)
+            known, new = (log_evidence(one.r, self._with(one.r, kept), 1.0) for one in (former, fresh))
+            self.recursion = former if known > new else fresh
+        for block in kept:
+            self._take(self.recursion, block.entries, block.keep)
+        self.restarts.append(self.samples - sum(len(block.keep) for block in kept))
+        self._last.clear()
+        self._doubts = 0
+
+    # -- what it says ----------------------------------------------------------------------------
+    @property
+    def theta(self) -> Array:
+        """The load's ten numbers (10,)."""
+        r = triangular(np.vstack([self.recursion.r, self._weighted(*self._now)]))
+        return np.asarray(solve_triangular(r[:-1, :-1], r[:-1, -1])[self.unknowns.load])
+
+    def settled(self) -> Recursion:
+        """A copy of the recursion with all samples so far, those of the present block among them."""
+        found = copy.deepcopy(self.recursion)
+        if len(self._now[1]):
+            self._take(found, *self._now)
+        return found
+
+    @property
+    def inflation(self) -> float:
+        """Power of the innovations at low frequencies over that of white ones: how much autocorrelated noise adds."""
+        seen = len(self._ring)
+        found = low_power(np.array(self._ring)) if seen > WINDOW_BLOCKS else 0.0
+        return max((FIRST_SAMPLES * FIRST_INFLATION + seen * found) / (FIRST_SAMPLES + seen), 1.0)

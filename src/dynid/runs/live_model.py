@@ -1,0 +1,204 @@
+"""LiveModel: a live estimate whose model is chosen from the stream itself where nobody names its friction.
+
+The rule is that of `dynid identify`: where neither the run nor the robot's file names friction, it is chosen joint by
+joint. A stream has no data to choose from at first. It starts with viscous and Coulomb friction and an offset. It makes
+the choice after ten seconds, after forty, and so on, and when the source ends, on an `Excerpt` of the stream. Where the
+choice is another model or another cut-off, the estimate is restarted from the excerpt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dynid.datasets import Dataset
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, Problem
+from dynid.estimate.recursive.start import PriorLike, prior_of_file
+from dynid.model import LinearModel, Model, complete
+from dynid.model.held import held_values
+from dynid.online import FeedOptions, Online
+from dynid.online.excerpt import Excerpt
+from dynid.online.motion_rows import fed_samples
+from dynid.recording import Recording
+from dynid.regression import BaseParameters, base_parameters
+from dynid.robot import Robot
+from dynid.runs.choices import choose
+from dynid.runs.models import AUTO, first_model, make_model, make_robot, names_friction
+from dynid.runs.results import load
+from dynid.runs.settings import ModelSettings, RunSettings
+
+FIRST_CHOICE, NEXT_CHOICE = 10.0, 4.0  # s after which friction is first chosen, and how many times later again
+CHOSEN = "model"  # under which the [model] table is kept in the state of a stream
+
+
+@dataclass(frozen=True, eq=False)
+class StreamChoice:
+    """What a run would choose on a recording.
+
+    Attributes:
+        settings: Of the run, with the chosen friction in the [model] table.
+        model: With what its terms take from the data.
+        base: Base parameters of the model.
+        cutoff: Hz.
+        text: How friction was chosen, or why it was not.
+    """
+
+    settings: RunSettings
+    model: LinearModel
+    base: BaseParameters
+    cutoff: float | None
+    text: str
+
+
+def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> StreamChoice:
+    """Choose cut-off and friction as `dynid identify` does on a log with the same samples."""
+    chosen = choose(settings, robot, Dataset.from_recordings(recording))
+    problem = Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset, known=settings.known, blocks=1)
+    text = " ".join(chosen.notes) if chosen.friction is None else \
+        f"friction is chosen from the data: {chosen.friction.text}"
+    return StreamChoice(chosen.settings, problem.model, problem.base, problem.data[0].settings.get("cutoff"), text)
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """How a stream is estimated.
+
+    Attributes:
+        method: A recursive method, see `Online`.
+        forgetting: A way to forget, see `Online`.
+        feeding: How raw samples are prepared.
+        prior: What is known at the start: an estimate, or a robot's file or built-in name.
+    """
+
+    method: str = "rls"
+    forgetting: str = "prior"
+    feeding: FeedOptions = field(default_factory=FeedOptions)
+    prior: Estimate | str | None = None
+
+
+class LiveModel:
+    """A stream of raw samples and its live estimate, `online`, whose model is chosen where nobody names it.
+
+    An earlier estimate as the prior brings its own model where the run names no friction.
+    """
+
+    def __init__(self, settings: RunSettings, robot: Robot, options: LiveOptions,
+                 resume: Callable[[LinearModel], Online | None] = lambda model: None,
+                 earlier: dict[str, Any] | None = None) -> None:
+        """
+        Args:
+            settings: Of the run; the [model], [prepare] and `known` settings are used.
+            robot: The robot of the settings.
+            options: Of the estimate.
+            resume: Gives the recorded stream to go on from, for its model; None to begin.
+            earlier: The [model] table of that stream; a stream that goes on keeps its model.
+        """
+        feeding = options.feeding
+        given = {"cutoff": feeding.cutoff, "rate": feeding.rate,
+                 "equations": None if feeding.equations == "torque" else feeding.equations}
+        self.settings = settings.model_copy(update={
+            "prepare": {**settings.prepare, **{key: value for key, value in given.items() if value is not None}}})
+        if earlier is not None:
+            self.settings = settings.model_copy(update={"model": ModelSettings.model_validate(earlier)})
+        self.robot, self.options = robot, options
+        is_unnamed = AUTO in self.settings.model.friction or not names_friction(self.settings, robot)
+        known = options.prior.model if is_unnamed and isinstance(options.prior, Estimate) else None
+        model = first_model(self.settings, robot) if known is None else known
+        found = resume(model)
+        self.online = self._new(self.settings, model, _base(model), feeding) if found is None else found
+        self._excerpt = Excerpt(complete(model).joint_names) if is_unnamed and known is None and found is None else None
+        self._chosen: StreamChoice | None = None
+        self._due, self._done = FIRST_CHOICE, 0.0
+
+    @property
+    def last_stamp(self) -> float:
+        return self.online.last_stamp
+
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+        """Learn from raw samples, see `Online.feed`."""
+        rows, excerpt = self.online.feed(t, q, tau), self._excerpt
+        if excerpt is not None:
+            excerpt.add(*fed_samples(t, q, tau, self.robot.dof))
+            if excerpt.seconds >= self._due:
+                self._due = NEXT_CHOICE * excerpt.seconds
+                self._choose()
+        return rows
+
+    def finish(self) -> int:
+        """The source has ended: choose the model from all of it; how many rows that completed."""
+        rows = self.online.finish()
+        if self._excerpt is not None and self._excerpt.seconds > self._done:
+            self._choose()
+            rows += self.online.finish()
+        return rows
+
+    def remark(self, code: str, text: str) -> None:
+        self.online.remark(code, text)
+
+    def _new(self, settings: RunSettings, model: LinearModel, base: BaseParameters, feeding: FeedOptions) -> Online:
+        prior: PriorLike | None = None
+        if self.options.prior is not None:
+            prior = prior_rows_of(self.options.prior, settings, base)
+        online = Online(model, self.options.method, forgetting=self.options.forgetting, base=base, prior=prior,
+                        feeding=feeding)
+        online.about[CHOSEN] = settings.model.model_dump(mode="json")
+        return online
+
+    def _choose(self) -> None:
+        """Choose from the excerpt, and restart the estimate where the choice is another than before."""
+        excerpt, before = self._excerpt, self._chosen
+        assert excerpt is not None
+        self._done = excerpt.seconds
+        try:
+            found = choose_as_run(self.settings, self.robot, excerpt.recording())
+        except DynidError as problem:
+            self.remark("friction-not-chosen", f"friction is not chosen from {excerpt.seconds:.0f} s of the stream: "
+                                               f"{problem}")
+            return
+        if before is not None and _same(before, found, exactly=excerpt.is_whole):
+            return
+        self._chosen = found
+        self._restart(found, excerpt)
+        self.remark("friction-chosen", f"{found.text}; the estimate restarts from {excerpt.seconds:.0f} s of the stream"
+                    + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
+
+    def _restart(self, found: StreamChoice, excerpt: Excerpt) -> None:
+        """A new estimate of the chosen model from the excerpt; what was remarked on the stream stays."""
+        (rate, _), old, given = self.online.filter, self.online, self.options.feeding
+        feeding = replace(given, cutoff=found.cutoff or given.cutoff, rate=given.rate or rate or None)
+        self.online = self._new(found.settings, found.model, found.base, feeding)
+        for block in excerpt.blocks():
+            self.online.feed(*block)
+        self.online.take_events(old)
+
+
+def _base(model: LinearModel) -> BaseParameters:
+    base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
+    return base
+
+
+def _same(one: StreamChoice, two: StreamChoice, *, exactly: bool) -> bool:
+    """Whether two choices give the same model. exactly: with the same numbers that terms take from the data."""
+    alike = one.settings.model == two.settings.model and one.cutoff == two.cutoff
+    return alike and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
+
+
+def prior_rows_of(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:
+    """What is known at the start: an estimate, or the numbers of a robot's file, each to a share of its size."""
+    if isinstance(source, Estimate):
+        return source
+    other = settings.model_copy(update={"robot": source})
+    return prior_of_file(base, first_model(other, make_robot(other)).parameters)
+
+
+def prior_from(source: str | None, trust: bool = False) -> Estimate | str | None:
+    """The prior that a command names: the estimate of a result's folder, or a robot's file or built-in name.
+
+    trust: whether a Python file that the result names is run.
+    """
+    return load(source, trust=trust)[0] if source is not None and Path(source).is_dir() else source
