@@ -115,7 +115,7 @@ _MODULES = {
     "Splines": "dynid.excitation",
     "excite": "dynid.excitation.excite",
     "check_method": "dynid.validate.contract",
-    "choose_cutoff": "dynid.validate",
+    "choose_cutoff": "dynid.estimate.cutoff_choice",
     "compare": "dynid.validate.compare",
     "Program": "dynid.symbolic",
     "generate": "dynid.symbolic",
@@ -282,7 +282,7 @@ if TYPE_CHECKING:
     from dynid.symbolic import base_forms as base_forms
     from dynid.symbolic import closed_form_base as closed_form_base
     from dynid.symbolic import generate as generate
-    from dynid.validate import choose_cutoff as choose_cutoff
+    from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics

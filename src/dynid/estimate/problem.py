@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from dynid.simulation import Controller
 
 _ROUNDING = 1e-9  # beyond a bound, that solvers leave
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
+Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class Problem:
                        is_excerpt=False)
 
     @staticmethod
-    def of(model: LinearModel, data: Samples | Sequence[Samples] | Dataset, *, base: BaseParameters | None = None,
+    def of(model: LinearModel, data: Data, *, base: BaseParameters | None = None,
            known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
            recordings: Recording | Sequence[Recording] = (),
            controller: Controller | None = None) -> Problem:
@@ -120,7 +121,7 @@ class Problem:
         robot's source gives, where it gives all. blocks: stretches of time kept apart. The problem's model is the given
         one with what its terms take from the data (see `FrictionCurve` and `LoadFriction`).
         """
-        dataset = data if isinstance(data, Dataset) else Dataset.from_samples(data, recordings)
+        dataset = _dataset_of(model, data, recordings, known)
         logs = dataset.samples
         model = scaled_model(model, logs)
         base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
@@ -160,6 +161,21 @@ class Problem:
             raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot's file gives none "
                              f"for {', '.join(missing[:5]) or 'them'}")
         return self.nominal
+
+
+def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
+                known: KnownValues | None) -> Dataset:
+    """Return data as a dataset whose logs in memory are prepared; where they are not, the cut-off is chosen for the
+    model."""
+    first = data if isinstance(data, Samples | Recording | Dataset) else next(iter(data), None)
+    if first is None or isinstance(first, Samples):
+        return Dataset.from_samples(cast(Samples | Sequence[Samples], data), recordings)
+    dataset = data if isinstance(data, Dataset) else Dataset.from_recordings(
+        cast(Recording | Sequence[Recording], data))
+    if dataset.samples:
+        return dataset
+    from dynid.estimate.cutoff_choice import prepare_dataset  # which makes problems itself
+    return prepare_dataset(model, dataset, known=known)[0]
 
 
 def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
@@ -273,7 +289,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     return replace(estimate, values=values, theta=theta, diagnostics=facts)
 
 
-def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] | None = None, method: str = "auto", *,
+def identify(problem: Problem | LinearModel, data: Data | None = None, method: str = "auto", *,
              known: KnownValues | None = None, cov_type: CovType | None = None, **options: Any) -> Estimate:
     """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
 
@@ -281,7 +297,8 @@ def identify(problem: Problem | LinearModel, data: Samples | Sequence[Samples] |
 
     Args:
         problem: a model with its data, or a `Problem` that has both.
-        data: samples of one log or of several, where the problem is a model.
+        data: of one log or of several, where the problem is a model: samples, which are taken as they were prepared; or
+            recordings or a dataset, whose cut-off is then chosen as `dynid identify` chooses it.
         method: by default chosen by cross-validation over blocks of time, see `dynid.estimate.choice`.
         known: standard parameters whose values are known, see `Regression.given`.
         cov_type: how the covariance is found: "correlated", "blocks" or "independent", see

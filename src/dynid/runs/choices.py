@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from dynid.datasets import Dataset
 from dynid.estimate import FrictionChoice, Problem
-from dynid.model import complete
+from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
 from dynid.progress import Progress, Tell
 from dynid.recording.excerpt import excerpt
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, names_friction
 from dynid.runs.settings import RunSettings
-from dynid.validate import CutoffChoice, Gravity, choose_cutoff
+from dynid.validate import Gravity
 from dynid.validate.hypotheses.gravity import estimate_gravity
 
 FRICTION_ROWS = 131_072  # of the data held in memory: more does not change which friction is chosen
@@ -50,14 +50,8 @@ class Choices:
 def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
     """Choose the cut-off whose estimate predicts best in cross-validation, and prepare the logs with it."""
     model = first_model(state.settings, state.robot)
-    preparation = Preparation.of(state.settings.prepare, "[prepare]").keeping_slow(complete(model).slow_joints,
-                                                                                   model.dof)
-    cutoff = None
-    if preparation.chooses_cutoff:
-        tell("choosing the cut-off by cross-validation")
-        cutoff = choose_cutoff(model, state.dataset.recordings, preparation, known=state.settings.known)
-        preparation = cutoff.settings
-    dataset = state.dataset.prepared(preparation, steps=() if cutoff is None else (cutoff.step,), tell=tell)
+    preparation = Preparation.of(state.settings.prepare, "[prepare]")
+    dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, tell=tell)
     return replace(state, dataset=dataset, cutoff=cutoff)
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import AUTO
+from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.earlier import METHOD, Weight, with_prior
 from dynid.runs.loading import Loaded
 from dynid.runs.settings import ModelSettings, RunSettings
-from dynid.validate.cutoff_folds import CutoffFolds
 
 
 def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:

@@ -10,6 +10,7 @@ from dynid.datasets import Dataset, LogFacts
 from dynid.datasets.log_folds import COPIED, Failure
 from dynid.errors import NotPossibleError
 from dynid.estimate import FrictionChoice, Problem
+from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.findings import Finding
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
@@ -23,7 +24,7 @@ from dynid.runs.logs import LogEntry, log_sources
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
-from dynid.validate import CutoffChoice, Gravity
+from dynid.validate import Gravity
 from dynid.workers import Workers
 
 _SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "

@@ -15,6 +15,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.controller_fit import ControllerFit, identify_controller
+from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
@@ -32,7 +33,6 @@ from dynid.simulation import joint_inertia
 from dynid.validate import (
     Breakaway,
     CrossValidation,
-    CutoffChoice,
     CutoffDependence,
     Deflection,
     Physics,

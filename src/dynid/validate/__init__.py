@@ -4,7 +4,6 @@ verdict."""
 from dynid.validate.breakaway import Breakaway, breakaway
 from dynid.validate.compare import compare
 from dynid.validate.cross_validation import CrossValidation, cross_validate
-from dynid.validate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.validate.cutoff_dependence import CutoffDependence, cutoff_dependence
 from dynid.validate.deflection import Deflection, deflections
 from dynid.validate.extracted_sets import SetComparison, compare_sets
@@ -33,9 +32,9 @@ from dynid.validate.tracking import Tracking, trackings
 from dynid.validate.verdict import Verdict, verdict
 
 __all__ = [
-    "Breakaway", "CrossValidation", "CutoffChoice", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
+    "Breakaway", "CrossValidation", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
     "JointTests", "LinkPhysics", "Physics", "Reconstruction", "ResimulatedLog", "SetComparison", "SimulationCheck",
-    "Tracking", "Verdict", "Whiteness", "WrenchComparison", "breakaway", "choose_cutoff", "closed_loop", "compare",
+    "Tracking", "Verdict", "Whiteness", "WrenchComparison", "breakaway", "closed_loop", "compare",
     "compare_sets", "cross_validate",
     "cutoff_dependence", "deflections", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
     "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "trackings",

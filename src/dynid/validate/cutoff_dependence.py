@@ -12,11 +12,11 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.cutoff_choice import CutoffChoice
+from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.problem import find_method
 from dynid.plain import plain
 from dynid.regression import Regression
-from dynid.validate.cutoff_choice import CutoffChoice
-from dynid.validate.cutoff_folds import CutoffFolds
 
 _SIDES = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long

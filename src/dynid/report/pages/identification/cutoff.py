@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.report.figure import BLUE, GREY, LIGHT, Figure, axis, log_axis, mark, significant
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.validate import CutoffChoice, CutoffDependence
+from dynid.validate import CutoffDependence
 
 _MOST = 8  # parameters in the table
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.estimate import Essential, Estimate, FrictionChoice
 from dynid.estimate.controller_fit import ControllerFit
+from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Samples
 from dynid.recording.names import short_name
@@ -18,7 +19,6 @@ from dynid.simulation import Controller
 from dynid.validate import (
     Breakaway,
     CrossValidation,
-    CutoffChoice,
     CutoffDependence,
     Deflection,
     Physics,

@@ -22,16 +22,18 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.datasets import Dataset
 from dynid.errors import NotPossibleError
+from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues
-from dynid.model import LinearModel
+from dynid.model import LinearModel, complete
 from dynid.plain import plain
+from dynid.progress import Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import on_grid, prepare
 from dynid.regression import Regression
-from dynid.validate.cutoff_folds import CutoffFolds
 
 _ABOVE_MOTION = 2.5  # times the motion's band: the lowest cut-off and yardstick
 _LOWEST = 2.0  # Hz, however slow the motion: friction and torques change faster
@@ -114,6 +116,18 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     cutoff = float(tried[min(middle, key=lambda k: abs(np.log(tried[k] / seen.common)))])
     return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), seen.common, seen.band, tried,
                         100.0 * np.exp(losses.mean(axis=1)), alike, yardsticks, folds)
+
+
+def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
+                    known: KnownValues | None = None, tell: Tell = lambda sentence: None
+                    ) -> tuple[Dataset, CutoffChoice | None]:
+    """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None where it is given."""
+    chosen = (preparation or Preparation()).keeping_slow(complete(model).slow_joints, model.dof)
+    if not chosen.chooses_cutoff:
+        return dataset.prepared(chosen, tell=tell), None
+    tell("choosing the cut-off by cross-validation")
+    cutoff = choose_cutoff(model, dataset.recordings, chosen, known=known)
+    return dataset.prepared(cutoff.settings, steps=(cutoff.step,), tell=tell), cutoff
 
 
 def _octaves(lowest: float, rate: float) -> list[float]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate import Problem
-from dynid.estimate.problem import KnownValues
+from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
