@@ -16,6 +16,7 @@ from scipy.signal import lfilter
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
+from dynid.estimate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.prepare import prepare
@@ -24,7 +25,7 @@ from dynid.report import write_report
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import facts, report_data, save
-from dynid.validate import CutoffChoice, CutoffDependence, choose_cutoff, cutoff_dependence, reconstruct, verdict
+from dynid.validate import CutoffDependence, cutoff_dependence, reconstruct, verdict
 
 FRICTION = ("viscous", "coulomb", "offset")
 MOMENT = 0.11  # kg m, of the light machine's second link
