@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dgels
 
 from dynid.arrays import Array, Bools
-from dynid.errors import NotPossibleError
-from dynid.regression.factor import triangular
 
 _ROUNDING = 1e-10  # of the largest slope: a bound that gains less is kept
 
@@ -22,14 +19,13 @@ def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: 
     bound = np.isfinite(low) | np.isfinite(high)
     order = np.concatenate([np.flatnonzero(~bound), np.flatnonzero(bound)])
     open_ = int((~bound).sum())
-    whole = triangular(np.column_stack([r[:, order], rho]))
-    upper, right = whole[:-1, :-1], whole[:-1, -1]
+    q, upper = np.linalg.qr(r[:, order])
+    right = q.T @ rho
     x = np.empty(len(order))
     own = order[open_:]
     x[own] = _held(upper[open_:, open_:], right[open_:], low[own], high[own], None if start is None else start[own])
     if open_:
-        x[order[:open_]] = solve_triangular(upper[:open_, :open_], right[:open_] - upper[:open_, open_:] @ x[own],
-                                            check_finite=False)
+        x[order[:open_]] = solve_triangular(upper[:open_, :open_], right[:open_] - upper[:open_, open_:] @ x[own])
     return x
 
 
@@ -76,10 +72,7 @@ def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: 
         if not len(free):
             return x, at_low, at_high
         held = np.delete(np.arange(len(x)), free)
-        _, aim, info = dgels(a[:, free], rho - a[:, held] @ x[held])
-        if info != 0:
-            raise NotPossibleError("two columns with bounds are the same to rounding")
-        aim = aim[:len(free)]
+        aim = np.linalg.lstsq(a[:, free], rho - a[:, held] @ x[held], rcond=None)[0]
         under, over = aim < low[free], aim > high[free]
         if not np.any(under | over):
             x[free] = aim
