@@ -9,16 +9,22 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from _machines import Machine
 from motions import fourier, low_passed
 
+from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.covariance import naive_covariance
+from dynid.estimate.left_out import leave_out_each
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model
 from dynid.recording import Samples
+from dynid.recording.prepare import prepare
+from dynid.regression import TorqueEquations
+from dynid.regression.equations import Kept
 from dynid.robot import Robot
 
 
@@ -111,3 +117,53 @@ def test_a_shift_by_the_motion_counts_only_where_it_is_known() -> None:
     solution = solve(whole.regression, whole.regression.stack())
     assert motion_shift(whole, solution, np.ones(3)) is None  # there is no log behind the samples
     assert identify(whole, method="ols").notes == ()
+
+
+@pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
+def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = problem()
+    found = identify(whole, method=method)
+    again = leave_out_each(whole, method, estimate=None)
+    assert found.refit is not None and found.theta is not None
+    if method == "pc-ridge":  # on all data the fit is the estimate itself
+        assert np.allclose(found.refit(whole.regression), found.theta, rtol=1e-5, atol=1e-7)
+
+    def refuse(*args: object, **more: object) -> None:
+        raise AssertionError("cross-validation went over the data")
+
+    monkeypatch.setattr(Model, "fill", refuse)
+    quick = leave_out_each(whole, method, estimate=found)
+    # pc-wls finds the same robots; pc-ridge keeps the strength and the noise of all data.
+    assert np.allclose(quick.errors, again.errors, rtol=1e-6 if method == "pc-wls" else 0.02)
+    assert all(fit.values.shape == found.values.shape and fit.refit is None for fit in quick.fits)
+
+
+def test_a_covariance_goes_over_the_data_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the fold: as they are, with noise of the positions added and taken off; dry columns alone once more."""
+    machine = Machine.of("arm3r")
+    log = machine.record(0, closed=True)
+    whole = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log)
+    samples, entries = sum(map(len, whole.data)), int(np.sum(whole.equations.layout.place >= 0))
+    filled, plain = list[float](), Model.fill
+
+    def count(self: Model, q: Array, dq: Array, ddq: Array, place: Ints, out: Array,
+              memory: Array | None = None) -> None:
+        filled.append(len(q) * np.sum(place >= 0) / entries)
+        plain(self, q, dq, ddq, place, out, memory)
+
+    monkeypatch.setattr(Model, "fill", count)
+    found = identify(whole, method="wls")
+    assert sum(filled) == 0.0 and found.cov_type == "correlated"
+    assert "noise-in-motion" in {note.code for note in found.notes}  # the shift by the motion is in it
+    assert 2.9 < sum(filled) / samples < 3.5
+
+
+def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = problem()
+    plain = TorqueEquations.of(whole.model, whole.data, whole.base)
+    [piece] = plain.pieces()
+    kept = Kept.of(plain)
+    assert kept.rows(piece) is kept.rows(piece) and np.array_equal(kept.rows(piece).entries, plain.rows(piece).entries)
+    assert kept.layout is plain.layout and kept.pieces() == plain.pieces()
+    monkeypatch.setattr("dynid.regression.equations.KEPT_BYTES", 1000)
+    assert Kept.of(plain) is plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -11,6 +12,7 @@ from scipy.linalg import solve_triangular
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.bounded import bounded_least_squares
 from dynid.regression import Regression
+from dynid.regression.factor import triangular
 
 _TRACE = 1e-14  # share of a column's squares
 
@@ -91,15 +93,21 @@ class ColumnsLeftOut:
         mine = np.zeros((len(tall), len(own)))
         mine[:len(block.r)] = block.r[:, own]
         right[:len(block.rho)] -= block.r[:, held] @ values[held]
-        q, upper = np.linalg.qr(np.hstack([tall, mine]))
-        rho, n = q.T @ right, len(rest)
-        fixed = np.where(held, values, 0.0)
-        return Reduced(self, block, rest, own, upper[:n, :n], upper[:n, n:], rho[:n], upper[n:, n:], rho[n:], fixed)
+        r, n = triangular(np.column_stack([tall, mine, right])), len(rest)
+        return Reduced(self, block, rest, own, r[:n, :n], r[:n, n:], r[n:-1, n:-1], r[n:-1, -1],
+                       np.where(held, values, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A left-out block's problem in the columns of one joint, all others eliminated: |inner x - right|^2."""
+    """A left-out block's problem in the columns of one joint, all others eliminated: |inner x - right|^2.
+
+    Attributes:
+        rest, own: columns that are eliminated, and those of the joint.
+        upper: (rest, rest), triangular, and across (rest, own + 1): upper values[rest] = across (-x, 1).
+        inner, right: (own, own) and (own,).
+        fixed: (k,), values of the columns that a bound holds, zero for all others.
+    """
 
     whole: ColumnsLeftOut = field(repr=False)
     block: Columns
@@ -107,10 +115,17 @@ class Reduced:
     own: Ints
     upper: Array
     across: Array
-    first: Array
     inner: Array
     right: Array
     fixed: Array
+
+    @cached_property
+    def errors(self) -> Array:
+        """E (rows, own + 1): the errors on the block are E (-x, 1), joint after joint."""
+        matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
+        gone = solve_triangular(self.upper, self.across, check_finite=False)
+        found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
+        return np.asarray(found - matrix[:, self.rest] @ gone)
 
     def loss(self, chosen: Bools) -> Array:
         """Weighted squares (joints,) left of the block with some of the columns `own`."""
@@ -120,10 +135,8 @@ class Reduced:
         tall = np.vstack([self.inner[:, used], np.diag(pull)])
         right = np.concatenate([self.right, np.zeros(len(pull))])
         x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns], None)
-        values = self.fixed.copy()
-        values[columns] = x
-        values[self.rest] = solve_triangular(self.upper, self.first - self.across[:, used] @ x)
-        return np.array([float(np.sum((target - matrix @ values) ** 2)) for matrix, target in self.block.tests])
+        rows = np.cumsum([0, *(len(target) for _, target in self.block.tests)])[:-1]
+        return np.asarray(np.add.reduceat((self.errors[:, -1] - self.errors[:, used] @ x) ** 2, rows))
 
 
 def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None) -> Array:

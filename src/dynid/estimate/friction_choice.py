@@ -10,7 +10,7 @@ The torques that friction from load is a share of are those of an estimate from 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -248,12 +248,13 @@ def _tables(joints: Sequence[str], taken: Sequence[frozenset[str]]) -> tuple[dic
 @dataclass(frozen=True, eq=False)
 class Search:
     """The search on a fold. start, candidates: columns of `left_out` of each joint, those it has anyway and by term;
-    common: columns that all joints share."""
+    common: columns that all joints share. found: what terms are worth, by the terms taken and the joint."""
 
     left_out: ColumnsLeftOut
     common: Ints
     start: tuple[Ints, ...]
     candidates: tuple[Mapping[str, Ints], ...]
+    found: dict[tuple[frozenset[str], ...], dict[int, list[Worth]]] = field(default_factory=dict)
 
     @staticmethod
     def of(regression: Regression, roles: Sequence[Role]) -> Search:
@@ -319,9 +320,12 @@ class Search:
 
     def worths(self, taken: Sequence[frozenset[str]], joints: set[int]) -> list[tuple[int, list[Worth]]]:
         """Of some joints, what every candidate is worth beside those taken."""
-        used = self.used(taken)
-        fits = self.left_out.fits(used)
-        return [(j, self._worths_of(j, taken[j], used, fits)) for j in sorted(joints) if self.candidates[j]]
+        used, key = self.used(taken), tuple(taken)
+        known = self.found.setdefault(key, {})
+        missing = [j for j in sorted(joints) if self.candidates[j] and j not in known]
+        fits = self.left_out.fits(used) if missing else []
+        known.update({j: self._worths_of(j, taken[j], used, fits) for j in missing})
+        return [(j, known[j]) for j in sorted(joints) if self.candidates[j]]
 
     def _worths_of(self, j: int, own: frozenset[str], used: Bools, fits: Sequence[Array]) -> list[Worth]:
         every = self._columns(j, frozenset(self.candidates[j]))

@@ -34,6 +34,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.excerpt import excerpt_by_place
 from dynid.recording.prepare import filtered_again
 from dynid.regression import Equations, equations_of
+from dynid.regression.equations import Rows
 from dynid.regression.residuals import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
@@ -60,24 +61,42 @@ class MotionShift:
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
     not at hand or the way from them to the samples is not known. Of long data some stretches are looked at."""
-    looked = excerpt_by_place(problem.data, _ENOUGH_ROWS)
-    data = wide = tuple(looked.values())
+    problem = _few_rows(problem)
+    wide = None
     if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out
         if not _traceable(problem):
             return None
-        wide = tuple(replace(samples, dq=samples.dq + _unseen_velocity(
-            problem, samples, problem.recordings[k], solution.beta)) for k, samples in looked.items())
-    noisy = [_with_noise(samples, k) for k, samples in looked.items()]
-    variants = (data, tuple(one[0] for one in noisy), tuple(one[1] for one in noisy), wide)
-    equations = [equations_of(problem.model, logs, problem.base) for logs in variants]
-    normal, noise, score = _sums(problem, equations, solution.beta, weights)
+        unseen = unseen_velocities(problem, solution.beta)
+        assert unseen is not None
+        wide = _dry_equations(problem, tuple(replace(samples, dq=samples.dq + more)
+                                             for samples, more in zip(problem.data, unseen, strict=True)))
+    noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
+    more, less = (equations_of(problem.model, tuple(one[sign] for one in noisy), problem.base) for sign in (0, 1))
+    normal, noise, score = _sums(problem, more, less, wide, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
-    return MotionShift(shift, normal @ shift * (sum(problem.regression.rows) / max(sum(rows_of(data)), 1)))
+    return MotionShift(shift, normal @ shift * (sum(problem.regression.rows) / max(sum(rows_of(problem.data)), 1)))
+
+
+def _few_rows(problem: Problem) -> Problem:
+    """Return the problem with at most about `_ENOUGH_ROWS` rows of data at hand, as whole stretches of time."""
+    few = excerpt_by_place(problem.data, _ENOUGH_ROWS)
+    if all(few.get(k) is samples for k, samples in enumerate(problem.data)):
+        return problem
+    recordings = tuple(problem.recordings[k] for k in few) if len(problem.recordings) == len(problem.data) else ()
+    return replace(problem, data=tuple(few.values()), recordings=recordings, is_excerpt=True,
+                   places=tuple(problem.places[k] for k in few))
 
 
 def _traceable(problem: Problem) -> bool:
     """Whether the logs behind the data are at hand, and the way from them to the samples is known."""
     return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
+
+
+def _dry_equations(problem: Problem, data: tuple[Samples, ...]) -> Equations:
+    """Equations with the dry columns alone, their torques as they are."""
+    dry, base = dry_columns(problem.model, problem.base), problem.base
+    return equations_of(problem.model, data, replace(base, independent=base.independent[dry], matrix=base.matrix[dry],
+                                                     known={}))
 
 
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
@@ -201,23 +220,30 @@ def _inverses(inertia: Array) -> Array:
     return np.asarray(found)
 
 
-def _sums(problem: Problem, equations: Sequence[Equations], beta: Array, weights: Array
+def _sums(problem: Problem, more: Equations, less: Equations, wide: Equations | None, beta: Array, weights: Array
           ) -> tuple[Array, Array, Array]:
-    """H and M (base, base) and X' W^2 (X - X_w) b (base,); equations: of the samples, with noise, with its negative,
-    and with the whole motion."""
-    plain, more, less, wide = equations
+    """H and M (base, base) and X' W^2 (X - X_w) b (base,).
+
+    more, less: equations with noise and with its negative. wide: dry columns of the whole motion, None for none.
+    """
+    plain, size = problem.equations, len(beta)
     work = plain.pieces(unit=PIECE)
-    layout, size, dry = plain.layout, len(beta), dry_columns(problem.model, problem.base)
+    layout, dry = plain.layout, dry_columns(problem.model, problem.base)
+
+    def weighted(rows: Rows, j: int) -> Array:
+        return weights[j] * np.where(rows.keep[:, j], rows.joint(j)[:-1], 0.0)
 
     def one(k: int) -> tuple[Array, Array, Array]:
         normal, noise, unseen = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-        rows = [each.rows(work[k]) for each in (plain, more, less, wide)]
+        rows = [each.rows(work[k]) for each in (plain, more, less)]
+        whole = None if wide is None else wide.rows(work[k])
         for j, own in enumerate(layout.columns):
-            x, up, down, whole = (weights[j] * np.where(one.keep[:, j], one.joint(j)[:-1], 0.0) for one in rows)
+            x, up, down = (weighted(one, j) for one in rows)
             at = np.ix_(own, own)
             normal[at] += x @ x.T
             noise[at] += 0.5 * (up @ (up - x).T + down @ (down - x).T)
-            unseen[own] += x @ ((x - whole)[dry[own]].T @ beta[own][dry[own]])
+            if whole is not None:
+                unseen[own] += x @ ((x[dry[own]] - weighted(whole, j)).T @ beta[own][dry[own]])
         return normal, noise, unseen
 
     found = side_by_side(one, range(len(work)), problem.threads)

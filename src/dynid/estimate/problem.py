@@ -25,7 +25,7 @@ from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
-from dynid.regression.equations import unmeasured_joints
+from dynid.regression.equations import Kept, unmeasured_joints
 from dynid.regression.filtered import kept
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
@@ -91,7 +91,7 @@ class Problem:
     @cached_property
     def equations(self) -> Equations:
         """The data's rows, for methods that fold them anew."""
-        return equations_of(self.model, self.data, self.base)
+        return Kept.of(equations_of(self.model, self.data, self.base))
 
     @property
     def filtered(self) -> str | None:

@@ -135,8 +135,9 @@ class Model:
         channels): what terms remember at these samples, see `memory`.
         """
         for (term, columns), channels in zip(self.parts, self._channels, strict=True):
-            fill_entries(term, self.robot, q, dq, ddq, np.ascontiguousarray(place[:, columns]), out,
-                         None if memory is None else memory[:, channels])
+            own = np.ascontiguousarray(place[:, columns])
+            if own.max(initial=-1) >= 0:
+                fill_entries(term, self.robot, q, dq, ddq, own, out, None if memory is None else memory[:, channels])
 
     @cached_property
     def _channels(self) -> tuple[slice, ...]:

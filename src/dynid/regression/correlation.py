@@ -26,7 +26,7 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.regression.equations import Equations, Piece, same_torque
+from dynid.regression.equations import Equations, Piece, Rows, same_torque
 from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
@@ -121,15 +121,15 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
     between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
     for k, log in enumerate(logs):
-        own = [piece for piece in work if piece.log == log]
-        r = log_residuals(equations, log, own, beta, threads)
+        own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
+        taken = _Absorbed.of(equations, log, inverse, weights) if inverse is not None and is_longest else None
+        r = log_residuals(equations, log, own, beta, threads, None if taken is None else taken.look)
         felt = r.residual if influence is None else influence(r.residual)
         rows[k] = r.keep.sum(axis=0)
         power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(count)]
-        if lengths[k] == max(lengths):
+        if is_longest:
             rate = r.rate
-            gone: Sequence[Array | None] = [None] * count if inverse is None \
-                else _absorbed(equations, own, inverse, weights, threads)
+            gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
             shapes = [_sum_of_lags(shapes[j], autocovariance(felt[:, j], r.keep[:, j], gone[j])) for j in range(count)]
             for i, j in pairs:
                 found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
@@ -203,26 +203,44 @@ def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array
     return [np.sum([found[j] for found in results], axis=0) for j in range(count)]
 
 
-def _absorbed(equations: Equations, work: Sequence[Piece], inverse: Array, weights: Array | None,
-              threads: int | None) -> list[Array]:
-    """For each equation the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection."""
-    lags = min(PIECE, max(1, len(equations.logs[work[0].log]) // 5))  # as far as `autocovariance` looks
-    weights = np.ones(len(equations.joints)) if weights is None else weights
-    halves = []
-    for weight, own in zip(weights, equations.layout.columns, strict=True):
-        values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
-        halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+@dataclass(frozen=True, eq=False)
+class _Absorbed:
+    """For each equation the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection.
 
-    def one(j: int, columns: Array, keep: Bools) -> Array:
+    halves: roots of w_j^2 H^-1, one an equation; found: the sums of each piece by its number.
+    """
+
+    halves: tuple[Array, ...]
+    lags: int
+    found: dict[int, list[Array]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(equations: Equations, log: int, inverse: Array, weights: Array | None) -> _Absorbed:
+        lags = min(PIECE, max(1, len(equations.logs[log]) // 5))  # as far as `autocovariance` looks
+        weights = np.ones(len(equations.joints)) if weights is None else weights
+        halves = []
+        for weight, own in zip(weights, equations.layout.columns, strict=True):
+            values, vectors = np.linalg.eigh(weight ** 2 * inverse[np.ix_(own, own)])
+            halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+        return _Absorbed(tuple(halves), lags)
+
+    def look(self, number: int, rows: Rows) -> None:
+        """Add the rows of a piece."""
+        self.found[number] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
+                              for j, half in enumerate(self.halves)]
+
+    def _of_piece(self, half: Array, columns: Array, keep: Bools) -> Array:
         if not len(columns):  # a joint of which the model knows nothing absorbs nothing
-            return np.zeros(lags)
-        q = halves[j] @ np.where(keep, columns, 0.0)
+            return np.zeros(self.lags)
+        q = half @ np.where(keep, columns, 0.0)
         size = fast_length(2 * q.shape[1])
         power = np.sum([np.abs(rfft(row, size)) ** 2 for row in q], axis=0)  # all at once would take much memory
-        found = irfft(power, size)[:min(lags, q.shape[1])]
-        return np.pad(found, (0, lags - len(found)))
+        found = irfft(power, size)[:min(self.lags, q.shape[1])]
+        return np.pad(found, (0, self.lags - len(found)))
 
-    return _over(equations, work, one, threads)
+    def sums(self) -> list[Array]:
+        """Over all pieces, in their order."""
+        return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 
 def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:

@@ -7,7 +7,7 @@ an `Equations`, and one `fold` takes any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from dynid.regression.base import BaseParameters, base_parameters
 from dynid.regression.memory import memory_of
 from dynid.regression.regression import Span
 
+KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 Hz, little beside an interpreter
 UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
 
 
@@ -291,6 +292,27 @@ class Derived:
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
         return self.equations.pieces(stretches, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Derived):
+    """Equations whose rows are kept once they are made: methods and covariances go over the same rows several times.
+
+    Readers must not write to them.
+    """
+
+    found: dict[Piece, Rows] = field(default_factory=dict)
+
+    @staticmethod
+    def of(equations: Equations) -> Equations:
+        """The equations with their rows kept where all of them are small, else as they are."""
+        rows = sum(len(piece.rows) for piece in equations.pieces())
+        return Kept(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
+
+    def rows(self, piece: Piece) -> Rows:
+        if piece not in self.found:
+            self.found[piece] = self.equations.rows(piece)
+        return self.found[piece]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, like
 from dynid.recording.excerpt import RowRanges, stretches
-from dynid.regression.equations import Equations, Piece
+from dynid.regression.equations import Equations, Piece, Rows
 from dynid.threads import side_by_side
 
 PIECE = 16384  # rows at once: long against any correlation, short against memory
@@ -60,9 +60,9 @@ def residuals(equations: Equations, beta: Array, *, threads: int | None = 1) -> 
                  for k in range(len(equations.logs)))
 
 
-def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array,
-                  threads: int | None = 1) -> Residuals:
-    """Residuals of one log in some of its pieces, one after the other."""
+def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
+                  look: Callable[[int, Rows], None] | None = None) -> Residuals:
+    """Residuals of one log in some of its pieces, one after the other. look: is shown each piece's number and rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0
@@ -72,6 +72,8 @@ def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: A
     def one(k: int) -> None:
         piece, here = work[k], slice(int(ends[k]) - len(work[k].rows), int(ends[k]))
         found = equations.rows(piece)
+        if look is not None:
+            look(k, found)
         keep[here] = found.keep
         t[here] = samples.t[piece.rows.start:piece.rows.stop:piece.rows.step]
         for j, columns in enumerate(equations.layout.columns):
