@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from passes import counted_passes
 from scipy.optimize import linear_sum_assignment
 
 from dynid.errors import DynidError
@@ -16,7 +17,8 @@ from dynid.recording.stuck import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
-from dynid.validate.hypotheses.motions import gear_ratio, held_for, hoped, refined, worth_of_delay
+from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.hypotheses.motions import delay, gear_ratio, held_for, hoped, refined, worth_of_delay
 from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.play import lag_of_link
 from dynid.validate.hypotheses.screen import ROWS, Screen
@@ -194,6 +196,20 @@ def test_a_screen_leaves_what_least_squares_leaves(simulate):
     assert screen.before == pytest.approx(float(left @ left) / len(tau), rel=1e-2)
     turned = screen.share(gear_ratio(1, 1.25, 3, torque=True))
     assert turned > 1.0 and screen.share(gear_ratio(1, 1.0, 3, torque=True)) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_hypotheses_about_torques_alone_share_the_columns_of_their_motion(simulate):
+    """Each misfit is what a screen that has seen nothing else gives, and the regressor is evaluated once a motion."""
+    problem = simulate("arm3r", noise=0.01).problem()
+    noise = try_out(problem.regression).noise()
+    tried = [one for j in range(3) for one in (delay(0.01), gear_ratio(j, 1.25, 3, torque=True),
+                                               gear_ratio(j, 1.25, 3, torque=False), delay(-0.01))]
+    screen = Screen.of(problem, problem.data, noise)
+    with counted_passes() as passes:
+        found = [screen.left(Hypothesis("")), *(screen.left(one) for one in tried)]
+    alone = [Screen.of(problem, problem.data, noise).left(one) for one in (Hypothesis(""), *tried)]
+    assert found == alone and len(set(found)) > 7
+    assert passes.total == 4 * sum(len(log) for log in screen.logs)
 
 
 def test_the_number_of_a_hypothesis_is_found_between_those_tried():

@@ -207,7 +207,7 @@ def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array
 class _Absorbed:
     """For each equation the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection.
 
-    halves: roots of w_j^2 H^-1, one an equation; found: the sums of each piece by its number.
+    halves: roots of w_j^2 H^-1, one an equation; found: the sums of each piece by its first row.
     """
 
     halves: tuple[Array, ...]
@@ -224,10 +224,10 @@ class _Absorbed:
             halves.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
         return _Absorbed(tuple(halves), lags)
 
-    def look(self, number: int, rows: Rows) -> None:
+    def look(self, piece: Piece, rows: Rows) -> None:
         """Add the rows of a piece."""
-        self.found[number] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
-                              for j, half in enumerate(self.halves)]
+        self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
+                                        for j, half in enumerate(self.halves)]
 
     def _of_piece(self, half: Array, columns: Array, keep: Bools) -> Array:
         if not len(columns):  # a joint of which the model knows nothing absorbs nothing

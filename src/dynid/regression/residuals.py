@@ -53,16 +53,19 @@ class Residuals:
         return self.measured - self.predicted
 
 
-def residuals(equations: Equations, beta: Array, *, threads: int | None = 1) -> tuple[Residuals, ...]:
-    """Measured and predicted torques of each log in the rows that regression uses, decimated as they are."""
+def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
+              seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
+    """Measured and predicted torques of each log in the rows that regression uses, decimated as they are. seen: is
+    given each piece and its rows, for whoever needs more of them than residuals."""
     work = equations.pieces(unit=PIECE)
-    return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads)
+    return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))
 
 
 def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
-                  look: Callable[[int, Rows], None] | None = None) -> Residuals:
-    """Residuals of one log in some of its pieces, one after the other. look: is shown each piece's number and rows."""
+                  seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
+    """Residuals of one log in some of its pieces, one after the other. seen: is given each piece and its
+    rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0
@@ -72,8 +75,8 @@ def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: A
     def one(k: int) -> None:
         piece, here = work[k], slice(int(ends[k]) - len(work[k].rows), int(ends[k]))
         found = equations.rows(piece)
-        if look is not None:
-            look(k, found)
+        if seen is not None:
+            seen(piece, found)
         keep[here] = found.keep
         t[here] = samples.t[piece.rows.start:piece.rows.stop:piece.rows.step]
         for j, columns in enumerate(equations.layout.columns):

@@ -212,11 +212,11 @@ class Robot:
     def dof(self) -> int:
         return len(self.joints)
 
-    @property
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
 
-    @property
+    @cached_property
     def body_names(self) -> tuple[str, ...]:
         return tuple(body.name for body in self.bodies)
 

@@ -3,7 +3,7 @@ drifts or a gap in the gear would leave behind, each judged on blocks of time th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -201,33 +201,57 @@ def _span(columns: Array) -> Array | None:
     return np.asarray(np.linalg.qr(columns[:, size > 0] / size[size > 0])[0])
 
 
-def take_rows(estimate: Estimate, logs: Sequence[Samples], series: Sequence[Residuals]) -> Rows:
-    """Return about `ROWS` rows of those that regression uses, evenly spread over an excerpt of all logs."""
-    chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
-    taken = []
-    for k, log in enumerate(logs):
-        equations = TorqueEquations.of(estimate.model, log, estimate.base)
+@dataclass(frozen=True, eq=False)
+class RowChoice:
+    """About `ROWS` of the rows that regression uses, evenly spread over an excerpt of all logs.
+
+    equations: of all logs. pieces: what of them is looked through. step: of their rows one in so many is taken.
+    whole: whether these pieces are all there are.
+    """
+
+    equations: TorqueEquations
+    pieces: tuple[Piece, ...]
+    step: int
+    whole: bool
+
+    @staticmethod
+    def of(estimate: Estimate, logs: Sequence[Samples]) -> RowChoice:
+        equations = TorqueEquations.of(estimate.model, logs, estimate.base)
         pieces = equations.pieces(unit=PIECE)
-        taken.append((equations, pieces if chosen is None else pieces_within(pieces, [chosen[k]])))
-    step = max(1, sum(len(piece.rows) for _, pieces in taken for piece in pieces) // ROWS)
-    return _joined([_rows_of_log(*one, part, step) for one, part in zip(taken, series, strict=True) if one[1]])
+        chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
+        some = pieces if chosen is None else pieces_within(pieces, chosen)
+        return RowChoice(equations, tuple(some), max(1, sum(len(piece.rows) for piece in some) // ROWS), chosen is None)
+
+    @cached_property
+    def taken(self) -> dict[Piece, Ints]:
+        """Which rows of each piece are taken, every `step`-th of each log."""
+        found, done = {}, dict.fromkeys(range(len(self.equations.logs)), 0)
+        for piece in self.pieces:
+            found[piece] = np.arange(-done[piece.log] % self.step, len(piece.rows), self.step)
+            done[piece.log] += len(piece.rows)
+        return found
 
 
-def _rows_of_log(equations: TorqueEquations, pieces: Sequence[Piece], series: Residuals, step: int) -> Rows:
-    """One row in `step` of some pieces of a log; series: the residuals of all its pieces."""
-    samples, = equations.logs
+def take_rows(choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None) -> Rows:
+    """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows taken of each
+    piece (k, rows); they are computed where they are not given."""
+    if entries is None:
+        entries = {piece: choice.equations.rows(piece).entries[:, own]
+                   for piece, own in choice.taken.items() if len(own)}
+    return _joined([_rows_of_log(choice, k, part, entries) for k, part in enumerate(series)
+                    if any(piece.log == k for piece in choice.pieces)])
+
+
+def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> Rows:
+    """The chosen rows of one log."""
+    samples, layout = choice.equations.logs[log], choice.equations.layout
     gaps = _GAP * np.ptp(samples.q, axis=0)
-    motions, entries, done = [], [], 0
-    for piece in pieces:
-        own = np.arange(-done % step, len(piece.rows), step)  # every `step`-th row of all pieces
-        done += len(piece.rows)
-        if len(own):
-            motions.append(_motion(samples, piece, gaps)[own])
-            entries.append(equations.rows(piece).entries[:, own])
-    q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(np.concatenate(motions), 6, axis=1))
-    columns = tuple(np.ascontiguousarray(np.concatenate([part[equations.layout.joint(j)][:-1] for part in entries],
+    pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]
+    motion = np.concatenate([_motion(samples, piece, gaps)[own] for piece, own in pieces])
+    q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(motion, 6, axis=1))
+    columns = tuple(np.ascontiguousarray(np.concatenate([entries[piece][layout.joint(j)][:-1] for piece, _ in pieces],
                                                         axis=1).T) for j in range(samples.dof))
-    rows = np.searchsorted(series.t, samples.t[np.concatenate([piece.rows for piece in pieces])[::step]])
+    rows = np.searchsorted(series.t, samples.t[np.concatenate([np.array(piece.rows)[own] for piece, own in pieces])])
     before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1)
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     t = series.t[rows]

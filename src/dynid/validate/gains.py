@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
+from dynid.model import CompleteModel, complete
 from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
@@ -158,15 +159,16 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
     bodies = np.array([0.0 if out else value for value, out in zip(values, free, strict=True)], dtype=float)
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
-    q, still = part.q[rows], np.zeros((len(rows), model.dof))
-    y = model.regressor(q, part.dq[rows], part.ddq[rows])
-    gravity = model.regressor(q, still, still) @ bodies
-    moving = y @ bodies - gravity
+    motion, still = (part.q[rows], part.dq[rows], part.ddq[rows]), np.zeros((len(rows), model.dof))
+    whole_model = complete(model)
+    gravity = whole_model.inverse_dynamics(bodies, motion[0], still, still)
+    moving = whole_model.inverse_dynamics(bodies, *motion) - gravity
+    y = chosen_columns(whole_model, free, *motion)
     found: list[tuple[float | None, float | None, float | None]] = []
     for j in range(model.dof):
         keep = part.keep[rows, j]
         dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
-        others = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq, moving[keep, j], y[keep, j][:, free]])
+        others = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq, moving[keep, j], y[keep, j]])
         others = others[:, np.any(others, axis=0)]
         tau, own = part.tau[rows[keep], j], gravity[keep, j]
         whole = own + moving[keep, j]
@@ -183,6 +185,16 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
         rest = tau - basis @ (basis.T @ tau) - gain * alone
         found.append((gain, 1.0 - float(rest @ rest) / size, gain ** 2 * power / size))
     return found
+
+
+def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq: Array) -> Array:
+    """Columns (samples, dof, k) of the regressor for the parameters that are chosen (parameters,)."""
+    count, place = int(chosen.sum()), np.full((model.dof, len(chosen)), -1, dtype=np.int64)
+    place[:, chosen] = np.arange(model.dof * count).reshape(model.dof, count)
+    place[~model.structure] = -1
+    out = np.zeros((model.dof * count, len(q)))
+    model.fill(q, dq, ddq, place, out)
+    return np.ascontiguousarray(out.reshape(model.dof, count, len(q)).transpose(2, 0, 1))
 
 
 def _span(columns: Array) -> Array:

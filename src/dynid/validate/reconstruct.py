@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,10 @@ from dynid.estimate import Estimate
 from dynid.model import complete
 from dynid.plain import finite, plain
 from dynid.recording import Samples
-from dynid.regression.residuals import Residuals, torque_sums
+from dynid.regression.equations import Piece, Rows
+from dynid.regression.residuals import Residuals, residuals, torque_sums
 from dynid.threads import one_blas_thread
+from dynid.validate.candidates import RowChoice
 from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
 
 _CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
@@ -54,7 +56,8 @@ class TorqueFit:
 class Reconstruction:
     """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log.
 
-    These count the rows that regression uses; `moving` counts all rows in which a joint moves.
+    These count the rows that regression uses; `moving` counts all rows in which a joint moves. entries: of the
+    equations at the rows that `residual_tests` needs, where these were asked for.
     """
 
     estimate: Estimate
@@ -62,6 +65,7 @@ class Reconstruction:
     joints: tuple[TorqueFit, ...]
     total: TorqueFit
     series: tuple[Residuals, ...]
+    entries: Mapping[Piece, Array] | None = field(default=None, repr=False)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -111,8 +115,11 @@ class Reconstruction:
                 "joints": [fit.to_dict() for fit in self.joints]}
 
 
-def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples]) -> Reconstruction:
-    """The estimate on one log or several, in the rows that regression would use, decimated as they say."""
+def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for_tests: bool = False) -> Reconstruction:
+    """The estimate on one log or several, in the rows that regression would use, decimated as they say.
+
+    for_tests: keep what `residual_tests` needs of the regressor, so that it does not evaluate the regressor again.
+    """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     for part in parts:
         if part.dof != estimate.model.dof:
@@ -121,14 +128,21 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples]) -> Rec
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
         raise NotPossibleError("there is not a single sample to hold the estimate against")
+    choice, entries = RowChoice.of(estimate, parts), dict[Piece, Array]()
+
+    def keep(piece: Piece, rows: Rows) -> None:
+        entries[piece] = rows.entries[:, choice.taken[piece]]
+
+    kept = for_tests and choice.whole
     with one_blas_thread():
-        series = estimate.residuals(parts)
+        series = residuals(choice.equations, estimate.values, seen=keep if kept else None)
     sums = np.sum([torque_sums(part) for part in series], axis=0)  # (dof, 6)
     names = joint_names(estimate, parts)
     fits = tuple(_fit(name, own, own[0] - _square(own[1], own[5])) for name, own in zip(names, sums, strict=True))
     # Over all joints the variation is that of each about its own mean.
     variation = sum(own[0] - _square(own[1], own[5]) for own in sums)
-    return Reconstruction(estimate, parts, fits, _fit("all joints", sums.sum(axis=0), variation), series)
+    return Reconstruction(estimate, parts, fits, _fit("all joints", sums.sum(axis=0), variation), series,
+                          entries if kept else None)
 
 
 def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, Rows, fit_candidates, take_rows
+from dynid.validate.candidates import CandidateFit, RowChoice, Rows, fit_candidates, take_rows
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, sentence
@@ -158,7 +158,7 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     probability below `unlikely` and its past predicts more than the share `coloured` of it.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
-    rows = take_rows(estimate, reconstruction.samples, reconstruction.series)
+    rows = take_rows(RowChoice.of(estimate, reconstruction.samples), reconstruction.series, reconstruction.entries)
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
     held = max(held_for(part) for part in reconstruction.samples)

@@ -90,13 +90,12 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
     return tuple(map(float, known)) if off.mean() > 0.5 else None
 
 
-def load_on_log(problem: Problem) -> Load | None:
+def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:
     """A load on the last body that explains why torques are not the nominal model's; None where none does.
 
     The nominal bodies stay, friction and rotors are free. What is left is fitted by ten numbers of the last body, and
     for comparison of every other one: a file that is rough everywhere is not explained by its last body alone.
     """
-    sheet = sheet_of(problem)
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
         return None

@@ -6,31 +6,23 @@ A fold keeps all digits, which a screen does not need: it only says which hypoth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Problem
-from dynid.model import LinearModel
+from dynid.model import LinearModel, Model
 from dynid.recording import Samples
 from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.equations import Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import FLOOR
 
 ROWS = 300  # of all logs
 _WEAK = 1e-8  # share of the sum of all squares that is added to each column's, so that what hardly shows stays small
-
-
-def normal_equations(equations: TorqueEquations) -> Iterator[tuple[int, Ints, Array, int]]:
-    """Of each joint in each piece: the joint, its columns (k,), [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and rows."""
-    for piece in equations.pieces():
-        rows = equations.rows(piece)
-        for j, columns in enumerate(equations.layout.columns):
-            own = rows.joint(j)[:, rows.keep[:, j]]
-            yield j, columns, own @ own.T, own.shape[1]
 
 
 def solved(normal: Array) -> tuple[Array, float]:
@@ -54,6 +46,7 @@ class Screen:
     whole: tuple[Samples, ...]
     step: int
     noise: Array
+    seen: dict[bytes, list[Rows]] = field(default_factory=dict, repr=False)  # by motion: the first and the last
 
     @staticmethod
     def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Screen:
@@ -65,7 +58,11 @@ class Screen:
         return self._few(self.whole)
 
     def _few(self, logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-        return tuple(decimated(log).every(self.step) for log in logs)
+        few = tuple(decimated(log).every(self.step) for log in logs)
+        if isinstance(self.model, Model) and self.model.channels:
+            return few
+        # Columns that depend on one sample alone need no borders: one piece of work a log is faster than many.
+        return tuple(replace(log, segments=np.array([[0, len(log)]])) for log in few)
 
     @cached_property
     def before(self) -> float:
@@ -77,7 +74,7 @@ class Screen:
         weights = 1.0 / (self.noise if hypothesis.torque is None else self.noise * np.abs(hypothesis.torque))
         b, total = len(self.base), 0
         whole = np.zeros((b + 1, b + 1))
-        for j, columns, normal, rows in normal_equations(self._changed(hypothesis)):
+        for j, columns, normal, rows in self._normal_equations(hypothesis):
             at = np.append(columns, b)
             whole[np.ix_(at, at)] += weights[j] ** 2 * normal
             total += rows
@@ -85,7 +82,8 @@ class Screen:
 
     def share(self, hypothesis: Hypothesis) -> float:
         """What a hypothesis leaves, as a share of what is left without it."""
-        return self.left(hypothesis) / max(self.before, 1e-300)
+        before = self.before  # first, as many hypotheses have the motion of the data
+        return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
         """What a fit under a hypothesis leaves of each torque, in shares of the torque, as the mean of logarithms:
@@ -93,7 +91,7 @@ class Screen:
         dof, b = self.model.dof, len(self.base)
         own = [np.zeros((len(columns) + 1,) * 2) for columns in self._changed(Hypothesis("")).layout.columns]
         places: list[Ints] = [np.zeros(0, dtype=np.int64)] * dof
-        for j, columns, normal, _ in normal_equations(self._changed(hypothesis)):
+        for j, columns, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
             places[j] = columns
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
@@ -106,6 +104,31 @@ class Screen:
         left = [np.append(-beta[places[j]], 1.0) for j in range(dof)]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
         return float(np.mean(np.log(misfit / power + FLOOR ** 2)))
+
+    def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Ints, Array, int]]:
+        """Of each joint in each piece: the joint, its columns (k,), [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and rows."""
+        for rows in self._rows(self._changed(hypothesis)):
+            for j, columns in enumerate(rows.layout.columns):
+                own = rows.joint(j)[:, rows.keep[:, j]]
+                yield j, columns, own @ own.T, own.shape[1]
+
+    def _rows(self, equations: TorqueEquations) -> list[Rows]:
+        """Rows of each piece. Hypotheses about torques alone share the columns of the motion they have in common."""
+        motion = b"".join(x.tobytes() for log in equations.logs for x in (log.t, log.q, log.dq, log.ddq))
+        pieces, found = equations.pieces(), self.seen.get(motion) if equations.model is self.model else None
+        if found is None:
+            found = [equations.rows(piece) for piece in pieces]
+            if equations.model is self.model:
+                for last in list(self.seen)[1:]:
+                    del self.seen[last]
+                self.seen[motion] = found
+            return found
+        for piece, rows in zip(pieces, found, strict=True):
+            tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
+            for j in range(tau.shape[1]):
+                known = 0.0 if rows.known is None else rows.known[j]
+                rows.entries[rows.layout.joint(j).stop - 1] = tau[:, j] - known
+        return found
 
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
         if hypothesis.between_rows:

@@ -16,6 +16,7 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.gains import Gain
+from dynid.validate.hypotheses.nominal import Sheet, sheet_of
 from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
@@ -61,6 +62,11 @@ class Case:
     def trial(self) -> Trial:
         """The fit to the data as they are, and to each joint alone."""
         return try_out(self.problem.regression)
+
+    @cached_property
+    def sheet(self) -> Sheet | None:
+        """Rows of the data beside the nominal model; None where there is none."""
+        return sheet_of(self.problem)
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:

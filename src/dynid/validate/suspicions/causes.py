@@ -22,7 +22,7 @@ from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign, swapped_positions
-from dynid.validate.hypotheses.nominal import load_on_log, sheet_of, torque_factors, wrong_unit
+from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.plausible import times_solid_steel
 from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.signs import inverted_joints
@@ -100,7 +100,7 @@ def without(case: Case, hypothesis: Hypothesis) -> Case:
     prior = problem.regression.prior if base is not None else None
     second = Problem(model, replace(anew, prior=prior), samples, problem.nominal, problem.threads)
     estimate = identify(second, method=METHOD)
-    reconstruction = reconstruct(estimate, samples)
+    reconstruction = reconstruct(estimate, samples, for_tests=True)
     return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
                    tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
 
@@ -225,8 +225,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
 def _unit(state: Explained) -> Explained:
     """Torques in another unit than the nominal model's, or not converted at all."""
     case = state.case
-    sheet = sheet_of(case.problem)
-    factors = torque_factors(sheet, case.problem.model.dof)
+    factors = torque_factors(case.sheet, case.problem.model.dof)
     off = wrong_unit(factors)
     if off is None:
         return _too_heavy(state) if all(value is None for value in factors) else state
@@ -300,7 +299,7 @@ def _load(state: Explained) -> Explained:
     """A load that the robot's file knows nothing of."""
     if state.findings or not state.case.problem.data:
         return state
-    load = load_on_log(state.case.problem)
+    load = load_on_log(state.case.problem, state.case.sheet)
     if load is None:
         return state
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"

@@ -72,8 +72,9 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
     q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
     still = np.zeros_like(q)
-    gravity = np.stack([with_gravity(model, axis).regressor(q, still, still) @ theta for axis in size * np.eye(3)], 2)
-    rest = with_gravity(model, np.zeros(3)).regressor(q, dq, ddq) @ theta
+    gravity = np.stack([with_gravity(model, axis).inverse_dynamics(theta, q, still, still)
+                        for axis in size * np.eye(3)], axis=2)
+    rest = with_gravity(model, np.zeros(3)).inverse_dynamics(theta, q, dq, ddq)
     found = []
     for j in range(model.dof):
         keep = part.keep[rows, j]

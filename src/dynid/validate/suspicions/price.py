@@ -32,7 +32,7 @@ def without_conditions(case: Case) -> tuple[list[Finding], Case]:
     if least is None or error < max(_TIMES * least, least + _MORE):
         return [], case
     estimate = identify(case.problem, method=_METHOD)
-    reconstruction = reconstruct(estimate, case.reconstruction.samples)
+    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)
     free = replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
                    gains=drive_gains(case.problem, estimate))
     joints = _impossible_joints(free)

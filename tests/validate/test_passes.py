@@ -1,0 +1,55 @@
+"""How often validation evaluates the regressor over the data."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from motions import arm, motion
+from passes import counted_passes
+
+from dynid.estimate import Estimate, Problem, identify
+from dynid.validate import reconstruct, residual_tests, verdict
+
+ROWS = 4000
+
+
+def fitted() -> tuple[Problem, Estimate]:
+    """A problem of one log of a three-joint arm, and its estimate."""
+    model, theta = arm()
+    samples = motion(model, theta, 0.01 * np.random.default_rng(0).normal(size=(ROWS, 3)), seconds=20.0, seed=1)
+    problem = Problem.of(model, samples)
+    return problem, identify(problem, method="wls")
+
+
+def test_one_pass_serves_reconstruction_and_residual_tests() -> None:
+    problem, estimate = fitted()
+    with counted_passes() as passes:
+        shared = reconstruct(estimate, problem.data, for_tests=True)
+        found = residual_tests(shared)
+    assert passes.total == ROWS
+    with counted_passes() as passes:
+        again = residual_tests(reconstruct(estimate, problem.data))
+    assert passes.total == 2 * ROWS
+    for field in fields(found.rows):
+        one, other = getattr(found.rows, field.name), getattr(again.rows, field.name)
+        for x, y in zip(one, other, strict=True) if field.name == "columns" else ((one, other),):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
+    """Beside the reconstruction: the nominal model at some rows, and no hypothesis where joints agree."""
+    problem, estimate = fitted()
+    own = reconstruct(estimate, problem.data, for_tests=True)
+    with counted_passes() as passes:
+        said = verdict(problem, estimate, own)
+    assert not said.of("suspicious")
+    assert passes.total < ROWS, passes.table(ROWS)
+
+
+def test_callers_are_named() -> None:
+    problem, estimate = fitted()
+    with counted_passes() as passes:
+        reconstruct(estimate, problem.data)
+    assert passes.by("validate.reconstruct.reconstruct") == passes.total == ROWS
+    assert passes.table(ROWS) == [(1.0, "validate.reconstruct.reconstruct")]
