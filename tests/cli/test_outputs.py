@@ -29,10 +29,10 @@ def here(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize("place", ["file/out.csv", "x" * 300 + ".csv"], ids=["a file is no folder", "a long name"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_place_that_cannot_be_is_a_sentence_before_the_work(dynid, here, call, place):
-    start = time.perf_counter()
+    start = time.process_time()
     found = dynid(*call, place)
     assert found.code == 2 and found.err.count("\n") == 1 and "cannot write" in found.err
-    assert time.perf_counter() - start < 10 and os.listdir(here) == ["file"]
+    assert time.process_time() - start < 10 and os.listdir(here) == ["file"]
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
