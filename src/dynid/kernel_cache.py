@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # of most kernels
@@ -28,6 +30,23 @@ def choose_cache() -> None:
     os.environ[VARIABLE] = folder
     if "numba" in sys.modules:  # which has read its settings already
         sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def forgive_unkept_kernels() -> None:
+    """Let a kernel that cannot be kept, on a full disk or under a limit of file sizes, be used all the same; for numba
+    that is an error, after the kernel was compiled."""
+    from numba.core import caching
+
+    @contextmanager
+    def forgiving(cache: object) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            if not _notes:
+                _notes.append(f"Compiled kernels cannot be kept, so the next run compiles again: {problem.strerror}.")
+
+    if hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
+        caching.Cache._guard_against_spurious_io_errors = forgiving
 
 
 def take_note() -> str:

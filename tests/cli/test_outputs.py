@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -62,3 +64,45 @@ def test_folders_are_looked_at_before_the_work(dynid, tmp_path, command, file):
     shown = dynid(command, tmp_path / "missing", *logs, "-o", tmp_path)
     assert shown.code == 2 and f"{tmp_path / file} is there already" in shown.err
     assert (tmp_path / file).read_text() == "mine"
+
+
+@pytest.mark.parametrize("given", [("-o", ""), ("--output=",), ("--output", "")])
+@pytest.mark.parametrize("call", [one[:-1] for one in CALLS.values()], ids=CALLS)
+def test_an_empty_output_is_refused(dynid, here, call, given):
+    """As a script gives it whose variable is not set: as a path it would be the current folder."""
+    found = dynid(*call, *given)
+    assert found.code == 2 and found.err.count("\n") == 1 and "-o is empty" in found.err
+    assert os.listdir(here) == ["file"]
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A line of a shell, in which $dynid is the command."""
+    command = f"{sys.executable} -m dynid"
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder, timeout=300,
+                          env={**os.environ, "dynid": command, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+@pytest.mark.parametrize("call", ["robots", "inspect arm3r --json", "--help"])
+def test_a_full_stdout_is_a_sentence(tmp_path, call):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    found = shell(f"$dynid {call} > /dev/full", tmp_path)
+    assert found.returncode == 2
+    assert found.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(tmp_path):
+    found = shell("$dynid inspect arm3r --json | head -c 1; exit ${PIPESTATUS[0]}", tmp_path)
+    assert found.returncode in (0, 1) and found.stderr == ""
+
+
+def test_kernels_that_cannot_be_kept_are_used_all_the_same(tmp_path):
+    """A limit of file sizes that is below that of a kernel; what numba raises of it is no error of the command."""
+    code = ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))\n"
+            "import dynid.dynamics.compiled, dynid.kernel_cache as cache\n"
+            "from kernel import plus\nprint(plus(1), cache.take_note())")
+    (tmp_path / "kernel.py").write_text("from numba import njit\n@njit(cache=True)\ndef plus(x):\n    return x + 1\n")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": str(tmp_path)})
+    assert found.stdout == "2 Compiled kernels cannot be kept, so the next run compiles again: File too large.\n", \
+        found.stderr

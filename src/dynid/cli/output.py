@@ -56,18 +56,23 @@ def progress(task: str) -> Iterator[Progress]:
     from dynid.cli.compilation import said_when_compiling
     from dynid.kernel_cache import take_note
 
-    note = take_note()
-    if note:
-        typer.echo(note, err=True)
+    def say_note() -> None:
+        note = take_note()
+        if note:
+            typer.echo(note, err=True)
+
+    say_note()
     if not sys.stderr.isatty():
         with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
             yield Progress(lambda sentence, share: None)
+        say_note()
         return
     from dynid.cli.plain_console import PlainConsole
 
     with PlainConsole(stderr=True).status(task) as line, said_when_compiling(line.console.print):
         yield Progress(lambda sentence, share: line.update(
             f"{task}: {sentence}" + (f" ({share:.0%})" if share > 0.0 else "")))
+    say_note()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),
