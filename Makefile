@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo studio test test-slow bench lint docs constraints clean
+.PHONY: demo studio test test-slow fuzz bench lint docs constraints clean
 
 demo: $(VENV)/.run
 	$(BIN)/dynid demo
@@ -22,6 +22,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m slow || test $$? -eq 5  # 5: there is no slow test
+
+# All damaged inputs: 20,000, some ten minutes of one core. DYNID_FUZZ_SEED=N takes others.
+fuzz: $(VENV)/.dev
+	DYNID_FUZZ_CASES=20000 $(BIN)/python -m pytest -q -s -m slow tests/fuzz
 
 bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import tempfile
 import tomllib
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dynid.errors import DynidError
+from dynid.quantities import is_physical
 
 _MOST_TEXT = 32 << 20  # bytes of a robot or settings file
 _MOST_INTEGER = 1 << 63
@@ -103,10 +105,11 @@ def read_small(path: Path) -> bytes:
 
 
 def toml_table(text: str) -> dict[str, Any]:
-    """The table in a TOML text; TOMLDecodeError for all that is wrong with it, nesting and huge integers included."""
+    """The table in a TOML text; TOMLDecodeError for all that is wrong with it, nesting and numbers that no quantity has
+    included. Infinity and nan pass: whoever reads a setting names it."""
     try:
         table = tomllib.loads(text)
-        _check_integers(table)
+        _check_numbers(table)
     except tomllib.TOMLDecodeError:
         raise
     except ValueError as problem:
@@ -116,11 +119,13 @@ def toml_table(text: str) -> dict[str, Any]:
     return table
 
 
-def _check_integers(value: Any) -> None:
+def _check_numbers(value: Any) -> None:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            _check_integers(item)
+            _check_numbers(item)
     elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
         raise ValueError("an integer in it has more than 64 bits")
+    elif isinstance(value, float) and math.isfinite(value) and not is_physical(value):
+        raise ValueError(f"{value:g} in it is no number that a quantity can have")

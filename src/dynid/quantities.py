@@ -6,7 +6,6 @@ robot can have (1e-300 Hz, 1e308 s) from reaching the algorithms, where they ove
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from dynid.errors import DynidError
@@ -33,16 +32,26 @@ WINDOW = Quantity(1e-5, 1e3, "s")  # of filters
 BANDWIDTH = Quantity(1e-3, 1e6, "rad/s")  # of closed loops
 DAMPING = Quantity(1e-3, 1e3, "times critical damping")  # of closed loops
 ALARMS = Quantity(1e-9, 1e6, "per hour")  # false alarms: from one in a hundred thousand years to three hundred a second
-PATIENCE = Quantity(0.0, 1e9, "s")  # of whoever waits
+FORCE = Quantity(1e-6, 1e9, "N or N m")  # deviations of wrenches
+TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # deviations
+GRAVITY = Quantity(0.0, 1e4, "m/s^2")
+SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 
+_SMALLEST, _LARGEST = 1e-100, 1e100
 MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
 
 
+def is_physical(value: float) -> bool:
+    """Whether a number can be that of a quantity in SI units: finite, and neither so large nor so small, zero aside,
+    that products of two such overflow or vanish."""
+    return value == 0.0 or _SMALLEST <= abs(value) <= _LARGEST
+
+
 def finite_number(text: str) -> float:
-    """The number that a text holds; ValueError where it holds none, or one that is not finite."""
+    """The number that a text holds; ValueError where it holds none, or one that no quantity has."""
     value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"'{text}' is not a finite number")
+    if not is_physical(value):
+        raise ValueError(f"'{text}' is no number of a quantity")
     return value
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz import inputs
-from fuzz.commands import command_case, family_of
-from fuzz.judge import Case
+from fuzz.commands import FAMILIES, command_case, family_of, undamaged
+from fuzz.judge import Case, judged
 from fuzz.mutations import mutated
 from fuzz.originals import originals, try_to_read
+from fuzz.studio_calls import StudioCalls
 
 from dynid.errors import DynidError
 
 CASES = int(os.environ.get("DYNID_FUZZ_CASES", "4000"))
 FIRST_SEED = int(os.environ.get("DYNID_FUZZ_SEED", "1000"))
-_READING = 0.4  # share of the cases that read a damaged file without a command
+_READING, _STUDIO = 0.45, 0.05  # shares of the cases that read a damaged file without a command, and ask a studio
 
 
 def reading_case(rng: np.random.Generator, files: dict[str, bytes], folder: Path) -> str:
@@ -56,10 +57,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def case(files: dict[str, bytes], folder: Path, prepared: Path) -> Case:
     """A case of all kinds, from a seed."""
+    studio = StudioCalls(prepared, folder / "studio")
+
     def one(seed: int) -> str:
         rng = np.random.default_rng(seed)
-        if rng.random() < _READING:
+        which = rng.random()
+        if which < _READING:
             return reading_case(rng, files, folder)
+        if which < _READING + _STUDIO:
+            return studio.case(rng)
         return command_case(family_of(rng), rng, prepared, folder / "place")
 
     return one
@@ -68,3 +74,20 @@ def case(files: dict[str, bytes], folder: Path, prepared: Path) -> Case:
 def test_what_is_not_damaged_is_read(files, folder):
     for kind, content in files.items():
         try_to_read(kind, content, folder, honest=True)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_command_works_with_inputs_that_are_not_damaged(prepared, folder, name):
+    wrong = undamaged(name, prepared, folder / "place")
+    assert not wrong or (name == "inspect-xacro" and "xacro" in wrong)  # the package may be missing
+
+
+def test_damaged_inputs_end_in_sentences(case):
+    assert judged(case, range(500)).failures == []
+
+
+@pytest.mark.slow
+def test_many_damaged_inputs_end_in_sentences(case):
+    found = judged(case, range(FIRST_SEED, FIRST_SEED + CASES))
+    print(f"{CASES} cases, {found.seconds / CASES:.3f} s of the processor each")
+    assert found.failures == []

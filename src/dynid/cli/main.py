@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from typer.core import TyperGroup
 
 from dynid.errors import DynidError
 from dynid.escape import terminal_text
+from dynid.quantities import is_physical
 from dynid.version import __version__
 
 # Our own threads do the work: a BLAS that starts a pool for every small product makes all of them wait. It reads this
@@ -76,9 +76,9 @@ class _LazyGroup(TyperGroup):
 
 
 def _finite(context: Any, parameter: Any, value: Any) -> Any:
-    """A value of an option as it is; no option of any command takes a number that is not finite."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a finite number", ctx=context, param=parameter)
+    """A value of an option as it is; no option of any command takes a number that no quantity has."""
+    if isinstance(value, float) and not is_physical(value):
+        raise typer.BadParameter(f"{value} is no number that a quantity can have", ctx=context, param=parameter)
     return value
 
 

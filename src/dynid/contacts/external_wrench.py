@@ -17,6 +17,7 @@ from dynid.estimate import Estimate
 from dynid.model import Model
 from dynid.online.motion_rows import fed_samples
 from dynid.payloads.frames import mounting_frame
+from dynid.quantities import FORCE, check_quantity
 from dynid.recording import Recording
 from dynid.robot import BASE
 
@@ -78,8 +79,8 @@ class ExternalWrench:
         model = estimate.model
         if not isinstance(model, Model):
             raise ModelError("forces on a frame can be found on a robot's own model only, not on a user's regressor")
-        if not all(np.isfinite(x) and x > 0.0 for x in prior):
-            raise ModelError(f"the prior of a wrench is two deviations above zero, N and N m, got {prior}")
+        for size in prior:
+            check_quantity(FORCE, size, "a deviation of the prior of a wrench", ModelError)
         self.estimate, self.robot, self.axes = estimate, model.robot, axes
         if frame is not None and model.robot.frame(frame).body == BASE:
             raise ModelError(f"a wrench on frame '{frame}' of the base is felt by no joint", "name a frame that moves")

@@ -20,6 +20,8 @@ from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
+_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
+
 
 def save(estimate: Estimate, path: str | Path) -> None:
     """To an .npz file, whole or not at all."""
@@ -89,6 +91,8 @@ def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) 
                              f"{shape} numbers belong")
         if name not in ("freedom", "covariance") and not np.isfinite(array).all():
             raise ModelError(f"{path} is damaged: '{name}' holds a number that is not finite")
+        if name in _SIZES and not np.all(np.abs(np.where(np.isinf(array), 0.0, array)) <= _SIZES[name]):
+            raise ModelError(f"{path} is damaged: '{name}' holds a number that no robot has")
     if not base or independent.min() < 0 or independent.max() >= parameters:
         raise ModelError(f"{path} is damaged: 'independent' names no parameters of the model")
 

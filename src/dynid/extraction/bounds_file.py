@@ -86,10 +86,10 @@ def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> N
     if "mass" in link:
         low[0], high[0] = _interval(link["mass"], f"{where}, mass")
     if "centre" in link:
-        corners = [np.asarray(_table(link, "centre", where).get(side), dtype=float) for side in ("low", "high")]
-        if any(corner.shape != (3,) for corner in corners):
+        sides = [_table(link, "centre", where).get(side) for side in ("low", "high")]
+        if not all(isinstance(side, list) and len(side) == 3 and all(map(_is_number, side)) for side in sides):
             raise ModelError(f"{where}: centre takes low and high, three numbers each, m")
-        low[1:4], high[1:4] = corners
+        low[1:4], high[1:4] = sides
     inertia = _table(link, "inertia", where)
     _refuse(inertia, {"diagonal", "product"}, f"{where}, inertia")
     for kind, places in (("diagonal", _DIAGONAL), ("product", _PRODUCT)):
@@ -103,17 +103,23 @@ def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> N
 def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
     """A contour from its table; a sphere is an ellipsoid with three equal axes."""
     if isinstance(table, Mapping) and set(table) == {"centre", "radius"}:
-        return Ellipsoid(table["centre"], np.full(3, float(table["radius"])))
+        radius = table["radius"]
+        if not _is_number(radius):
+            raise ModelError(f"{where}: the radius of a contour is a number, m, got {radius!r}")
+        return Ellipsoid(table["centre"], np.full(3, float(radius)))
     if not isinstance(table, Mapping):
         raise ModelError(f"{where}: a contour is a table: centre and radius, low and high, points, or centre and axes")
     return limits_from_tables({name: table}, ())[0][name]
 
 
 def _interval(pair: Any, where: str) -> Interval:
-    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(
-            isinstance(x, int | float) and not isinstance(x, bool) for x in pair) or not pair[0] <= pair[1]:
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:
         raise ModelError(f"{where}: an interval is two numbers, the smaller one first, got {pair!r}")
     return float(pair[0]), float(pair[1])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_numbers(value: Any, where: str) -> None:

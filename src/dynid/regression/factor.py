@@ -59,6 +59,14 @@ class Factor:
         y, tau = self.r[:, :-1] @ own[:, columns], self.r[:, -1] - self.r[:, :-1] @ shift[self.columns]
         return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
 
+    def fits(self, base: int) -> bool:
+        """Whether its arrays, as of a file, belong to `base` base parameters and are numbers."""
+        columns = np.asarray(self.columns)
+        return bool(columns.ndim == 1 and columns.dtype.kind in "iu" and np.ndim(self.r) == 2
+                    and np.asarray(self.r).dtype.kind == "f" and self.r.shape[1] == len(columns) + 1
+                    and (not len(columns) or (columns.min() >= 0 and columns.max() < base))
+                    and np.isfinite(self.r).all() and self.rows >= 0)
+
     def misfit(self, beta: Array) -> float:
         """Sum of squared residuals for base values beta (base,)."""
         return float(np.sum((self.r[:, -1] - self.r[:, :-1] @ beta[self.columns]) ** 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
 _EXACT = 1e-12
+_LARGEST = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
             raise ModelError(f"parameter '{name}' is known already: {base.known[name]:g}")
-        if not (math.isfinite(one.value) and math.isfinite(one.std) and one.std >= 0.0):
-            raise ModelError(f"known parameter '{name}' needs a finite value and a deviation not below zero, got "
-                             f"{one.value} and {one.std}")
+        if not (abs(one.value) <= _LARGEST and 0.0 <= one.std <= _LARGEST):
+            raise ModelError(f"known parameter '{name}' needs a value and a deviation not below zero, both at most "
+                             f"{_LARGEST:g}, got {one.value} and {one.std}")
         exact = one.std <= _EXACT * max(abs(one.value), 1.0)
         found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
     return found

@@ -270,11 +270,15 @@ class Regression:
                 for j in range(len(joints)))) for k, rows in enumerate(arrays["rows"])]
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
-        except (OSError, KeyError, ValueError, EOFError, IndexError):
+        except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
             raise RecordingError(f"{named} is not a saved regression") from None
         if names != model.parameters.names:
             raise ModelError(f"{named} was folded with another model: it has {len(names)} parameters, "
                              f"this one {len(model.parameters)}")
+        fits = len(base) and blocks and all(
+            factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
+        if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
+            raise RecordingError(f"{named} is not a saved regression: its arrays do not fit each other")
         found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
         return replace(found, prior=Prior.of(base, doubtful))
 

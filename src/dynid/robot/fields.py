@@ -16,6 +16,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.dh import LIMITS
 from dynid.robot.pose import checked, from_xyz_rpy
 
+_LARGEST = 1e12  # of masses, lengths and inertias in SI units: squares and products of such stay far from overflow
 _ANGULAR = ("lower", "upper", "velocity", "acceleration")
 _PI = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
 
@@ -54,6 +55,8 @@ def vector_of(value: Any, length: int, what: str) -> Array:
             and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in value))
     if not good:
         raise RobotError(f"{what} must be {length} finite numbers, got {value!r}")
+    if any(abs(v) > _LARGEST for v in value):
+        raise RobotError(f"{what} has a number above {_LARGEST:g}, which no robot has; give SI units, got {value!r}")
     return np.array(value, dtype=float)
 
 

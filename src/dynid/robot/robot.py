@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.quantities import GRAVITY, check_quantity
 from dynid.robot import inertia as ten
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class Robot:
                                  f"above its upper limit {joint.upper}")
         if np.shape(self.gravity) != (3,) or not np.all(np.isfinite(self.gravity)):
             raise RobotError(f"gravity of robot '{self.name}' must be three finite numbers, got {self.gravity}")
+        check_quantity(GRAVITY, float(np.abs(self.gravity).max()), f"gravity of robot '{self.name}'", RobotError)
 
     # -- where robots come from ------------------------------------------------------------------
     @staticmethod

@@ -32,6 +32,7 @@ from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
 from dynid.plain import finite
 from dynid.progress import Progress, Tell
+from dynid.quantities import TORQUE_NOISE, check_quantity
 from dynid.regression import Regression
 from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
@@ -283,6 +284,8 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all() or not (values > 0).all():
         raise DynidError(f"the noise must be one number above zero or {dof}, one a joint, got "
                          f"{', '.join(f'{x:g}' for x in values)}")
+    for value in values.tolist():
+        check_quantity(TORQUE_NOISE, value, "the noise of a torque")
     return np.broadcast_to(values, (dof,)).copy()
 
 

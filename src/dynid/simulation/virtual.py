@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.dynamics import Wrench
 from dynid.errors import ModelError
 from dynid.model import FlexibleModel, LinearModel, complete
+from dynid.quantities import SIGNAL_TO_NOISE, check_quantity
 from dynid.recording import Recording
 from dynid.simulation.controllers import Controller
 from dynid.simulation.encoders import in_counts, recorded_elsewhere
@@ -176,5 +177,7 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
         1, signal.shape[1]) else None
     if each is None or not np.isfinite(each).all():
         raise ModelError(f"the {what} of a virtual robot is one number or one a joint, dB, got {ratio}")
+    for value in each.tolist():
+        check_quantity(SIGNAL_TO_NOISE, value, f"the {what} of a virtual robot", ModelError)
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))
     return np.asarray(rng.normal(size=signal.shape) * deviation)

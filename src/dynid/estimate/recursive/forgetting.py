@@ -39,9 +39,12 @@ class Forgetting(Protocol):
         ...
 
 
+_LEAST_FACTOR = 0.5  # a sample counts half of the next one: less, and nothing is left to estimate from
+
+
 def _checked(factor: float, what: str = "a forgetting factor") -> float:
-    if not (isinstance(factor, int | float) and 0.0 < factor <= 1.0):
-        raise ModelError(f"{what} is above 0 and at most 1, got {factor!r}")
+    if not (isinstance(factor, int | float) and _LEAST_FACTOR <= factor <= 1.0):
+        raise ModelError(f"{what} is at least {_LEAST_FACTOR:g} and at most 1, got {factor!r}")
     return float(factor)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dynid.errors import RecordingError
+from dynid.quantities import RATE
 from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, MOST_ORDER
 from dynid.recording.preparation.row_filter import EquationsKind, FilteredKind, KernelOptions
 
@@ -16,6 +17,8 @@ Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
 MOST_DECIMATION = 1000  # rows to one: a filter of so low a cut-off settles over all of a usual log
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Frequency = Annotated[float, Field(ge=1e-4, le=RATE.high)]  # Hz; the lowest is one wave in three hours
+Seconds = Annotated[float, Field(ge=1e-7, le=1e6)]
 Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
@@ -56,12 +59,12 @@ class Preparation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     method: Method = "butterworth"
-    cutoff: Positive | None = None
+    cutoff: Frequency | None = None
     order: Annotated[int, Field(ge=1, le=10)] = 4
-    window: Positive | None = None
-    torque_cutoff: Positive | Literal["same", "none"] | None = None
-    rate: Positive | None = None
-    gap: Positive | None = None
+    window: Seconds | None = None
+    torque_cutoff: Frequency | Literal["same", "none"] | None = None
+    rate: Frequency | None = None
+    gap: Seconds | None = None
     velocity: Velocity | tuple[Velocity, ...] = "auto"
     velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
     border: NotNegative | None = None
@@ -76,13 +79,13 @@ class Preparation(BaseModel):
     decimate_order: Annotated[int, Field(ge=1, le=10)] = 4
     decimate_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
     equations: EquationsKind = "torque"
-    kernel_window: Positive | None = None
+    kernel_window: Seconds | None = None
     kernel_order: Annotated[int, Field(ge=0, le=MOST_ORDER)] = 1
     kernel_alpha: Annotated[float, Field(gt=MOST_DERIVATIVES, allow_inf_nan=False)] = 3.0
     kernel_beta: Annotated[float, Field(gt=MOST_DERIVATIVES, allow_inf_nan=False)] = 3.0
     kernel_delay: NotNegative | None = None
     product_order: Annotated[int, Field(ge=0, le=MOST_ORDER)] = 2
-    suppress: Positive | tuple[Positive, ...] = ()
+    suppress: Frequency | tuple[Frequency, ...] = ()
 
     @model_validator(mode="after")
     def _one_way_to_fewer_rows(self) -> Preparation:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.findings import Finding
+from dynid.recording.copies import decimal_step, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
@@ -19,7 +20,8 @@ _SLACK = 0.05  # rad or m beyond a limit that nobody minds
 _TOO_FAST = 1.5  # times the speed limit
 _IN_A_ROW = 5  # samples at a limit that count as saturated
 _AT_LIMIT = 0.002  # share of a log's rows at a torque limit that is worth a word
-_CLOCK = 0.1  # from one: factor between measured and differentiated velocity
+_HELD = 0.4  # share of rows that repeat the one before; every row twice makes a half
+_CLOCK = 0.05  # from one: factor between measured and differentiated velocity
 _CLEAR = 0.95  # their correlation
 _DEGREES = 180.0 / np.pi
 
@@ -110,6 +112,43 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
                           evidence={"share": float(share[j]), "limit": limit})
 
 
+def rows_held(case: Case) -> Iterator[Finding]:
+    """Logs whose rows repeat the row before in all signals while the robot moves."""
+    for log in case.problem.recordings:
+        share = held_share(log.q, log.tau)
+        if share > _HELD:
+            yield suspect("rows-repeated", "repeated rows", log.source,
+                          f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the row before in every "
+                          f"signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it was "
+                          "measured, so standard deviations are too small; write each measurement once",
+                          logs=[log.source], evidence={"share": share})
+
+
+def log_in_itself(case: Case) -> Iterator[Finding]:
+    """Logs of which a stretch comes again to the last digit."""
+    for log in case.problem.recordings:
+        again = repeated_stretch(log.t, log.q, log.tau)
+        if again is not None:
+            yield suspect("log-repeated", "repeated stretch", log.source,
+                          f"{again.rows} rows of {log.source} come again {again.after:.4g} s later to the last digit: a "
+                          "part of the log was probably copied, so standard deviations are too small; leave the copy "
+                          "out, with log.stop for one", logs=[log.source],
+                          evidence={"rows": float(again.rows), "after_s": again.after})
+
+
+def positions_rounded(case: Case) -> Iterator[Finding]:
+    """Joints whose positions were rounded coarsely when they were written."""
+    for log in case.problem.recordings:
+        names = case.problem.regression.joints
+        steps = {name: step for name, column in zip(names, log.q.T, strict=True)
+                 if (step := decimal_step(column)) is not None}
+        if steps:
+            yield suspect("positions-rounded", "rounded positions", joints_listed(list(steps)),
+                          f"positions of {joints_listed(list(steps))} come in steps of {max(steps.values()):g}, too coarse "
+                          "for velocities and accelerations: write them with more digits", joints=list(steps),
+                          logs=[log.source], evidence={"step": each(list(steps.values()))})
+
+
 def clock_against_velocity(case: Case) -> Iterator[Finding]:
     """Time stamps that contradict the measured velocity by one factor at all joints."""
     for log in case.problem.recordings:
@@ -121,7 +160,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (np.convolve(x[:, j], smooth, mode="valid") for x in (speed, log.dq))
-            if np.any(a) and np.any(b) and np.corrcoef(a, b)[0, 1] > _CLEAR:
+            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > _CLEAR:
                 factors.append(float(a @ b / (b @ b)))
         if not factors or np.ptp(factors) > _CLOCK * abs(np.median(factors)):
             continue
@@ -151,4 +190,5 @@ def _far(case: Case) -> list[JointMotion]:
 SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torques),
               Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
               Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
-              Suspicion("data", clock_against_velocity))
+              Suspicion("data", clock_against_velocity), Suspicion("data", rows_held),
+              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded))

@@ -1,0 +1,87 @@
+"""Rows of a log that were not measured anew: each written several times, a stretch that comes again, rounded positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+
+_ROWS = 100  # below this nothing is said
+_WINDOW = 10  # rows to each side over which a motion is looked at
+_COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
+_LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
+_NEAR = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
+_FINE = 1000.0  # steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
+
+
+@dataclass(frozen=True)
+class Again:
+    """A stretch of a log that comes again. rows: that are copies. after: s between a row and its copy."""
+
+    rows: int
+    after: float
+
+
+def rows_in_motion(q: Array) -> Bools:
+    """Rows (samples,) in which a joint of q (samples, joints) moves by several of its own smallest steps a row."""
+    moving = np.zeros(len(q), dtype=bool)
+    if len(q) < 2 * _WINDOW + 1:
+        return moving
+    for column in q.T:
+        steps = np.abs(np.diff(column))
+        steps = steps[steps > 0.0]
+        if len(steps):
+            way = np.abs(column[2 * _WINDOW:] - column[:-2 * _WINDOW])
+            moving[_WINDOW:-_WINDOW] |= way > 2 * _WINDOW * _COUNTS_A_ROW * float(np.percentile(steps, 1))
+    return moving
+
+
+def held_share(q: Array, tau: Array) -> float:
+    """Share of the rows in motion, of q and tau (samples, joints), that repeat the row before in all numbers: a log
+    that is written faster than it is measured has such rows. 0 where too few rows are in motion."""
+    if len(q) < _ROWS:
+        return 0.0
+    same = np.all(q[1:] == q[:-1], axis=1) & np.all(tau[1:] == tau[:-1], axis=1)
+    # Of rows that are held, the distinct ones show whether there is motion.
+    own = np.concatenate([[True], ~same])
+    moving = rows_in_motion(q[own])
+    rows = np.repeat(moving, np.diff(np.append(np.flatnonzero(own), len(q))))
+    return float(np.mean(same[rows[1:]])) if rows.sum() >= _ROWS else 0.0
+
+
+def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
+    """The longest stretch of rows in motion that comes again to the last digit in t (samples,), q and tau (samples,
+    joints); None where none does. Noise makes two rows differ, so that a copy is no coincidence."""
+    if len(t) < _ROWS:
+        return None
+    numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)
+    factors = np.random.default_rng(0).integers(1, 2**63, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
+    key = (numbers * factors).sum(axis=1, dtype=np.uint64)  # wraps around: a hash of each row
+    moving = np.flatnonzero(rows_in_motion(q))
+    _, first, inverse = np.unique(key[moving], return_index=True, return_inverse=True)
+    apart = moving - moving[first][inverse]
+    apart = apart[apart >= _LEAST_APART]
+    if not len(apart):
+        return None
+    distances, counts = np.unique(apart, return_counts=True)
+    most = int(np.argmax(counts))
+    later = int(distances[most])
+    return Again(int(counts[most]), float(np.median(t[later:] - t[:-later]))) if counts[most] >= _ROWS else None
+
+
+def decimal_step(column: Array) -> float | None:
+    """The step, a power of ten or two or five times one, that positions (samples,) of one joint are coarsely rounded to;
+    None where they are not."""
+    values = np.unique(column)
+    if len(values) < 3:
+        return None
+    step = float(np.diff(values).min())
+    exponent = np.floor(np.log10(step * (1.0 + _NEAR)))
+    lead = step / 10.0 ** exponent
+    nice = min((1.0, 2.0, 5.0), key=lambda one: abs(lead - one))
+    exact = nice * 10.0 ** float(exponent)
+    on_grid = np.abs(values / exact - np.round(values / exact)).max() < 1e-4
+    coarse = float(values[-1] - values[0]) / exact < _FINE
+    return exact if abs(lead / nice - 1.0) < 1e-3 and on_grid and coarse else None
