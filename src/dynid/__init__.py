@@ -173,6 +173,7 @@ if TYPE_CHECKING:
     from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.controller_fit import identify_controller as identify_controller
+    from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
     from dynid.estimate.essential import essential as essential
     from dynid.estimate.iterations import Iteration as Iteration
     from dynid.estimate.loop_fit import loop_fits as loop_fits
@@ -282,7 +283,6 @@ if TYPE_CHECKING:
     from dynid.symbolic import base_forms as base_forms
     from dynid.symbolic import closed_form_base as closed_form_base
     from dynid.symbolic import generate as generate
-    from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
     from dynid.validate import cross_validate as cross_validate
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics

@@ -7,33 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dynid.excitation import FourierSeries
-from dynid.model import Model, make_terms
-from dynid.recording import Recording
-from dynid.recording.write import write_csv
-from dynid.robot import Robot
+from unnamed_friction import write_arm
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """arm.toml, a 3R arm without terms, and log.csv: 20 s with viscous and dry friction, of which joint 3 has more
-    viscous friction one way than the other."""
-    found = tmp_path_factory.mktemp("arm")
-    own = Path(__file__).parents[2] / "src" / "dynid" / "robot" / "builtin" / "arm3r.toml"
-    (found / "arm.toml").write_text(own.read_text().partition("[[terms]]")[0].replace('"arm3r"', '"arm"'))
-    robot = Robot.load(str(found / "arm.toml"))
-    model, rng = Model(robot, make_terms(robot, friction=("viscous", "coulomb"))), np.random.default_rng(3)
-    theta = np.array([0.0 if one.nominal is None else one.nominal for one in model.parameters])
-    for name in ("Fv1", "Fc1", "Fv2", "Fc2", "Fv3", "Fc3"):
-        theta[model.parameters.index(name)] = rng.uniform(0.3, 1.0)
-    for name, extra in (("log", 0.0), ("uneven", 0.5)):
-        along = FourierSeries(*0.15 * rng.normal(size=(2, 3, 5)), np.zeros(3), 20.0).at(np.arange(4000) / 200.0)
-        tau = model.inverse_dynamics(theta, along.q, along.dq, along.ddq)
-        tau[:, 2] += extra * np.maximum(along.dq[:, 2], 0.0)
-        noisy = [x + size * rng.normal(size=x.shape) for x, size in ((along.q, 1e-5), (tau, 0.01))]
-        write_csv(Recording(np.arange(4000) / 200.0, *noisy, joints=robot.joint_names), found / f"{name}.csv")
-    return found
+    return write_arm(tmp_path_factory.mktemp("arm"))
 
 
 @pytest.mark.parametrize(("log", "friction"), [("log", 9), ("uneven", 16)])

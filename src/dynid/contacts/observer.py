@@ -138,10 +138,10 @@ class Observer:
         """Raw samples (m,), (m, dof), (m, dof), and the torques that they complete."""
         found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
                  for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
-        n = self._rows.layout.model.dof
-        none = np.zeros((0, n))
-        return OutsideTorques.joined(found) if found else OutsideTorques(np.zeros(0), none, none, none,
-                                                                         np.zeros((0, n, n)), none)
+        if found:
+            return OutsideTorques.joined(found)
+        none = np.zeros((0, self._rows.layout.model.dof))
+        return OutsideTorques(np.zeros(0), none, none, none, none[:, :, None] * none[:, None], none)
 
     def _torques(self, rows: TimedRows) -> OutsideTorques:
         """The torques of the model less those measured."""

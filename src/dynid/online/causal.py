@@ -163,7 +163,7 @@ class CausalRows:
         if not len(starts):
             return None
         middle = starts + reach - self.filter.late
-        found = np.array([_filtered(kernels, self._held, k, reach) for k in starts])
+        found = np.array([_filtered(kernels, self._held, k, reach) for k in starts.tolist()])
         least = STOPS * self._tops[starts + reach] if self.slow is None else np.full((len(starts), 1), self.slow)
         keep = np.abs(self._speeds[middle]) >= least
         if np.isfinite(self.stands):
