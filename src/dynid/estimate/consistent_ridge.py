@@ -39,7 +39,7 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
-@method("pc-ridge", "weighted least squares among consistent robots, pulled to a nominal model", needs={"data"},
+@method("pc-ridge", "weighted least squares among consistent robots, pulled to a nominal model", needs={"excerpt"},
         gives={"theta"})
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,

@@ -91,7 +91,7 @@ def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
 def fit_without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:
     """The estimate without block k, from the regression without it."""
     needs = find_method(method).needs
-    if "data" in needs:
+    if needs & {"data", "excerpt"}:
         less = replace(problem, regression=fewer, data=masked(problem, problem.regression.blocks[k], inside=False))
     else:  # one block: how sure the values are is not asked
         less = replace(problem, regression=fewer if "blocks" in needs else fewer.joined(1), data=(), recordings=())

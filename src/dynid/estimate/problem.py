@@ -193,7 +193,7 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]  # beyond the fold
+Need = Literal["data", "excerpt", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]  # beyond the fold
 Gift = Literal["theta", "shape"]  # beyond base parameters
 Dependence = Literal["order", "units", "prior"]  # of the result on more than the data
 
@@ -203,8 +203,8 @@ class Method:
     """A method: its name in the literature, what it is in words, what it needs beyond the fold, and what it gives
     beyond base parameters and their covariance.
 
-    needs: "data" looks at the rows again, "blocks" leaves stretches of time out, "nominal" wants values of all
-    parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
+    needs: "data" looks at all rows again, "excerpt" at some of them, "blocks" leaves stretches of time out, "nominal"
+    wants values of all parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
     that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint, "rigid"
     that no joint bends. gives: "theta" all standard parameters, "shape" another model. depends_on: what changes the
     result, with default options, although it says nothing of the robot: "order" of logs in time, as of a filter;
@@ -329,7 +329,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
         raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
     if "data" in chosen.needs:
         problem = problem.whole()
-    if "data" in chosen.needs and not problem.data:
+    if chosen.needs & {"data", "excerpt"} and not problem.data:
         raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' makes rows of torques of its own and cannot use equations = "

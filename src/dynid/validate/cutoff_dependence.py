@@ -76,7 +76,7 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     if not isinstance(cutoff, float | int) or not problem.recordings or estimate.base is not problem.base:
         return None
     known = find_method(estimate.method)
-    method, chosen = (_FALLBACK, {}) if "data" in known.needs or known.gives & {"shape"} else (
+    method, chosen = (_FALLBACK, {}) if known.needs & {"data", "excerpt"} or known.gives & {"shape"} else (
         estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
     folds = CutoffFolds.like(problem) if choice is None else choice.folds
     same = folds.whole and method == estimate.method
