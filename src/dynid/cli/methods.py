@@ -18,6 +18,7 @@ def command(json: Json = False) -> None:
     console().print(table(["method", "is", "needs", "gives"], [
         (name, one.title, ", ".join(sorted(one.needs - {"exact", "rigid"})), ", ".join(sorted(one.gives)))
         for name, one in found.items()]))
-    console().print("needs, beyond the compressed regression: data, all rows again; excerpt, some rows; blocks of time; nominal values; free shapes; "
+    console().print("needs, beyond the compressed regression: data, all rows again; excerpt, some rows; "
+                    "blocks of time; nominal values; free shapes; "
                     "torques as rows, or a row for each of the joints. "
                     "gives, beyond base parameters: theta, all parameters; the shapes found.")

@@ -193,7 +193,8 @@ def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
 
 
 # -- methods by name ---------------------------------------------------------------------------------
-Need = Literal["data", "excerpt", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]  # beyond the fold
+# Beyond the compressed regression:
+Need = Literal["data", "excerpt", "blocks", "nominal", "shape", "exact", "torques", "joints", "rigid"]
 Gift = Literal["theta", "shape"]  # beyond base parameters
 Dependence = Literal["order", "units", "prior"]  # of the result on more than the data
 
@@ -204,8 +205,8 @@ class Method:
     beyond base parameters and their covariance.
 
     needs: "data" looks at all rows again, "excerpt" at some of them, "blocks" leaves stretches of time out, "nominal"
-    wants values of all parameters, "shape" a model with free shape parameters, "exact" that known parameters have no deviation, "torques"
-    that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint, "rigid"
+    wants values of all parameters, "shape" a model with free shape parameters, "exact" that known parameters have no
+    standard deviation, "torques" that rows are torques, since it makes rows of its own, "joints" that there is a row for each joint, "rigid"
     that no joint bends. gives: "theta" all standard parameters, "shape" another model. depends_on: what changes the
     result, with default options, although it says nothing of the robot: "order" of logs in time, as of a filter;
     "units" of length or mass, as of a search that stops by absolute tolerances; "prior", a standard deviation that
