@@ -207,10 +207,10 @@ class Method:
     needs: "data" looks at all rows again, "excerpt" at some of them, "blocks" leaves stretches of time out, "nominal"
     wants values of all parameters, "shape" a model with free shape parameters, "exact" that known parameters have no
     standard deviation, "torques" that rows are torques, since it makes rows of its own, "joints" that there is a row
-    for each joint, "rigid" that no joint bends. gives: "theta" all standard parameters, "shape" another model. depends_on: what changes the
-    result, with default options, although it says nothing of the robot: "order" of logs in time, as of a filter;
-    "units" of length or mass, as of a search that stops by absolute tolerances; "prior", a standard deviation that
-    every parameter has before the first sample.
+    for each joint, "rigid" that no joint bends. gives: "theta" all standard parameters, "shape" another model.
+    depends_on: what changes the result, with default options, although it says nothing of the robot: "order" of logs in
+    time, as of a filter; "units" of length or mass, as of a search that stops by absolute tolerances; "prior", a
+    standard deviation that every parameter has before the first sample.
     """
 
     name: str
