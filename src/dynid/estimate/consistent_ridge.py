@@ -216,5 +216,5 @@ def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
     deviation = np.sqrt(problem.regression.misfits(beta) / rows)
     deviation = np.maximum(deviation, max(1e-9 * float(deviation.max()), 1e-12))
-    found = correlation(problem.equations, beta, threads=problem.threads)
+    found = correlation(problem.equations, beta, matrices=False, threads=problem.threads)
     return deviation, found.effective / np.maximum(found.rows, 1.0) * rows

@@ -105,13 +105,14 @@ def _spectrum(shape: Array, size: int) -> Array:
 
 
 def correlation(equations: Equations, beta: Array, *, inverse: Array | None = None, weights: Array | None = None,
-                influence: Callable[[Array], Array] | None = None, threads: int | None = None) -> Correlation:
+                influence: Callable[[Array], Array] | None = None, matrices: bool = True,
+                threads: int | None = None) -> Correlation:
     """How the residuals of an estimate correlate in time, and what that does to its covariance.
 
     inverse (base, base) and weights (equations,): H^-1 and w of the estimate, to put back the noise it absorbed;
-    without them residuals are taken for the noise, and no noise matrices are computed. influence: of residuals (m,
-    equations), what a robust estimate feels of them (m, equations). Of very long data some whole stretches all along
-    are enough; `Correlation.rows` says how many rows were looked at.
+    without them residuals are taken for the noise. influence: of residuals (m, equations), what a robust estimate
+    feels of them (m, equations). matrices: whether X' C X is wanted, which is one more pass over the data. Of very
+    long data some whole stretches all along are enough; `Correlation.rows` says how many rows were looked at.
     """
     count, work = len(equations.joints), _some_pieces(equations)
     logs = sorted({piece.log for piece in work})
@@ -144,12 +145,12 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     size = power.sum(axis=0) / np.maximum(total, 1.0)
     first = power[longest].sum(axis=0) / np.maximum(rows[longest].sum(axis=0), 1.0)
     shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
-    noise = () if inverse is None else _over(
-        equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]), threads)
+    noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]),
+                  threads) if matrices else ()
     effective = np.array([n * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else n
                           for n, c in zip(total, shapes, strict=True)])
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
-              for (i, j), (_, other) in between.items() if inverse is not None}
+              for (i, j), (_, other) in between.items() if matrices}
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
                        rate, shared)
 
