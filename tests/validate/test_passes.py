@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
+import pytest
 from motions import arm, motion
 from passes import counted_passes
 
 from dynid.estimate import Estimate, Problem, identify
+from dynid.recording import Decimation
+from dynid.regression import TorqueEquations, fold
+from dynid.regression.equations import Gathered
 from dynid.validate import reconstruct, residual_tests, verdict
 
 ROWS = 4000
@@ -45,6 +49,22 @@ def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
         said = verdict(problem, estimate, own)
     assert not said.of("suspicious")
     assert passes.total < ROWS, passes.table(ROWS)
+
+
+@pytest.mark.parametrize("decimation", [None, Decimation(5)])
+def test_gathered_equations_are_the_same_and_evaluate_every_row_once(decimation: Decimation | None) -> None:
+    problem, _ = fitted()
+    samples = replace(problem.data[0], decimation=decimation, segments=np.array([[0, 1500], [1503, ROWS]]))
+    plain = TorqueEquations.of(problem.model, samples, problem.base)
+    gathered = Gathered(plain)
+    with counted_passes() as passes:
+        found = fold(gathered, blocks=8)
+    assert passes.total == ROWS - 3
+    assert [factor.rows for factor in found.factors] == [factor.rows for factor in fold(plain, blocks=8).factors]
+    for piece in plain.pieces(8):
+        one, other = gathered.rows(piece), plain.rows(piece)
+        np.testing.assert_allclose(one.entries, other.entries, rtol=0, atol=1e-12 * np.abs(other.entries).max())
+        np.testing.assert_array_equal(one.keep, other.keep)
 
 
 def test_callers_are_named() -> None:

@@ -23,6 +23,7 @@ from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
+from dynid.regression.equations import Gathered
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together
@@ -95,7 +96,7 @@ class CutoffFolds:
 
     def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        parts = [fold(equations_of(self.model, samples, self.base), blocks=-(-_BLOCKS // len(self.logs)))
+        parts = [fold(Gathered(equations_of(self.model, samples, self.base)), blocks=-(-_BLOCKS // len(self.logs)))
                  for samples in self.samples(cutoff, equations)]
         return replace(reduce(add, parts), prior=self.prior)
 
@@ -138,5 +139,5 @@ def _averaged(recording: Recording) -> Recording:
         return np.asarray(signal[:count * times]).reshape(count, times, *signal.shape[1:]).mean(axis=1)
 
     names = ("t", *SIGNAL_ATTRIBUTES.values(), "measured_position")
-    return replace(recording, **{name: mean(signal) for name in names
-                                 if (signal := getattr(recording, name)) is not None})
+    means: dict[str, Any] = {name: mean(signal) for name in names if (signal := getattr(recording, name)) is not None}
+    return replace(recording, **means)

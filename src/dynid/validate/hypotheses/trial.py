@@ -11,6 +11,7 @@ from dynid.arrays import Array
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+from dynid.regression.equations import Gathered
 
 BLOCKS = 8
 FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more
@@ -76,7 +77,8 @@ def _alone(r: Array) -> float:
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
     """Logs folded into some blocks of time."""
-    return fold(TorqueEquations.of(model, tuple(logs), base), blocks=blocks, threads=threads)
+    equations = TorqueEquations.of(model, tuple(logs), base)
+    return fold(Gathered(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:

@@ -174,7 +174,7 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     model, changed = hypothesis.change(problem.model, logs)
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
-    return try_out(fold(TorqueEquations.of(model, changed, base), blocks=blocks, threads=problem.threads), weights)
+    return try_out(fold_logs(model, changed, base, problem.threads, blocks), weights)
 
 
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:

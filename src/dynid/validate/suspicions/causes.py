@@ -27,8 +27,8 @@ from dynid.validate.hypotheses.plausible import times_solid_steel
 from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import score
-from dynid.validate.hypotheses.weigh import Clues, misfit_of, mounted, relative_left, weigh
+from dynid.validate.hypotheses.trial import fold_logs, score, try_out
+from dynid.validate.hypotheses.weigh import Clues, hypothesis_excerpt, misfit_of, mounted, relative_left, weigh
 from dynid.validate.reconstruct import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, each, suspect
@@ -139,7 +139,7 @@ def _swapped(state: Explained) -> Explained:
     torques = Hypothesis("torques-swapped", tuple(moved), change)
     if len(moved) == 2:
         positions = swapped_positions(moved[0], moved[1], len(order))
-        few = tuple(map(decimated, case.problem.data))
+        few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
         if relative_left(case.problem, few, positions) < relative_left(case.problem, few, torques):
             return _with(state, positions_swapped(case, positions, None), positions)
     return _with(state, finding, torques)
@@ -159,7 +159,7 @@ def _swapped_positions(state: Explained) -> Explained:
     hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
     if hope > screen.relative_left(same) - 0.5 * _SWAPPED / dof:
         return state
-    few = tuple(map(decimated, problem.data))
+    few = tuple(map(decimated, hypothesis_excerpt(problem.data)))
     if relative_left(problem, few, best) > relative_left(problem, few, same) - _SWAPPED / dof:
         return state
     return _with(state, positions_swapped(state.case, best, None), best)
@@ -201,9 +201,12 @@ def _signs(state: Explained) -> Explained:
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
     """Whether joints contradict each other no more with the data as a hypothesis has them."""
-    null = case.trial
+    problem, null = case.problem, case.trial
+    logs = hypothesis_excerpt(problem.data)
+    if logs is not problem.data:
+        null = try_out(fold_logs(problem.model, logs, problem.base, problem.threads))
     noise = null.noise()
-    return misfit_of(case.problem, case.problem.data, hypothesis, noise) < 1.05 * score(null, noise)
+    return misfit_of(problem, logs, hypothesis, noise) < 1.05 * score(null, noise)
 
 
 def _positions_instead(case: Case, torques: Hypothesis) -> bool:
@@ -211,7 +214,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(torques.joints) == dof:
         return False
-    noise = case.trial.noise()
+    noise, some = case.trial.noise(), hypothesis_excerpt(problem.data)
 
     def change(model: Any, logs: Any) -> Any:
         for j in torques.joints:
@@ -219,7 +222,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
         return model, logs
 
     positions = Hypothesis("position-sign", torques.joints, change)
-    return misfit_of(problem, problem.data, positions, noise) < 0.5 * misfit_of(problem, problem.data, torques, noise)
+    return misfit_of(problem, some, positions, noise) < 0.5 * misfit_of(problem, some, torques, noise)
 
 
 def _unit(state: Explained) -> Explained:
