@@ -53,7 +53,8 @@ residual = measured - regressor[:, independent] @ values
 variance = residual @ residual / (len(measured) - len(values))
 errors = np.sqrt(variance * np.sum(np.linalg.inv(triangle) ** 2, axis=1))
 
-link = [f"{name}{j + 1}" for j in range(dof) for name in ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")]
+symbols = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+link = [f"{name}{j + 1}" for j in range(dof) for name in symbols]
 names = link + [f"{name}{j + 1}" for name in ("Fv", "Fc", "Fo") for j in range(dof)]
 for column, value, error in zip(independent, values, errors, strict=True):
     print(f"{names[column]:>5} {value:12.6f} +- {error:.6f}")

@@ -12,7 +12,7 @@ from _commands import spent
 
 ROBOT = "kuka-lwr4"
 ROWS, PARTS = 1_000_000, 20  # rows in all, and the number of equal logs they are cut into for the memory of workers
-FEW = 2  # logs of the smaller run with workers: as many as workers, so that both are busy; all parts are ten times as many
+FEW = 2  # logs of the smaller run with workers, so that both are busy; all parts are ten times as many
 
 # A process of its own: the kernel counts the memory of a process that starts a command as the command's.
 _SIMULATE = """

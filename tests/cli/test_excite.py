@@ -39,7 +39,7 @@ def test_from_nothing_to_an_identified_robot(dynid):
     assert shown.code == 0, shown.err
     made = json.loads(shown.out)
     assert made["rows"] == 3001 and made["outputs"] == {"log": "log.csv"}
-    shown = dynid("identify", "arm3r", "log.csv", "--friction", FRICTION, "-o", "out", "--json")
+    shown = dynid("identify", "arm3r", "log.csv", "--friction", FRICTION, "--method", "wls", "-o", "out", "--json")
     assert shown.code == 0, shown.err
     found = json.loads(shown.out)
     robot = Robot.builtin("arm3r")
@@ -67,7 +67,7 @@ def test_the_logs_of_a_result_are_worth_its_own_deviations(dynid):
     assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 0
     assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--torque-noise", "0.05", "--rate",
                  "500").code == 0
-    assert dynid("identify", "arm3r", "log.csv", "-o", "out").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--method", "wls", "--no-simulation", "-o", "out").code == 0
     for noise in (None, np.array([0.1, 0.2, 0.3])):
         past = earlier("out", 100.0, noise)
         r = past.known.stack(1.0 / past.noise).r
@@ -199,7 +199,7 @@ def test_wrong_calls_end_with_one_sentence(dynid, arguments, text, code, message
 def test_another_robots_result_is_refused(dynid):
     assert dynid("excite", "arm3r", "-o", "m.csv", *QUICK).code == 0
     assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--rate", "200").code == 0
-    assert dynid("identify", "arm3r", "log.csv", "-o", "out").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--method", "wls", "--no-simulation", "-o", "out").code == 0
     shown = dynid("excite", "emps", "-o", "n.csv", *QUICK, "--improve", "out")
     assert shown.code == 2 and "a result of another robot" in shown.err
     assert "leave out --friction" in dynid("excite", "arm3r", "-o", "n.csv", "--improve", "out", "--rotor").err
@@ -252,7 +252,8 @@ def test_a_locked_joint_does_not_move_in_the_whole_chain(dynid):
     assert shown.code == 0, shown.err
     assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--rate", "500", "--torque-noise",
                  "0.05", "--lock", "joint1=0.3").code == 0
-    assert dynid("identify", "arm3r", "log.csv", "--lock", "joint1=0.3", "-o", "out", "--no-simulation").code == 0
+    assert dynid("identify", "arm3r", "log.csv", "--lock", "joint1=0.3", "--method", "wls", "-o", "out",
+                 "--no-simulation").code == 0
     shown = dynid("compare", "arm3r", "log.csv", "--only", "joint2,joint3", "--lock", "joint1=0.3", "--methods",
                   "ols,wls", "--start", "1", "--json")
     assert shown.code == 0, shown.err
@@ -273,7 +274,7 @@ def test_improving_a_result_says_what_and_keeps_its_word(dynid):
     sensors = ("--friction", FRICTION, "--torque-noise", "0.05", "--rate", "500")
     assert dynid("simulate", "arm3r", "--trajectory", "slow.csv", "-o", "slow_log.csv", *sensors).code == 0
     # One cut-off for both: what the filter does to dry friction is then the same in both deviations.
-    model = ("--friction", FRICTION, "--no-simulation", "--cutoff", "16")
+    model = ("--friction", FRICTION, "--method", "wls", "--no-simulation", "--cutoff", "16")
     shown = dynid("identify", "arm3r", "slow_log.csv", *model, "-o", "out", "--json")
     assert shown.code == 0, shown.err
     first = json.loads(shown.out)["parameters"]
@@ -315,7 +316,7 @@ def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
     said = json.loads(shown.out)
     assert all(one["deviation"] <= 1.01 * one["before"] for one in said["expected"].values() if one["before"])
     assert said["improves"] == sorted(said["improves"], key=lambda one: -(one["times"] or np.inf))
-    assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "-o", "deaf",
+    assert dynid("identify", "arm3r", "log.csv", "--set", 'log.unmeasured=["joint1"]', "--method", "wls", "-o", "deaf",
                  "--no-simulation").code == 0
     shown = dynid("excite", "arm3r", "-o", "next.csv", "--force", *QUICK, "--improve", "deaf", "--json")
     assert shown.code == 0, shown.err

@@ -21,6 +21,7 @@ from dynid.recording.write import write_csv
 from dynid.robot import Robot
 
 FRICTION = "viscous,coulomb,offset"
+QUICK = ("--method", "wls", "--no-simulation")  # where neither the choice nor the simulation is tested
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_one_command_from_robot_and_log_to_results(dynid, logs):
 
 
 def test_people_see_verdict_parameters_and_errors(dynid, logs):
-    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "--full")
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--cutoff", "15", *QUICK, "--full")
     assert shown.code == 0 and all(part in shown.out for part in ("24 base parameters", "relative error", "Fc3"))
 
 
@@ -77,10 +78,11 @@ def test_a_whole_run_loads_no_library_it_does_not_use(logs):
 def test_people_see_one_screen(dynid, logs, monkeypatch):
     """A weak motion: a page of findings, of which one screen shows the worst and counts the others."""
     monkeypatch.setenv("COLUMNS", "80")
-    shown = dynid("identify", "kuka-lwr4", "weak.csv", "--friction", FRICTION, "-o", "out", "--full", "--force")
+    call = ("identify", "kuka-lwr4", "weak.csv", "--friction", FRICTION, "--method", "wls", "-o", "out", "--force")
+    shown = dynid(*call, "--full")
     assert shown.code == 0, shown.err
     everything = shown.out.splitlines()
-    screen = dynid("identify", "kuka-lwr4", "weak.csv", "--friction", FRICTION, "-o", "out", "--force").out.splitlines()
+    screen = dynid(*call).out.splitlines()
     assert len(everything) > 90 and 15 < len(screen) <= 30
     assert all(len(line) <= 80 for line in screen if "dynid excite" not in line)
     assert sum(line.startswith("- ") for line in screen) <= 4
@@ -92,12 +94,12 @@ def test_people_see_one_screen(dynid, logs, monkeypatch):
 
 
 def test_without_a_folder_people_are_told_how_to_see_more(dynid, logs):
-    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15").out
+    shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", *QUICK).out
     assert "--full" in shown and "-o FOLDER" in shown and len(shown.splitlines()) <= 30
 
 
 def test_validation_says_when_a_model_is_worth_nothing(dynid, logs):
-    dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", "-o", "out")
+    dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--set", "prepare.cutoff=15", *QUICK, "-o", "out")
     log = read("two.csv")
     write_csv(replace(log, tau=-log.tau), "inverted.csv")
     said = json.loads(dynid("validate", "out", "inverted.csv", "--no-simulation", "--json").out)
@@ -129,7 +131,7 @@ def test_a_run_file_and_what_is_given_on_top(dynid, logs):
 
 
 def test_an_earlier_result_predicts_another_log(dynid, logs):
-    assert dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "-o", "out").code == 0
+    assert dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, *QUICK, "-o", "out").code == 0
     said = json.loads(dynid("validate", "out", "two.csv", "--json").out)
     assert said["validation"][0]["relative_error"] < 2 and len(said["validation"][0]["relative_error_per_joint"]) == 3
     assert "two.csv" in dynid("validate", "out", "two.csv").out

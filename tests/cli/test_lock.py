@@ -24,7 +24,7 @@ def test_only_and_lock_on_the_command_line(tmp_path, dynid):
     write_csv(Recording(np.arange(len(q)) / 200.0, q, tau, joints=robot.joint_names), log := tmp_path / "log.csv")
     first, second, third = robot.joint_names
     shown = dynid("identify", "arm3r", log, "--only", f"{first},{third}", "--lock", f"{second}={AT}",
-                  "--cutoff", "20", "--no-simulation", "--json")
+                  "--cutoff", "20", "--method", "wls", "--no-simulation", "--json")
     assert shown.code == 0
     assert len(json.loads(shown.out)["relative_error_per_joint"]) == 2
     assert json.loads(shown.out)["relative_error"] < 1.0

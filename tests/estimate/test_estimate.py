@@ -21,12 +21,12 @@ def fitted() -> tuple[Problem, Estimate]:
     model, theta = arm()
     noise = 0.2 * np.random.default_rng(0).normal(size=(2000, 3))
     problem = Problem.of(model, motion(model, theta, noise, seconds=10.0))
-    return problem, identify(problem)
+    return problem, identify(problem, method="wls")
 
 
 def test_intervals_are_normal_or_students(fitted: tuple[Problem, Estimate]) -> None:
     problem, whole = fitted
-    from_fold = identify(Problem(problem.model, problem.regression))
+    from_fold = identify(Problem(problem.model, problem.regression), method="wls")
     for estimate, reach in ((whole, norm.ppf(0.95)), (from_fold, t.ppf(0.95, 9))):
         low, high = estimate.conf_int(0.9).T
         np.testing.assert_allclose(high - low, 2.0 * reach * estimate.std, rtol=1e-9)

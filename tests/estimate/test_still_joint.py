@@ -69,7 +69,8 @@ def test_what_a_still_joint_hides_is_not_identified(method: str, flicker: str) -
 def test_every_file_counts_the_same(tmp_path: Path) -> None:
     model, theta = arm()
     path = write_csv(still_log(model, theta, "counts"), tmp_path / "log.csv")
-    settings = RunSettings.of({"robot": "arm3r", "logs": [str(path)], "simulation": {"run": False}, "model": {
+    settings = RunSettings.of({"robot": "arm3r", "logs": [str(path)], "method": "wls",
+                               "simulation": {"run": False}, "model": {
         "friction": ["viscous", "coulomb", "offset"], "rotor": True}})
     found = run(settings)
     said, kept = json.loads(json.dumps(facts(found))), tomllib.loads(parameters_text(found))
@@ -92,7 +93,7 @@ def test_all_is_never_said_beside_a_joint_at_rest() -> None:
     model = Model(robot, make_terms(robot))
     theta = np.array([item.nominal for item in model.parameters])
     problem = Problem.of(model, prepare(still_log(model, theta, "none")))
-    estimate = identify(problem)
+    estimate = identify(problem, method="wls")
     found = verdict(problem, estimate, reconstruct(estimate, problem.data))
     assert estimate.identified.all()
     assert any(one.code == "joint-at-rest" for one in found.findings)

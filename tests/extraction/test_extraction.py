@@ -108,7 +108,8 @@ def test_what_is_not_asked_for_does_not_hold() -> None:
 
 
 def test_the_arm_of_seven_joints() -> None:
-    """Base values to 1e-6 by at most 100,000 candidates; where no robot has them that is said, and the nearest is extracted."""
+    """Base values to 1e-6 by at most 100,000 candidates; where no robot has them that is said, and the nearest is
+    extracted."""
     model, _, given = arm("kuka-lwr4")
     bounds = published_bounds("kuka-lwr4", "tight")
     found = extract(given, bounds, loss="partial")

@@ -89,7 +89,7 @@ def test_a_known_truth_is_recovered_within_two_deviations(extra):
                 ddq[:, j] -= size * w * w * np.sin(w * t + phase)
         tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
         problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
-        estimate = identify(problem)
+        estimate = identify(problem, method="wls")
         own = [k for k, c in enumerate(problem.base.independent) if model.parameters.items[c].body is None]
         assert own
         off += list((estimate.values[own] - problem.base.reduce(theta)[own]) / estimate.std[own])

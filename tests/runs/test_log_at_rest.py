@@ -31,7 +31,8 @@ def folder(tmp_path_factory):
 
 
 def settings(folder, logs, **more) -> RunSettings:
-    return RunSettings(robot="arm3r", logs=tuple(str(folder / log) for log in logs), prepare={"cutoff": 15.0}, **more)
+    return RunSettings(robot="arm3r", logs=tuple(str(folder / log) for log in logs), method="wls",
+                       prepare={"cutoff": 15.0}, simulation={"run": False}, **more)
 
 
 @pytest.mark.parametrize("logs", [("rest.csv", "moves.csv"), ("moves.csv", "rest.csv")])

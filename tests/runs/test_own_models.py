@@ -77,7 +77,7 @@ def test_a_term_in_a_file_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "drag.py").write_text(DRAG)
     write_csv(record(drag=0.7), tmp_path / "log.csv")
     run_file = tmp_path / "run.toml"
-    run_file.write_text('robot = "arm3r"\nlogs = ["log.csv"]\n[model]\npython = "drag.py"\n'
+    run_file.write_text('robot = "arm3r"\nlogs = ["log.csv"]\nmethod = "wls"\n[model]\npython = "drag.py"\n'
                         'friction = ["viscous", "coulomb", "drag"]\n')
     assert identify(str(run_file), "--trust", "-o", str(tmp_path / "out"), "--json") == 0
     said = json.loads(capsys.readouterr().out)
@@ -94,7 +94,7 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for k in (0, 1):
         write_csv(record(seed=k), tmp_path / f"log{k}.csv")
     run_file = tmp_path / "run.toml"
-    run_file.write_text('robot = "arm3r"\nlogs = ["log0.csv"]\nvalidate_on = ["log1.csv"]\n'
+    run_file.write_text('robot = "arm3r"\nlogs = ["log0.csv"]\nvalidate_on = ["log1.csv"]\nmethod = "wls"\n'
                         '[model]\npython = "own.py"\n')
     assert identify(str(run_file), "--trust", "-o", str(tmp_path / "out"), "--json") == 0
     own = json.loads(capsys.readouterr().out)

@@ -38,8 +38,8 @@ def log(tmp_path_factory):
 ])
 def test_terms_decide(log, terms, slow):
     path, _ = log
-    found = run(RunSettings(robot="arm3r", logs=(str(path),), prepare={"cutoff": 15.0},
-                            model=ModelSettings(terms=tuple(terms))))
+    found = run(RunSettings(robot="arm3r", logs=(str(path),), prepare={"cutoff": 15.0}, method="wls",
+                            simulation={"run": False}, model=ModelSettings(terms=tuple(terms))))
     [samples] = found.samples
     for j, kept in enumerate(slow):
         speed, limit = np.abs(samples.dq[:, j]), samples.settings["slow"][j]
@@ -53,8 +53,8 @@ def test_terms_decide(log, terms, slow):
 
 def test_what_is_given_goes_before_what_terms_ask_for(log):
     path, _ = log
-    found = run(RunSettings(robot="arm3r", logs=(str(path),), prepare={"cutoff": 15.0, "slow": 0.05},
-                            model=ModelSettings(terms=({"kind": "stribeck"},))))
+    found = run(RunSettings(robot="arm3r", logs=(str(path),), prepare={"cutoff": 15.0, "slow": 0.05}, method="wls",
+                            simulation={"run": False}, model=ModelSettings(terms=({"kind": "stribeck"},))))
     assert found.samples[0].settings["slow"] == [0.05] * 3
 
 

@@ -46,7 +46,7 @@ def logs(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("how", ["absent", "not-numbers", "zero", "nonsense"])
 def test_the_others_identify_what_they_show(tmp_path: Path, how: str) -> None:
     log = logs(tmp_path)[how]
-    found = run(RunSettings(robot="arm3r", logs=(log,), validate_on=(log,), prepare={"cutoff": 20.0},
+    found = run(RunSettings(robot="arm3r", logs=(log,), validate_on=(log,), prepare={"cutoff": 20.0}, method="wls",
                             model=ModelSettings(friction=("viscous", "coulomb")), log={"unmeasured": [SILENT]}))
     estimate = found.estimate
     # As many as the rank of the rows of the other two joints, with combinations of their own.
@@ -70,7 +70,8 @@ def test_the_others_identify_what_they_show(tmp_path: Path, how: str) -> None:
 def test_faults_of_the_others_are_still_found(tmp_path: Path) -> None:
     q, tau = motion()
     log = written(tmp_path / "log.csv", {FIRST: 0.0 * tau[:, 0], THIRD: tau[:, 2]}, q)
-    found = run(RunSettings(robot="arm3r", logs=(log,), prepare={"cutoff": 20.0}, log={"unmeasured": [SILENT]}))
+    found = run(RunSettings(robot="arm3r", logs=(log,), prepare={"cutoff": 20.0}, method="wls",
+                            log={"unmeasured": [SILENT]}))
     assert [finding.joints for finding in found.verdict.findings if finding.code == "torque-zero"] == [(FIRST,)]
 
 
