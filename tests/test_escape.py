@@ -16,8 +16,10 @@ from hostile import HARMLESS, names, renamed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynid.cli.output import print_json
 from dynid.escape import c_string, comment, terminal_text, toml_string, yaml_string
 from dynid.excitation import FourierSeries, read_trajectory, write_trajectory
+from dynid.files import write_whole
 from dynid.html_tables import card, listed, paragraph, table
 from dynid.report.figure import Figure, script_json
 from dynid.robot import Robot
@@ -65,6 +67,15 @@ def test_names_of_files_that_are_no_text_can_be_written() -> None:
     assert yaml.safe_load(yaml_string(bad)) == "log\ufffd.csv"
     for write in (c_string, comment, terminal_text):
         write(bad).encode()
+
+
+def test_names_of_files_that_are_no_text_in_files_and_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]
+                                                               ) -> None:
+    with write_whole(tmp_path / "page") as file:
+        file.write(script_json({"log": "log\udcff.csv"}))
+    print_json({"log": "log\udcff.csv"})
+    for text in ((tmp_path / "page").read_text("utf-8"), capsys.readouterr().out):
+        assert json.loads(text) == {"log": "log\udcff.csv"}
 
 
 @given(TEXTS)

@@ -29,8 +29,10 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dynid-")
         try:
-            with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8",
-                           newline=None if "b" in mode else "") as file:
+            binary = "b" in mode
+            # Names of files may hold bytes that are no text: they are written as codes.
+            with os.fdopen(handle, mode, encoding=None if binary else "utf-8", newline=None if binary else "",
+                           errors=None if binary else "backslashreplace") as file:
                 yield file
             os.chmod(name, permitted(0o666))
             os.replace(name, path)

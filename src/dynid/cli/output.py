@@ -25,7 +25,8 @@ def print_json(facts: Mapping[str, Any]) -> None:
     """The one JSON object of a command on stdout. A number that is not finite is a bug, so it raises."""
     import json
 
-    typer.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(text.encode(errors="backslashreplace").decode())  # names of files may hold bytes that are no text
 
 
 def typed_command() -> str:
