@@ -119,7 +119,8 @@ def test_robot_files_that_include_others(client: Client, place: Path, name: str,
 
 
 @pytest.mark.parametrize("kind", ["external link", "external storage", "virtual"])
-def test_an_array_file_that_takes_numbers_from_elsewhere(client: Client, place: Path, kind: str) -> None:
+@pytest.mark.parametrize("name", ["made.h5", "l.csv", "l.nc", "l.npz", "l"])
+def test_an_array_file_that_takes_numbers_from_elsewhere(client: Client, place: Path, kind: str, name: str) -> None:
     path = place / "made.h5"
     with h5py.File(place / "other.h5", "w") as other:
         other["q"] = np.ones((50, 2))
@@ -133,9 +134,10 @@ def test_an_array_file_that_takes_numbers_from_elsewhere(client: Client, place: 
             layout = h5py.VirtualLayout((50, 2), dtype=float)
             layout[:] = h5py.VirtualSource(str(place / "other.h5"), "q", (50, 2))
             file.create_virtual_dataset("q", layout)
-    client.upload("made.h5", "log", path.read_bytes())
-    answer = client.settings(robot="arm.urdf", logs=["made.h5"])
+    client.upload(name, "log", path.read_bytes())
+    answer = client.settings(robot="arm.urdf", logs=[name])
     assert answer.status_code == 422 and "other files" in answer.json()["error"]["sentence"]
+    assert str(place) not in answer.text
 
 
 def test_a_growing_file_lies_in_the_folder(client: Client, place: Path) -> None:

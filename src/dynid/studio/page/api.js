@@ -41,6 +41,7 @@ export const remove = (path) => send("DELETE", path);
 export const task = (name, value = {}) => post(`/api/tasks/${name}`, value);
 export const job = (kind, value = {}) => post(`/api/jobs/${kind}`, value);
 export const stop = () => remove("/api/jobs/current");
+export const stopReading = () => remove("/api/tasks/current");
 export const resultPath = (id, name) => `/api/results/${encodeURIComponent(id)}/${name.split("/").map(encodeURIComponent).join("/")}`;
 export const filePath = (name) => `/api/files/${name.split("/").map(encodeURIComponent).join("/")}`;
 

@@ -1,6 +1,6 @@
 // Step 3, Log: which columns are what, corrected by choosing, with the robot replaying what the log says.
 
-import { task } from "./api.js";
+import { stopReading, task } from "./api.js";
 import { clock } from "./clock.js";
 import { button, el, field, fill, keep, number, select, table } from "./dom.js";
 import { dropPlace, fileList, labelOf, shortName } from "./files.js";
@@ -30,7 +30,8 @@ export class LogStep {
     this.files = group(this.root, "Files");
     this.choice = group(this.root, "How the log is read");
     this.reading = el("p", { class: "hint", role: "status" });
-    this.root.append(this.reading);
+    this.stop = button("Stop reading", () => attempt(this.root, stopReading), { class: "small stop", hidden: true });
+    this.root.append(this.reading, this.stop);
     this.columns = group(this.root, "Columns, signs and units");
     this.settings = el("div", { class: "fields" });
     this.matrix = el("div");
@@ -111,10 +112,12 @@ export class LogStep {
     this.key = key;
     this.again = false;
     this.reading.textContent = `Reading ${shortName(labelOf(entry[2]))}…`;
+    this.stop.hidden = false;
     const about = { log: this.index, role: this.role };
     const [log, columns] = await Promise.allSettled([task("log", about), task("columns", about)]);
     if (key !== this.key) return;
     this.reading.textContent = "";
+    this.stop.hidden = true;
     clearProblems(this.root);
     this.offered = columns.value || log.value || { columns: [] };
     if (log.status === "rejected") {

@@ -1,0 +1,123 @@
+"""The studio works in folders of its own alone, takes its lock before it changes anything, and keeps things private."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from studio_client import Client, log_of, served, urdf
+
+from dynid import Robot
+from dynid.errors import DynidError
+from dynid.studio.server import open_studio
+from dynid.studio.workspace import MARKER, claim
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Everything below a folder: bytes, mode and time of change."""
+    return {path.relative_to(folder).as_posix(): (b"" if path.is_dir() else path.read_bytes(), path.stat().st_mode,
+                                                  path.stat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+def project(folder: Path) -> Path:
+    """A folder of somebody's work that looks like one of the studio's."""
+    for name in ("results/monday/parameters.toml", "results/20260101-000000-run/report.html", "tmp/notes.txt",
+                 "files/log.csv", "run.toml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+    return folder
+
+
+def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    before = contents(project(tmp_path))
+    with pytest.raises(DynidError, match="is not empty and no folder of the studio"):
+        open_studio(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_the_command_line_refuses_it_in_one_sentence(tmp_path: Path) -> None:
+    before = contents(project(tmp_path))
+    ended = subprocess.run([sys.executable, "-m", "dynid", "studio", "--no-browser", "--folder", "."], cwd=tmp_path,
+                           capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2 and "not empty" in ended.stderr and "Traceback" not in ended.stderr
+    assert contents(tmp_path) == before
+
+
+def test_a_marker_that_is_a_link_is_none(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "mine" / MARKER).symlink_to(tmp_path / "target")
+    with pytest.raises(DynidError, match="not empty"):
+        open_studio(tmp_path / "mine")
+    assert (tmp_path / "target").read_text() == "mine"
+
+
+@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()])
+def test_a_new_or_empty_folder_is_marked(tmp_path: Path, make) -> None:
+    make(tmp_path / "a")
+    for _ in range(2):
+        opened = open_studio(tmp_path / "a", warm=False)
+        assert (tmp_path / "a" / MARKER).is_file()
+        opened.socket.close()
+        opened.studio.workspace.close()
+
+
+def test_what_the_studio_did_not_write_stays(tmp_path: Path) -> None:
+    claim(tmp_path / "a").close()
+    project(tmp_path / "a")
+    (tmp_path / "a" / "tmp" / "session-mine").mkdir()
+    (tmp_path / "a" / "tmp" / "session-0123456789abcdef").mkdir()
+    (tmp_path / "a" / "results" / "20260102-000000-run").mkdir()
+    (tmp_path / "a" / "results" / ".writing-20260102-000000-run").touch()
+    opened = open_studio(tmp_path / "a", warm=False)
+    opened.socket.close()
+    for name in ("results/monday/parameters.toml", "results/20260101-000000-run/report.html", "tmp/notes.txt"):
+        assert (tmp_path / "a" / name).read_text() == "mine"
+    assert (tmp_path / "a" / "tmp" / "session-mine").is_dir()
+    assert not (tmp_path / "a" / "tmp" / "session-0123456789abcdef").exists()
+    assert not (tmp_path / "a" / "results" / "20260102-000000-run").exists()
+    assert not list((tmp_path / "a" / "results").glob(".writing-*"))
+    opened.studio.workspace.close()
+
+
+def test_a_second_studio_changes_nothing(tmp_path: Path) -> None:
+    first = open_studio(tmp_path / "a", warm=False)
+    space = first.studio.workspace
+    space.begin_result("20260101-000000-run")
+    (space.results / "20260101-000000-run").mkdir()
+    (space.results / "20260101-000000-run" / "half").write_text("half")
+    (space.temporary / "upload").write_text("half")
+    before = contents(tmp_path)
+    with pytest.raises(DynidError, match="another studio works in"):
+        open_studio(tmp_path / "a")
+    assert contents(tmp_path) == before
+    first.socket.close()
+    space.close()
+
+
+def test_folders_and_files_are_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "arm.urdf").write_text(urdf())
+        log_of(Robot.load(str(tmp_path / "arm.urdf")), tmp_path / "log.csv", seconds=4.0)
+        (tmp_path / "a").mkdir(mode=0o755)
+        with served(tmp_path / "a") as opened, closing(Client(opened)) as client:
+            client.upload("arm.urdf", "robot", (tmp_path / "arm.urdf").read_bytes())
+            client.upload("meshes/a/b.stl", "mesh", b"solid x")
+            client.upload("log.csv", "log", (tmp_path / "log.csv").read_bytes())
+            client.settings(robot="arm.urdf", logs=["log.csv"], method="ols", model={"friction": ["viscous"]},
+                            simulation={"run": False})
+            assert client.job("run")["state"] == "done"
+            for path in (tmp_path / "a", *(tmp_path / "a").rglob("*")):
+                mode = stat.S_IMODE(path.stat().st_mode)
+                assert mode & 0o077 == 0, (path, oct(mode))
+        assert json.loads((tmp_path / "a" / "studio.json").read_text())["revision"] >= 1
+        assert not list((tmp_path / "a" / "tmp").iterdir())
+    finally:
+        os.umask(before)
