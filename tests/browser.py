@@ -25,28 +25,38 @@ def chromium() -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A running studio: its process, its address with the token, and the folder it works in."""
+    """A running studio: its process, its origin, and the folder it works in."""
 
     process: subprocess.Popen[str]
-    address: str
+    origin: str
     folder: Path
 
     @property
-    def origin(self) -> str:
-        return "/".join(self.address.split("/", 3)[:3])
+    def address(self) -> str:
+        """Another address with a token, which works once: the studio prints it when a line is entered."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return _printed_address(self.process)
+
+
+def _printed_address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        found = re.search(r"http\S+", line)
+        if found is not None:
+            return found[0]
+    raise AssertionError("the studio printed no address")
 
 
 @contextmanager
 def served(folder: Path, *arguments: str) -> Iterator[Served]:
     """A studio that works in `folder`, ended at the end."""
     words = ["studio", "--no-browser", "--folder", str(folder), *arguments]
-    process = subprocess.Popen([sys.executable, "-m", "dynid", *words], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "dynid", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"http\S+", line)
-        assert found is not None, f"the studio printed no address: {line!r}"
-        yield Served(process, found[0], folder)
+        yield Served(process, "/".join(_printed_address(process).split("/", 3)[:3]), folder)
     finally:
         process.terminate()
         try:

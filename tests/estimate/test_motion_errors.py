@@ -113,3 +113,24 @@ def test_torque_noise_alone_is_no_motion() -> None:
     shift = motion_shift(own, solution, weights)
     assert shift is not None
     assert abs(shift.shift[found.base.names.index("Fc3")]) < 0.001
+
+
+def test_of_long_data_some_stretches_tell_the_shift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than half of the rows, in stretches cut out of them, foretell the shift that all rows do."""
+    from dynid.regression import stretches
+    found, logs = machine(), [machine().record(seed, closed=True) for seed in range(LOGS)]
+    long = replace(logs[0], t=np.arange(sum(map(len, logs))) / logs[0].rate, **{
+        name: np.concatenate([getattr(log, name) for log in logs]) for name in ("q", "dq", "tau", "reference",
+                                                                               "reference_velocity")
+        if getattr(logs[0], name) is not None})
+    own = Problem.of(found.model, prepare(long), base=found.base, recordings=long)
+    weights, k = joint_weights(own.regression), found.base.names.index("Fc3")
+    solution = solve(own.regression, own.regression.stack(weights))
+    whole = motion_shift(own, solution, weights)
+    monkeypatch.setattr(stretches, "ENOUGH_ROWS", 20_000)
+    monkeypatch.setattr(stretches, "PIECE", 1)
+    (cut,) = stretches.stretches(own.data).values()
+    assert len(cut) < 0.55 * len(own.data[0])
+    part = motion_shift(own, solution, weights)
+    assert whole is not None and part is not None
+    assert 0.6 < part.shift[k] / whole.shift[k] < 1.6 and np.corrcoef(part.score, whole.score)[0, 1] > 0.8

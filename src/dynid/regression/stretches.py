@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from dynid.recording.decimate import reach
 from dynid.regression.residuals import PIECE
 
 ENOUGH_ROWS = 131072  # rows at full rate that are kept of longer data
+_SECONDS = 15.0  # s of a stretch at least: long against the filters' ends and the periods that spectra resolve
+_FEWEST = 4  # stretches, also where they are long
 
 
 def stretches(data: Sequence[Samples]) -> dict[int, Samples]:
@@ -28,11 +31,15 @@ def stretches(data: Sequence[Samples]) -> dict[int, Samples]:
     Returns:
         The samples by the place of their log in `data`; a log of which no stretch is kept is left out.
     """
-    every = sum(map(len, data)) // ENOUGH_ROWS
-    if every <= 1 or any(samples.filtered is not None for samples in data):
+    if sum(map(len, data)) < 2 * ENOUGH_ROWS or any(samples.filtered is not None for samples in data):
         return dict(enumerate(data))
-    cuts = [(k, int(a), int(min(a + PIECE, stop)), int(start), int(stop)) for k, samples in enumerate(data)
-            for start, stop in samples.segments for a in range(int(start), int(stop), PIECE)][::every]
+    size = min(max(PIECE, round(_SECONDS * max(samples.rate for samples in data))), ENOUGH_ROWS)
+    every = []
+    for k, samples in enumerate(data):
+        for start, stop in samples.segments:
+            edges = np.linspace(start, stop, max(1, (stop - start) // size) + 1).round().astype(int)
+            every += [(k, low, high, start, stop) for low, high in pairwise(edges)]
+    cuts = every[::-(-len(every) // max(ENOUGH_ROWS // size, _FEWEST))]
     found = {}
     for k, samples in enumerate(data):
         own = np.array([cut[1:] for cut in cuts if cut[0] == k], dtype=np.int64)

@@ -62,15 +62,16 @@ async def serve(opened: Opened, browser: bool = False) -> None:
     loop = asyncio.get_running_loop()
     if browser:
         loop.call_later(0.2, _open_browser, opened)
-    if sys.stdin is not None and sys.stdin.isatty():
-        with suppress(NotImplementedError, OSError, ValueError):  # where terminals cannot be waited for
-            loop.add_reader(sys.stdin, _print_address, opened)
+    with suppress(NotImplementedError, AttributeError, OSError, ValueError):  # no input, or none to wait for
+        loop.add_reader(sys.stdin, _print_address, opened)
     await server.serve(sockets=[opened.socket])
 
 
 def _print_address(opened: Opened) -> None:
-    """Print another address, since each lets one browser in."""
-    if sys.stdin.readline():
+    """Print another address, since each lets one browser in; a studio in the background leaves the terminal alone."""
+    if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
+        return
+    if os.read(sys.stdin.fileno(), 4096):
         print(f"dynid studio at {opened.door.new_address()}", flush=True)
     else:
         asyncio.get_running_loop().remove_reader(sys.stdin)
