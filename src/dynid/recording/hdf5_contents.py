@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import RecordingError
-from dynid.recording.unpacking import Measure, check_size
+from dynid.recording.unpacking import check_size
 
 _MOST_OBJECTS = 10_000  # groups and datasets of one file
 _DEEPEST = 32  # groups inside each other
 _DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
 _UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
+_CHECKSUMS = 1024  # bytes that other filters may add to a chunk
 _STEP = 1 << 16
 
 
@@ -72,15 +73,18 @@ def _check_dataset(h5py: Any, item: Any, name: str, path: Path) -> None:
     for k in range(item.id.get_num_chunks()):
         chunk = item.id.get_chunk_info(k)
         if chunk.size * _DEFLATE_RATIO > max(_UNCHECKED_CHUNK, size) or chunk.size > 2 * size + 1024:
-            _check_chunk(item.id.read_direct_chunk(chunk.chunk_offset)[1], size, path)
+            if _unpacks_beyond(item.id.read_direct_chunk(chunk.chunk_offset)[1], size + _CHECKSUMS):
+                raise RecordingError(f"{path}: a chunk of '{name[:80]}' unpacks to more than the {size} bytes of a "
+                                     "chunk, so the file is damaged", "write the arrays again")
 
 
-def _check_chunk(packed: bytes, size: int, path: Path) -> None:
-    """Raise where a chunk unpacks to more than its size."""
-    inflate, measure = zlib.decompressobj(), Measure(path, limit=size + 1024)  # checksums of other filters stand behind
+def _unpacks_beyond(packed: bytes, size: int) -> bool:
+    """Whether compressed bytes unpack to more than so many."""
+    inflate, total = zlib.decompressobj(), 0
     try:
-        while packed:
-            measure.add(len(inflate.decompress(packed, _STEP)))
+        while packed and total <= size:
+            total += len(inflate.decompress(packed, _STEP))
             packed = inflate.unconsumed_tail
     except zlib.error:  # not compressed, or damaged: the library finds out
-        return
+        return False
+    return total > size
