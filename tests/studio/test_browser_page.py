@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import asked, finished, load_robot_and_log, open_step, upload
+from browser import Served, asked, finished, load_robot_and_log, open_step, upload
 
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live")
 
@@ -156,3 +157,23 @@ def test_axe_finds_nothing_serious(new_page: Callable[..., Any], two_joints: tup
         serious = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found
                    if one["impact"] in ("serious", "critical")]
         assert serious == [], step
+
+
+def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tuple[Path, Path]) -> None:
+    """A pipe that nobody writes to takes for ever to read; other steps go on meanwhile, and Stop says what happened."""
+    load_robot_and_log(page, *two_joints)
+    os.mkfifo(studio.folder / "files" / "endless.csv")
+    page.evaluate("""async () => {
+        const state = await (await fetch('/api/state')).json();
+        const settings = { ...state.settings, logs: ['files/endless.csv'] };
+        await fetch('/api/run', { method: 'PUT', headers: { 'X-Dynid': 'studio' },
+                                  body: JSON.stringify({ revision: state.revision, settings }) });
+    }""")
+    stop = page.locator("#panel-log button:text-is('Stop reading')")
+    stop.wait_for()
+    assert page.evaluate("""async () => (await fetch('/api/tasks/catalogue', {
+        method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}' })).status""") == 200
+    stop.click()
+    page.wait_for_selector("#panel-log .problem:has-text('reading the log was stopped')")
+    assert not stop.is_visible()
+    (studio.folder / "files" / "endless.csv").unlink()
