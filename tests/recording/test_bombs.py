@@ -140,9 +140,11 @@ def test_an_hdf5_chunk_that_unpacks_to_more_than_a_chunk(tmp_path: Path) -> None
 
 def test_hdf5_with_a_huge_chunk_or_two_compressions(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "large.h5", "w") as file:
+        file["time"], file["tau"] = np.arange(10) / 10.0, np.ones(10)
         file.create_dataset("q", (10,), "f8", chunks=(1 << 24,), maxshape=(None,), compression="gzip")
     refused(tmp_path / "large.h5", "declares")
     with h5py.File(tmp_path / "twice.h5", "w") as file:
+        file["time"], file["tau"] = np.arange(100) / 10.0, np.ones(100)
         plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         plan.set_chunk((100,))
         plan.set_deflate(9)

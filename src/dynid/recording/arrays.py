@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.hdf5_contents import datasets_of
+from dynid.recording.hdf5_contents import Dataset, datasets_of
 from dynid.recording.mat_structure import plain_variables
 from dynid.recording.source import Block, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
@@ -308,9 +308,10 @@ def open_hdf5(path: Path) -> Arrays:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}
     try:
-        for name, item in datasets_of(h5py, file, path).items():
-            if name.startswith("#") or item.shape is None:
+        for name, found in datasets_of(h5py, file, path).items():
+            if name.startswith("#") or found.shape is None:
                 continue
+            item = Dataset(h5py, found, name, path)
             name = name.replace("/", ".") if matlab else name
             if item.dtype.names:
                 arrays.update({f"{name}.{part}": _Part(item, part) for part in item.dtype.names})

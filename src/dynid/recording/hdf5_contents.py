@@ -24,13 +24,14 @@ _STEP = 1 << 16
 
 def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
     """Return the datasets of an open file by their paths in it, in the order of names, each once; raise where one lies
-    in another file or would unpack to more than it declares."""
+    in another file."""
     found: dict[str, Any] = {}
     seen, todo = {file.id}, [("", file, 0)]
     while todo:
         prefix, item, depth = todo.pop()
         if isinstance(item, h5py.Dataset):
-            _check_dataset(h5py, item, prefix, path)
+            if item.external or item.is_virtual:
+                raise elsewhere(path, prefix)
             found[prefix] = item
             continue
         if depth > _DEEPEST or len(seen) + len(item) > _MOST_OBJECTS:
@@ -56,9 +57,30 @@ def elsewhere(path: Path, name: str) -> RecordingError:
                           "write all arrays into one file")
 
 
-def _check_dataset(h5py: Any, item: Any, name: str, path: Path) -> None:
-    if item.external or item.is_virtual:
-        raise elsewhere(path, name)
+class Dataset:
+    """A dataset that is read by slices; its chunks are measured before the first of them is read."""
+
+    def __init__(self, h5py: Any, item: Any, name: str, path: Path) -> None:
+        self._h5py, self._item, self._name, self._path = h5py, item, name, path
+        self.shape, self.dtype = item.shape, item.dtype
+        self._is_checked = False
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._checked()[index]
+
+    def fields(self, name: str) -> Any:
+        """One field of a compound dataset, which is read by slices too."""
+        return self._checked().fields(name)
+
+    def _checked(self) -> Any:
+        if not self._is_checked:
+            _check_chunks(self._h5py, self._item, self._name, self._path)
+            self._is_checked = True
+        return self._item
+
+
+def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
+    """Raise where a chunk unpacks to more than a chunk."""
     if item.chunks is None:
         return
     size = math.prod(item.chunks) * item.dtype.itemsize

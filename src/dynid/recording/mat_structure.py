@@ -29,7 +29,8 @@ _STEP = 1 << 16
 
 def plain_variables(path: Path) -> tuple[list[str], list[str]]:
     """Return the names of the variables that hold numbers, text, cells and structs alone, and of the others."""
-    plain, others = [], []
+    plain: list[str] = []
+    others: list[str] = []
     measure = Measure(path)
     with path.open("rb") as file:
         head = file.read(128)

@@ -12,6 +12,7 @@ import io
 import lzma
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -130,10 +131,17 @@ def is_compressed_text(path: Path) -> bool:
                              "unpack it first: zstd -d FILE")
     if not start.startswith(tuple(_COMPRESSED_TEXT)):
         return False
-    with open_compressed_text(path) as unpacked_file:
-        while unpacked_file.read(1 << 20):
-            pass
+    facts = path.stat()
+    _measure_text(path, facts.st_size, facts.st_mtime_ns, unpacked_limit(facts.st_size))
     return True
+
+
+@lru_cache(maxsize=64)
+def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
+    """Unpack a text table once and keep nothing; size, time of change and limit: what the answer holds for."""
+    with open_compressed_text(path) as file:
+        while file.read(1 << 20):
+            pass
 
 
 def open_compressed_text(path: Path) -> IO[bytes]:
