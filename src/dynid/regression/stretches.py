@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def stretches(data: Sequence[Samples]) -> dict[int, Samples]:
 
 def _cut(samples: Samples, cuts: Ints) -> Samples:
     """Samples of some rows alone; cuts (n, 4): first row and row behind the last, and those of their segment."""
-    def taken(name: str) -> object:
+    def taken(name: str) -> Any:
         signal = getattr(samples, name)
         return None if signal is None else np.concatenate([signal[a:b] for a, b in cuts[:, :2]])
 
