@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bags import new_bag
-from rosbags import rosbag1
+from rosbags import rosbag1, rosbag2
 from scipy.io import loadmat, savemat
 
 from dynid.cli.main import main
@@ -191,6 +191,24 @@ def test_a_chunk_of_a_ros1_bag(tmp_path: Path, compression: str, monkeypatch: py
     assert len(read(tmp_path / "good.bag")) == 20
     joint_states(tmp_path / "log.bag", "ros1", compression, "x" * (1 << 20))
     refused(tmp_path / "log.bag")
+
+
+@pytest.mark.parametrize("mode", ["FILE", "MESSAGE"])
+@pytest.mark.parametrize("plugin", ["SQLITE3", "MCAP"])
+def test_files_and_messages_of_a_ros2_bag(tmp_path: Path, mode: str, plugin: str,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    made = rosbag2.Writer
+
+    def packed(path: Path, **options: Any) -> Any:
+        writer = made(path, **{**options, "storage_plugin": getattr(rosbag2.StoragePlugin, plugin)})
+        writer.set_compression(getattr(rosbag2.CompressionMode, mode), rosbag2.CompressionFormat.ZSTD)
+        return writer
+
+    monkeypatch.setattr(rosbag2, "Writer", packed)
+    joint_states(tmp_path / "good", "ros2", mode)
+    assert len(read(tmp_path / "good")) == 20
+    joint_states(tmp_path / "log", "ros2", mode, "x" * (1 << 20))
+    refused(tmp_path / "log")
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -212,11 +212,12 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
     shape, fortran, dtype = header(file)
     if dtype.hasobject:
         return None
-    size, order = math.prod(shape) * dtype.itemsize, "F" if fortran else "C"
+    size = math.prod(shape) * dtype.itemsize
+    order: Literal["C", "F"] = "F" if fortran else "C"
     if min(shape, default=0) < 0:
         raise ValueError(f"'{member.filename}' has a negative dimension")
     if member.compress_type == zipfile.ZIP_STORED and shape and size:
-        return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)  # type: ignore[call-overload]
+        return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)
     check_size(path, size)
     data = bytearray()
     while len(data) < size:
@@ -225,7 +226,7 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
             raise EOFError(f"'{member.filename}' is cut off")
         measure.add(len(part))
         data += part
-    return np.ndarray(shape, dtype, bytes(data), order=order)  # type: ignore[call-overload]
+    return np.ndarray(shape, dtype, data, order=order)
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:

@@ -41,8 +41,9 @@ def check_bag(path: Path) -> None:
 
 def limit_unpacking(path: Path) -> None:
     """Let rosbags unpack chunks and messages of a bag up to the limit of its size alone, each for itself."""
-    ros1, ros2, mcap, lz4 = (need(name, "ROS bags", path) for name in (
-        "rosbags.rosbag1.reader", "rosbags.rosbag2.reader", "rosbags.rosbag2.storage_mcap", "lz4.frame"))
+    names = ("rosbags.rosbag1.reader", "rosbags.rosbag2.reader", "rosbags.rosbag2.storage_mcap", "lz4.frame")
+    modules: list[Any] = [need(name, "ROS bags", path) for name in names]
+    ros1, ros2, mcap, lz4 = modules
     zstd = mcap.zstd
 
     def bounded(make: Any) -> Any:
