@@ -1,7 +1,7 @@
 """Ranges that quantities of robots, logs and motions lie in: a number outside them is a slip or damage.
 
 The ranges are wider than any machine by several orders of magnitude. They keep numbers that a computer can hold and no
-robot can have (1e-300 Hz, 1e308 s) from reaching the algorithms, where they overflow or ask for all the memory there is.
+robot can have (1e-300 Hz, 1e308 s) from reaching the algorithms, where they overflow or ask for all memory.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # deviations
 GRAVITY = Quantity(0.0, 1e4, "m/s^2")
 SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 
-_SMALLEST, _LARGEST = 1e-100, 1e100
+_SMALLEST, LARGEST = 1e-100, 1e100
 MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
 
 
 def is_physical(value: float) -> bool:
     """Whether a number can be that of a quantity in SI units: finite, and neither so large nor so small, zero aside,
     that products of two such overflow or vanish."""
-    return value == 0.0 or _SMALLEST <= abs(value) <= _LARGEST
+    return value == 0.0 or _SMALLEST <= abs(value) <= LARGEST
 
 
 def finite_number(text: str) -> float:

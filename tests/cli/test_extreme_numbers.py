@@ -84,7 +84,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bare = "\n".join([line.split(",", 1)[1] for line in lines]) + "\n"
     (folder / "bare.csv").write_text(bare)
     (folder / "slow.toml").write_text("[log]\nrate = 1e-300\n")
-    (folder / "position.toml").write_text('robot = "arm3r"\nlogs = ["log.csv"]\nmethod = "wls"\n[log]\nposition = nan\n')
+    (folder / "position.toml").write_text('robot = "arm3r"\nlogs = ["log.csv"]\nmethod = "wls"\n'
+                                          "[log]\nposition = nan\n")
     (folder / "dh.toml").write_text(DH)
     (folder / "loop.toml").write_text(LOOP)
     (folder / "large.csv").write_text("XX1 + 1e400*M2,3\n")

@@ -26,8 +26,8 @@ from dynid.runs.result_folder import MANIFEST, write_manifest
 
 # Values of options that parse, or nearly do.
 STRANGE = ("0", "-1", "1e-308", "1e308", "-1e308", "1e-320", "1e18", "1e9", "1e-9", "nan", "inf", "-inf", "1e400", "",
-           "x", "[]", "[1]", "{}", "true", "1,2", "1+-1e-308", "1+-1e308", "3.5", "99999999999999999999", "0.1", "2", "é",
-           "\u202e1", "%s{0}")
+           "x", "[]", "[1]", "{}", "true", "1,2", "1+-1e-308", "1+-1e308", "3.5", "99999999999999999999", "0.1", "2",
+           "é", "\u202e1", "%s{0}")
 QUICK = ("--method", "wls", "--friction", "viscous", "--no-simulation")
 
 
@@ -52,8 +52,9 @@ class Family:
 
 WINDOW = {"--start": ("0.5",), "--stop": ("5",)}
 SETTINGS = tuple(f"{name}=" for name in (
-    "prepare.cutoff", "prepare.rate", "prepare.gap", "prepare.slow", "prepare.order", "prepare.thin", "prepare.decimate",
-    "prepare.stages", "prepare.border", "prepare.torque_cutoff", "prepare.window", "prepare.velocity_delay",
+    "prepare.cutoff", "prepare.rate", "prepare.gap", "prepare.slow", "prepare.order", "prepare.thin",
+    "prepare.decimate", "prepare.stages",
+    "prepare.border", "prepare.torque_cutoff", "prepare.window", "prepare.velocity_delay",
     "prepare.saturation", "prepare.kernel_window", "log.rate", "log.preset", "log.time_unit", "log.unit", "log.start",
     "log.stop", "log.torque_scale", "log.ratio", "log.offset", "log.skip", "log.episode", "log.sign", "log.delimiter",
     "gravity", "blocks", "stream_rows", "known.Fv1", "lock.elbow", "options.strength", "essential.threshold",
@@ -61,8 +62,8 @@ SETTINGS = tuple(f"{name}=" for name in (
 IDENTIFY = {"--set": SETTINGS, "--known": ("Fv1=0.3", "M2=1+-0.1", "MX2="), "--cutoff": ("8",), **WINDOW,
             "--lock": ("elbow=",), "--mapping": ("mapping.toml",)}
 FAMILIES = {
-    "identify": Family(("identify", "arm.urdf", "log.csv", *QUICK, "--json"), IDENTIFY, ("log.csv", "mapping.toml"), 4.0,
-                       "relative_error"),
+    "identify": Family(("identify", "arm.urdf", "log.csv", *QUICK, "--json"), IDENTIFY, ("log.csv", "mapping.toml"),
+                       4.0, "relative_error"),
     "run": Family(("identify", "run.toml", "--json"), {"--set": SETTINGS}, ("run.toml", "arm.urdf"), 3.0,
                   "relative_error"),
     "prior": Family(("identify", "arm.urdf", "log.csv", *QUICK, "--friction", "viscous,coulomb", "--prior", "result",
@@ -95,9 +96,10 @@ FAMILIES = {
                                                  "--inertia": ("0.1,0,0,0.1,0,0.1",)}, ("other.csv",), 0.7),
     "simulate": Family(("simulate", "arm.urdf", "--trajectory", "motion.csv", "-o", "made.csv", "--force", "--json",
                         "--rate", "200"),
-                       {"--bandwidth": ("40",), "--damping": ("1",), "--encoder": ("1e-4",), "--position-noise": ("1e-5",),
-                        "--torque-noise": ("0.1",), "--torque-snr": ("30",), "--rate": ("300",), "--stiffness": ("1e4",),
-                        "--motor-inertia": ("0.1",), "--controller": ("pd", "poles", "impedance")},
+                       {"--bandwidth": ("40",), "--damping": ("1",), "--encoder": ("1e-4",),
+                        "--position-noise": ("1e-5",), "--torque-noise": ("0.1",), "--torque-snr": ("30",),
+                        "--rate": ("300",), "--stiffness": ("1e4",), "--motor-inertia": ("0.1",),
+                        "--controller": ("pd", "poles", "impedance")},
                        ("motion.csv",), 1.5),
     "motion": Family(("motion", "arm.urdf", "sines", "-o", "made2.csv", "--duration", "2", "--force", "--json"),
                      {"--duration": ("3",), "--rate": ("50",), "--noise": ("0.1",), "--margin": ("0.1",),
@@ -111,11 +113,12 @@ FAMILIES = {
     "generate": Family(("generate", "arm.urdf", "-o", "code", "--language", "python", "--what", "inverse_dynamics",
                         "--force", "--json"), {"--name": ("arm",), "--batch": ("4",), "--lock": ("elbow=",)},
                        ("arm.urdf",), 0.5),
-    "validate": Family(("validate", "result", "other.csv", "--no-simulation", "--json"), {"--mapping": ("mapping.toml",),
-                       **WINDOW}, ("other.csv", "mapping.toml", "result"), 1.5),
+    "validate": Family(("validate", "result", "other.csv", "--no-simulation", "--json"),
+                       {"--mapping": ("mapping.toml",), **WINDOW}, ("other.csv", "mapping.toml", "result"), 1.5),
     "check": Family(("check", "result", "--json"), {}, ("result",), 1.5),
     "compare": Family(("compare", "kept", "result", "--json"), {}, ("result",), 1.0),
-    "methods": Family(("compare", "run.toml", "--methods", "ols,wls", "--json"), {"--set": SETTINGS}, ("run.toml",), 0.7),
+    "methods": Family(("compare", "run.toml", "--methods", "ols,wls", "--json"), {"--set": SETTINGS}, ("run.toml",),
+                      0.7),
     "fleet": Family(("fleet", "fleet.toml", "--workers", "1", "--json"), {}, ("fleet.toml", "other.csv"), 0.4),
     "watch-file": Family(("watch", "arm.urdf", "--from", "log.csv", "--speed", "0", "--json"),
                          {"--cutoff": ("8",), "--rate": ("100",), "--every": ("1",), "--forgetting": ("none", "0.99"),
@@ -196,8 +199,10 @@ def _wrong(arguments: list[str], given: bytes, place: Path, family: Family, refu
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = lambda message, kind, file, line, *_: print(f"{file}:{line}: {kind.__name__}: {message}",
-                                                                               file=err)
+            for kind in (ResourceWarning, DeprecationWarning):  # which a user does not see either
+                warnings.simplefilter("ignore", kind)
+            warnings.showwarning = lambda message, kind, file, line, *_: print(
+                f"{file}:{line}: {kind.__name__}: {message}", file=err)
             main(arguments)
     except SystemExit as left:
         code = left.code
@@ -212,7 +217,8 @@ def _wrong(arguments: list[str], given: bytes, place: Path, family: Family, refu
     if code in (1, 2) and refusals:
         lines = [line for line in words.splitlines() if line.startswith("Error: ")]
         fine = len(lines) == 1 and words.rstrip("\n").endswith(lines[0]) and len(lines[0]) < 3000
-        return "" if fine or (code == 1 and out.getvalue().startswith("{")) else f"{said}: no single sentence: {words!r}"
+        fine = fine or (code == 1 and out.getvalue().startswith("{"))  # a check that found something, in JSON
+        return "" if fine else f"{said}: no single sentence: {words!r}"
     return f"{said}: ended with {code}: {words}" if code else _success(said, out.getvalue(), family.plain)
 
 

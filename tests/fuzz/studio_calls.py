@@ -12,12 +12,12 @@ from studio_client import Client, served
 
 _EXTREME: tuple[Any, ...] = (0, -1, 1e308, 1e-320, 1e18, "x", "", [], [1], {}, None, True, "../x", "\u202e", "1e400",
                              10**30, ["a"] * 300)
-_SETTINGS = ("robot", "logs", "method", "blocks", "gravity", "prepare", "log", "known", "lock", "options", "model", "prior",
-             "simulation", "essential", "stream_rows", "payloads", "nonsense")
+_SETTINGS = ("robot", "logs", "method", "blocks", "gravity", "prepare", "log", "known", "lock", "options", "model",
+             "prior", "simulation", "essential", "stream_rows", "payloads", "nonsense")
 _TABLES = {"prepare": ("cutoff", "rate", "decimate", "gap", "order"), "log": ("rate", "preset", "position", "time_unit",
            "start"), "options": ("strength",), "simulation": ("horizon",), "known": ("Fv1",), "model": ("friction",)}
-_PATHS = ("/api/state", "/api/files/../studio.json", "/api/results/x/y", "/api/meshes/zz", "/api/files/%00", "/static/..",
-          "/api/jobs/none", "/api/run", "/api/tasks/none", "/" + "x" * 3000)
+_PATHS = ("/api/state", "/api/files/../studio.json", "/api/results/x/y", "/api/meshes/zz", "/api/files/%00",
+          "/static/..", "/api/jobs/none", "/api/run", "/api/tasks/none", "/" + "x" * 3000)
 
 
 class StudioCalls:

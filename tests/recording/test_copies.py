@@ -24,7 +24,8 @@ def motion(encoder: float = 2e-5, seconds: float = 10.0, seed: int = 0) -> tuple
 @pytest.mark.parametrize("times", [2, 3])
 def test_rows_that_are_written_several_times(times: int) -> None:
     _, q, tau = motion()
-    assert held_share(np.repeat(q, times, axis=0), np.repeat(tau, times, axis=0)) == pytest.approx(1 - 1 / times, abs=0.01)
+    found = held_share(np.repeat(q, times, axis=0), np.repeat(tau, times, axis=0))
+    assert found == pytest.approx(1.0 - 1.0 / times, abs=0.01)
 
 
 @pytest.mark.parametrize("encoder", [1e-6, 2e-5, 1e-3])

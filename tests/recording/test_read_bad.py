@@ -134,7 +134,9 @@ def test_jitter_gaps_and_a_changing_rate_are_measured(tmp_path: Path, rows: list
     assert "1 gap longer than 5 intervals, the longest 0.51 s at t = 0.99 s" in text
     assert "rate changes along the log, from 33.33 to 100 Hz" in text
     slow = [[repr(1000.0 * i), *row[1:]] for i, row in enumerate(rows)]
-    assert any("check time_unit" in note for note in read(write(tmp_path / "slow.csv", slow)).notes)
+    with pytest.raises(RecordingError, match="rows come every 1000 s.*--set log.time_unit=us"):
+        read(write(tmp_path / "slow.csv", slow))
+    assert any("check time_unit" in note for note in read(tmp_path / "slow.csv", time_unit="s").notes)
 
 
 def test_torque_all_zero_and_joints_that_stand_still(tmp_path: Path, rows: list[list[str]]) -> None:

@@ -109,6 +109,9 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
         return CutoffChoice(seen.common, common, seen.common, seen.band, np.zeros(0), np.zeros(0),
                             np.zeros(0, dtype=bool), (), folds, str(problem))
     tried, yardsticks, losses = found
+    if not np.isfinite(losses).all():
+        raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
+                               "check units and known values, or give the cut-off with --cutoff")
     alike = _as_good(losses)
     low, high = np.flatnonzero(alike)[[0, -1]]
     alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck

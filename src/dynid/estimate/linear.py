@@ -42,7 +42,11 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     on. Parameters that have bounds stay between them; the inverse is that of the equations without bounds, as on which
     side of a bound the truth lies is known, how far from it only as well as the data say."""
     b = len(regression.base)
-    norms = np.linalg.norm(stacked.r, axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused here
+        norms = np.linalg.norm(stacked.r, axis=0)
+    if not (np.isfinite(norms).all() and np.isfinite(stacked.rho).all()):
+        raise NotPossibleError("the equations hold numbers that are too large to be computed with: a signal or a known "
+                               "value is far from what a robot has", "check units and known values")
     if not np.any(norms > 0):
         raise NotPossibleError("the motion excites no parameter at all: nothing moves")
     kept, alike = _excited(regression, stacked, norms)

@@ -190,11 +190,11 @@ def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) ->
 def _lower_factor(root: Array, variances: Array) -> Array:
     """Lower triangular factor (k, k) of I + root' T root, T diagonal with `variances` (base,)."""
     try:
-        return np.linalg.cholesky(np.eye(root.shape[1]) + (root.T * variances) @ root)
+        return np.asarray(np.linalg.cholesky(np.eye(root.shape[1]) + (root.T * variances) @ root), dtype=float)
     except np.linalg.LinAlgError:
         # Rounding hides the I beside large information: a QR decomposition of both parts keeps it.
         upper = np.linalg.qr(np.vstack([np.eye(root.shape[1]), np.sqrt(variances)[:, None] * root]), mode="r")
-        return np.asarray((upper * np.sign(np.diag(upper))[:, None]).T)
+        return np.asarray((upper * np.sign(np.diag(upper))[:, None]).T, dtype=float)
 
 
 def _evidence(data: Sequence[Known], variances: Array) -> tuple[float, Array, Array, Array]:

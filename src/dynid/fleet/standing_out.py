@@ -187,7 +187,11 @@ class _Score:
         """others: changes (base, k) by parts that may differ as well."""
         prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
-        left = np.linalg.solve(inside, np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean]))
+        right = np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean])
+        try:
+            left = np.linalg.solve(inside, right)
+        except np.linalg.LinAlgError:  # rounding hides the I beside large information
+            left = np.linalg.lstsq(inside, right, rcond=None)[0]
         return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
 
     def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:

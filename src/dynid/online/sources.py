@@ -174,7 +174,7 @@ def _sized(door: socket.socket, dof: int, rate: float) -> int:
     """Make room in a socket for some seconds of samples at a rate (Hz), as far as the system allows; bytes granted."""
     wanted = int(_BUFFERED * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
     wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
-    for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is for the superuser, beyond the system's limit
+    for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is the superuser's, beyond the limit
         try:
             door.setsockopt(socket.SOL_SOCKET, option, wanted)
             break

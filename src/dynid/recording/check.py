@@ -41,14 +41,14 @@ def check_rate(t: Array, said: bool, source: str) -> None:
     A rate so low that no motion can be seen in it is that of stamps in ms or us, unless the mapping said the unit or
     the rate itself (`said`).
     """
-    if len(t) < 2:
+    if len(t) < FEW:
         return
     rate = 1.0 / float(np.median(np.diff(t)))
     if rate < _SLOWEST and not said:
         unit = "us" if rate < 1e-3 * _SLOWEST else "ms"
         raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
-                             f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is in "
-                             "seconds", where="log.time_unit")
+                             f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
+                             "in seconds", where="log.time_unit")
     check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a log that were not measured anew: each written several times, a stretch that comes again, rounded positions."""
+"""Rows of a log that were not measured anew: written several times, copied from another stretch, or rounded."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
 
 
 def decimal_step(column: Array) -> float | None:
-    """The step, a power of ten or two or five times one, that positions (samples,) of one joint are coarsely rounded to;
-    None where they are not."""
+    """The step, a power of ten or two or five times one, to which positions (samples,) of one joint are coarsely
+    rounded; None where they are not."""
     values = np.unique(column)
     if len(values) < 3:
         return None

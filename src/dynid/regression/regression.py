@@ -264,7 +264,8 @@ class Regression:
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
-            base = BaseParameters(model.parameters, arrays["independent"], arrays["matrix"], known)
+            base = BaseParameters(model.parameters, np.asarray(arrays["independent"], dtype=np.int64),
+                                  np.asarray(arrays["matrix"], dtype=float), known)
             blocks = [Block(_spans(arrays, k), tuple(
                 Factor(arrays[f"columns{j}"], arrays[f"r{j}"][k], int(rows[j]), float(arrays["power"][k, j]))
                 for j in range(len(joints)))) for k, rows in enumerate(arrays["rows"])]

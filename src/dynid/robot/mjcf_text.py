@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.quantities import LARGEST
 from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
@@ -119,7 +120,7 @@ class MjcfText:
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             raise self.error(f"'{key}' of {where} must be numbers, got \"{text[:60]}\"") from None
-        if len(values) != count or not np.all(np.isfinite(values)):
+        if len(values) != count or not np.all(np.abs(values) <= LARGEST):
             raise self.error(f"'{key}' of {where} needs {count} finite number{'s' if count > 1 else ''}, got "
                              f"\"{text[:60]}\"")
         return values

@@ -29,6 +29,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.quantities import LARGEST, is_physical
 from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
 from dynid.robot.base_kind import base_warnings
@@ -124,7 +125,9 @@ class _Reader:
             raise self.error(f"{what} must be {'numbers' if count > 1 else 'a number'}, got \"{text}\"") from None
         if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
             raise self.error(f"{what} must be finite, got \"{text}\"")
-        return values
+        if not infinite and any(abs(v) > LARGEST for v in values):
+            raise self.error(f"{what} has a number above {LARGEST:g}, which no robot has, got \"{text}\"")
+        return [v if infinite or is_physical(v) else 0.0 for v in values]
 
     def attribute(self, element: Element, key: str, where: str, count: int = 1) -> list[float]:
         text = element.get(key)

@@ -41,8 +41,8 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
         wrong = np.argwhere(~(np.abs(values) <= _LARGEST))
         if len(wrong):
             row, j = wrong[0]
-            raise DynidError(f"{path}: {name} of joint '{joints[j]}' is {values[row, j]:g} in row {row + 1}, which is no "
-                             "motion of a robot")
+            raise DynidError(f"{path}: {name} of joint '{joints[j]}' is {values[row, j]:g} in row {row + 1}, which is "
+                             "no motion of a robot")
     return Reference.of(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
 
 

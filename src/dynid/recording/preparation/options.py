@@ -92,8 +92,7 @@ class Preparation(BaseModel):
         if self.thin > 1 and (self.decimate or 1) > 1:
             raise ValueError("give 'thin' or 'decimate', not both")
         if (self.decimate or 1) ** self.stages > MOST_DECIMATION:
-            raise ValueError(f"'decimate' in {self.stages} 'stages' leaves one row in {(self.decimate or 1) ** self.stages}"
-                             f", more than {MOST_DECIMATION}")
+            raise ValueError(f"'decimate' in {self.stages} 'stages' leaves less than one row in {MOST_DECIMATION}")
         if self.thin > 1 and self.equations != "torque":
             raise ValueError(f"rows for equations = '{self.equations}' are thinned by their kernel; leave out 'thin'")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:

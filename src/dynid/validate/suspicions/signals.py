@@ -130,8 +130,8 @@ def log_in_itself(case: Case) -> Iterator[Finding]:
         again = repeated_stretch(log.t, log.q, log.tau)
         if again is not None:
             yield suspect("log-repeated", "repeated stretch", log.source,
-                          f"{again.rows} rows of {log.source} come again {again.after:.4g} s later to the last digit: a "
-                          "part of the log was probably copied, so standard deviations are too small; leave the copy "
+                          f"{again.rows} rows of {log.source} come again {again.after:.4g} s later to the last digit: "
+                          "a part of the log was probably copied, so standard deviations are too small; leave the copy "
                           "out, with log.stop for one", logs=[log.source],
                           evidence={"rows": float(again.rows), "after_s": again.after})
 
@@ -144,8 +144,8 @@ def positions_rounded(case: Case) -> Iterator[Finding]:
                  if (step := decimal_step(column)) is not None}
         if steps:
             yield suspect("positions-rounded", "rounded positions", joints_listed(list(steps)),
-                          f"positions of {joints_listed(list(steps))} come in steps of {max(steps.values()):g}, too coarse "
-                          "for velocities and accelerations: write them with more digits", joints=list(steps),
+                          f"positions of {joints_listed(list(steps))} come in steps of {max(steps.values()):g}, too "
+                          "coarse for velocities and accelerations: write them with more digits", joints=list(steps),
                           logs=[log.source], evidence={"step": each(list(steps.values()))})
 
 
