@@ -37,7 +37,7 @@ from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.recording.read import mapping_of
-from dynid.regression import BaseParameters, Regression, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
 from dynid.robot import Robot
 from dynid.workers import Workers
 
@@ -197,24 +197,25 @@ class Dataset:
                 yield prepared_alike(self.logs[place].read(self.robot), self.preparation)
 
     # -- the sum over all logs -------------------------------------------------------------------
-    def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None
-             ) -> tuple[Regression, FoldedLogs]:
+    def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None,
+             equations: Equations | None = None) -> tuple[Regression, FoldedLogs]:
         """Return the compressed regression of all logs on a model's base parameters, and which logs went in.
 
-        blocks: stretches of time kept separate, for cross-validation and standard errors.
+        Args:
+            model, base: whose equations are compressed.
+            blocks: stretches of time kept separate, for cross-validation and standard errors.
+            threads: of the computation on logs in memory.
+            equations: of the logs in memory, where they are at hand.
         """
         if self.is_held:
-            return self._fold_held(model, base, blocks, threads)
+            own = equations_of(model, self.samples, base) if equations is None else equations
+            left_out = tuple(self.failures[k] for k in sorted(self.failures))
+            return fold(own, blocks=blocks, threads=threads), FoldedLogs((), left_out,
+                                                                         self.preparation or Preparation())
         assert self.preparation is not None
         job = FoldJob(model, base, self.robot, self.preparation, max(1, blocks))
         folding = Folding.start(self.logs, job, self.held, self.store, self.failures)
         return sum_folds(folding, self.workers, blocks, self.progress)
-
-    def _fold_held(self, model: LinearModel, base: BaseParameters, blocks: int, threads: int | None
-                   ) -> tuple[Regression, FoldedLogs]:
-        regression = fold(equations_of(model, self.samples, base), blocks=blocks, threads=threads)
-        return regression, FoldedLogs((), tuple(self.failures[k] for k in sorted(self.failures)),
-                                      self.preparation or Preparation())
 
     @property
     def facts(self) -> tuple[LogFacts, ...]:

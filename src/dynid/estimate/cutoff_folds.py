@@ -23,7 +23,7 @@ from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
-from dynid.regression.equations import Gathered
+from dynid.regression.equations import Kept
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together
@@ -96,7 +96,7 @@ class CutoffFolds:
 
     def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        parts = [fold(Gathered(equations_of(self.model, samples, self.base)), blocks=-(-_BLOCKS // len(self.logs)))
+        parts = [fold(Kept(equations_of(self.model, samples, self.base)), blocks=-(-_BLOCKS // len(self.logs)))
                  for samples in self.samples(cutoff, equations)]
         return replace(reduce(add, parts), prior=self.prior)
 

@@ -130,13 +130,18 @@ class Problem:
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads)
+        equations = Kept.of(equations_of(model, logs, base)) if dataset.is_held else None
+        regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, behind = dataset.excerpt()
-        return Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
-                       is_excerpt=not dataset.is_held or any(a is not b for a, b in zip(few, logs, strict=False)))
+        is_excerpt = not dataset.is_held or any(a is not b for a, b in zip(few, logs, strict=False))
+        problem = Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
+                          is_excerpt=is_excerpt)
+        if equations is not None and not is_excerpt:
+            vars(problem)["equations"] = equations  # their rows are at hand already
+        return problem
 
     def as_logged(self) -> tuple[Samples, ...]:
         """The data with positions and torques as they were logged, where the logs are at hand: filtered ones hide

@@ -7,7 +7,7 @@ an `Equations`, and one `fold` takes any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -296,12 +296,12 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class Kept(Derived):
-    """Equations whose rows are kept once they are made: methods and covariances go over the same rows several times.
+    """Equations whose rows are evaluated once, in large pieces, and handed out in any others.
 
-    Readers must not write to them.
+    The compression, covariances and validation all go over the same rows. A piece of decimated or filtered rows needs
+    the samples around it as well, so that many small pieces would evaluate these several times. Readers must not write
+    to the rows.
     """
-
-    found: dict[Piece, Rows] = field(default_factory=dict)
 
     @staticmethod
     def of(equations: Equations) -> Equations:
@@ -310,9 +310,23 @@ class Kept(Derived):
         return Kept(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
 
     def rows(self, piece: Piece) -> Rows:
-        if piece not in self.found:
-            self.found[piece] = self.equations.rows(piece)
-        return self.found[piece]
+        whole = self._segments[piece.log, piece.segment]
+        first = (piece.rows.start - piece.segment[0]) // piece.rows.step
+        part = slice(first, first + len(piece.rows))
+        known = None if whole.known is None else whole.known[:, part]
+        return Rows(whole.layout, np.ascontiguousarray(whole.entries[:, part]), whole.keep[part], known)
+
+    @cached_property
+    def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
+        """Rows of each log's segments."""
+        found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
+        for piece in self.equations.pieces():
+            if len(piece.rows):
+                found.setdefault((piece.log, piece.segment), []).append(self.equations.rows(piece))
+        return {key: Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
+                          np.concatenate([part.keep for part in parts]), None if parts[0].known is None else
+                          np.concatenate([part.known for part in parts if part.known is not None], axis=1))
+                for key, parts in found.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,33 +379,3 @@ class Weighted(Derived):
         entries = np.concatenate([plain.joint(j) * factor for j, factor in enumerate(factors)])
         known = None if plain.known is None else plain.known * np.array(factors)
         return replace(plain, entries=entries, known=known)
-
-
-@dataclass(frozen=True, eq=False)
-class Gathered(Derived):
-    """The same equations, evaluated in large pieces and handed out in small ones.
-
-    A piece of decimated or filtered rows needs the samples around it as well. Where a log is cut into many blocks of
-    time, these would be evaluated twice. All rows that regression uses are kept in memory, so this is for few of them.
-    """
-
-    def rows(self, piece: Piece) -> Rows:
-        if piece.rows.step == 1:  # nothing around it is needed
-            return self.equations.rows(piece)
-        whole = self._segments[piece.log, piece.segment]
-        first = (piece.rows.start - piece.segment[0]) // piece.rows.step
-        part = slice(first, first + len(piece.rows))
-        known = None if whole.known is None else whole.known[:, part]
-        return Rows(whole.layout, np.ascontiguousarray(whole.entries[:, part]), whole.keep[part], known)
-
-    @cached_property
-    def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each log's segments."""
-        found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
-        for piece in self.equations.pieces():
-            if len(piece.rows):
-                found.setdefault((piece.log, piece.segment), []).append(self.equations.rows(piece))
-        return {key: Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
-                          np.concatenate([part.keep for part in parts]), None if parts[0].known is None else
-                          np.concatenate([part.known for part in parts if part.known is not None], axis=1))
-                for key, parts in found.items()}

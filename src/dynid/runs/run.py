@@ -170,7 +170,8 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     tell = Progress.of(tell)
     tell("validating", 0.0)
     problem, estimate = loaded.problem, in_torques(estimate, loaded.problem)
-    own = reconstruct(estimate, problem.data, for_tests=True)
+    own = reconstruct(estimate, problem.data, for_tests=True, equations=problem.torques.equations
+                      if estimate.model is problem.model and estimate.base is problem.base else None)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
     chosen = problem.data[0].preparation
     for recording, samples in prepared(settings.validate_on, settings, robot, chosen, tell.part(0.05, 0.3),

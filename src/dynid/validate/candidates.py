@@ -17,7 +17,7 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.recording.excerpt import stretches
 from dynid.regression.correlation import autocovariance
-from dynid.regression.equations import Piece, TorqueEquations
+from dynid.regression.equations import Equations, Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 from dynid.validate.words import joint_label, listed
@@ -209,14 +209,15 @@ class RowChoice:
     whole: whether these pieces are all there are.
     """
 
-    equations: TorqueEquations
+    equations: Equations
     pieces: tuple[Piece, ...]
     step: int
     whole: bool
 
     @staticmethod
-    def of(estimate: Estimate, logs: Sequence[Samples]) -> RowChoice:
-        equations = TorqueEquations.of(estimate.model, logs, estimate.base)
+    def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
+        """equations: of these logs and the estimate's model, where they are at hand."""
+        equations = TorqueEquations.of(estimate.model, logs, estimate.base) if equations is None else equations
         pieces = equations.pieces(unit=PIECE)
         chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
         some = pieces if chosen is None else pieces_within(pieces, chosen)

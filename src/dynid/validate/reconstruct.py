@@ -16,7 +16,7 @@ from dynid.estimate import Estimate
 from dynid.model import complete
 from dynid.plain import finite, plain
 from dynid.recording import Samples
-from dynid.regression.equations import Piece, Rows
+from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.residuals import Residuals, residuals, torque_sums
 from dynid.threads import one_blas_thread
 from dynid.validate.candidates import RowChoice
@@ -115,10 +115,12 @@ class Reconstruction:
                 "joints": [fit.to_dict() for fit in self.joints]}
 
 
-def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for_tests: bool = False) -> Reconstruction:
+def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for_tests: bool = False,
+                equations: Equations | None = None) -> Reconstruction:
     """The estimate on one log or several, in the rows that regression would use, decimated as they say.
 
     for_tests: keep what `residual_tests` needs of the regressor, so that it does not evaluate the regressor again.
+    equations: of torques of these samples and the estimate's model, where they are at hand.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     for part in parts:
@@ -128,7 +130,8 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
         raise NotPossibleError("there is not a single sample to hold the estimate against")
-    choice, entries = RowChoice.of(estimate, parts), dict[Piece, Array]()
+    equations = equations if equations is not None and equations.logs == parts else None
+    choice, entries = RowChoice.of(estimate, parts, equations), dict[Piece, Array]()
 
     def keep(piece: Piece, rows: Rows) -> None:
         entries[piece] = rows.entries[:, choice.taken[piece]]

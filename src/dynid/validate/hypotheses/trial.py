@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
-from dynid.regression.equations import Gathered
+from dynid.regression.equations import Kept
 
 BLOCKS = 8
 FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more
@@ -78,7 +78,7 @@ def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters 
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
     """Logs folded into some blocks of time."""
     equations = TorqueEquations.of(model, tuple(logs), base)
-    return fold(Gathered(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
+    return fold(Kept(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
