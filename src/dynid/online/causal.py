@@ -141,18 +141,19 @@ class CausalRows:
         found = self._grid.push(t, q, tau)
         if found is None:
             return None
-        self._q, self._tau = np.vstack([self._q, found[0]]), np.vstack([self._tau, found[1]])
+        self._q, self._tau = (np.concatenate(both) for both in zip((self._q, self._tau), found, strict=True))
         reach, late = self._reach, self.filter.motion_late
         if len(self._q) <= reach:
             return None
         motion = [convolved(self._q, kernel) for kernel in self.filter.motion]
         motion.append(self._tau[reach - late:len(self._tau) - late])
         self._q, self._tau = self._q[-reach:], self._tau[-reach:]
-        tops = np.maximum.accumulate(np.vstack([self.top, np.abs(motion[1])]))[1:]
+        tops = np.maximum.accumulate(np.concatenate([self.top[None], np.abs(motion[1])]))[1:]
         self.top[:] = tops[-1]
         new = [rows.T for rows in self.entries(*(np.ascontiguousarray(x) for x in motion))]
-        self._held = [np.vstack(both) for both in zip(self._held, new, strict=True)] if self._held else new
-        self._speeds, self._tops = np.vstack([self._speeds, motion[1]]), np.vstack([self._tops, tops])
+        self._held = [np.concatenate(both) for both in zip(self._held, new, strict=True)] if self._held else new
+        self._speeds = np.concatenate([self._speeds, motion[1]])
+        self._tops = np.concatenate([self._tops, tops])
         return self._rows()
 
     def _rows(self) -> TimedRows | None:
