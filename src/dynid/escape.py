@@ -59,7 +59,9 @@ def toml_string(text: str) -> str:
 
 
 def yaml_string(text: str) -> str:
-    """Return a YAML scalar in double quotes."""
+    """Return a YAML scalar in quotes: double ones where the text needs codes."""
+    if text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
     return f'"{_escaped(_encodable(text), _QUOTED)}"'
 
 
