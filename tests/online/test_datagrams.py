@@ -68,8 +68,8 @@ def test_the_buffer_follows_the_rate(port: int) -> None:
 
 @pytest.mark.parametrize("line", [
     '{"t": ' + "[" * 60_000, '{"t": 1, "q": [' + "9" * 500 + '], "tau": [0]}', '{"t": 1, "q": {"a": 1}, "tau": [0]}',
-    '{"t": null, "q": [0], "tau": [0]}', '{"t": 1, "q": [[0]], "tau": [0]}', "1," + "9" * 60_000, "1,0x10,2", "\x00,\x00",
-    '{"q": [0]}', "1,2,3,4,5", '{"t": true, "q": ["x"], "tau": [0]}'])
+    '{"t": null, "q": [0], "tau": [0]}', '{"t": 1, "q": [[0]], "tau": [0]}', "1," + "9" * 60_000, "1,0x10,2",
+    "\x00,\x00", '{"q": [0]}', "1,2,3,4,5", '{"t": true, "q": ["x"], "tau": [0]}'])
 def test_hostile_lines_are_no_samples(line: str) -> None:
     said: list[str] = []
     found = parsed(line, 1, said.append)

@@ -169,8 +169,13 @@ class Feed:
             return False
         forward = np.concatenate([[True], t[1:] > np.maximum.accumulate(t)[:-1]])
         t, q = t[forward], q[forward]
+        if len(t) < _FEWEST:
+            return False
         period = float(np.median(np.diff(t)))
-        self.rate = self.options.rate or float(f"{1.0 / period:.6g}")
+        rate = self.options.rate or float(f"{1.0 / period:.6g}")
+        if not RATE.low <= rate <= RATE.high:
+            return False
+        self.rate = rate
         if not self.cutoff:
             self.cutoff = self._cutoff(t, q)
         # A tenth of the cut-off's period is bridged by a straight line to a hundredth of the motion.

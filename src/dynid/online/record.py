@@ -15,7 +15,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.estimate.estimate import Estimate
-from dynid.files import writing
+from dynid.files import write_whole, writing
 from dynid.model import LinearModel
 from dynid.online.online import Online
 from dynid.online.store import saved_about
@@ -52,11 +52,13 @@ class Record:
         path, names = self.folder / HISTORY, estimate.names
         head = ",".join(["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]) + "\n"
         with writing(path):
-            whole = path.read_bytes() if path.exists() else b""
+            content = path.read_bytes() if path.exists() else b""
+            whole = content[:content.rfind(b"\n") + 1]  # a kill may have come in the middle of a line, the head's too
             if not whole.startswith(head.encode()):  # none yet, or of a model that another one was chosen for
-                path.write_text(head, encoding="utf-8")
-            elif not whole.endswith(b"\n"):  # killed in the middle of a line
-                path.write_bytes(whole[:whole.rfind(b"\n") + 1])
+                whole = head.encode()
+            if whole != content:
+                with write_whole(path, "wb") as file:
+                    file.write(whole)
             numbers = [online.last_stamp, online.samples, len(online.restarts), *estimate.values, *estimate.std]
             with open(path, "a", encoding="utf-8") as file:
                 file.write(",".join(f"{x:.9g}" for x in numbers) + "\n")
@@ -66,7 +68,7 @@ def read_history(folder: Path) -> tuple[list[str], Array]:
     """Names of the columns of a record's history, and its lines (looks, columns)."""
     path = Path(folder) / HISTORY
     try:
-        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what no line end follows is not whole
     except (OSError, ValueError):
         raise RecordingError(f"{folder} is not the record of a stream: it has no {HISTORY}") from None
     names = head.split(",")

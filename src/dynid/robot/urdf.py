@@ -127,7 +127,7 @@ class _Reader:
             raise self.error(f"{what} must be finite, got \"{text}\"")
         if not infinite and any(abs(v) > LARGEST for v in values):
             raise self.error(f"{what} has a number above {LARGEST:g}, which no robot has, got \"{text}\"")
-        return [v if infinite or is_physical(v) else 0.0 for v in values]
+        return [v if is_physical(v) else math.copysign(math.inf if abs(v) > LARGEST else 0.0, v) for v in values]
 
     def attribute(self, element: Element, key: str, where: str, count: int = 1) -> list[float]:
         text = element.get(key)
