@@ -34,10 +34,12 @@ def passes_of(log: Path, **settings: Any) -> Passes:
     return passes
 
 
-def test_a_default_run_passes_over_the_data_fifteen_times_at_most(log: Path) -> None:
-    """Cut-off, friction and method are chosen: five passes for the one, four for the other, none for the method."""
+def test_a_default_run_with_every_choice(log: Path) -> None:
+    """Cut-off, friction and method are chosen: four passes for the first, four for the second, none for the third.
+    Hypotheses of the verdict are counted apart: how many are weighed depends on the log."""
     passes = passes_of(log, model={"friction": ["auto"]})
-    assert passes.total <= 15 * ROWS, (passes.total / ROWS, passes.table(ROWS))
+    rows = passes.total - passes.by("validate.verdict.verdict")
+    assert rows <= 13 * ROWS, (rows / ROWS, passes.table(ROWS))
 
 
 def test_a_run_by_wls_with_everything_named(log: Path) -> None:
