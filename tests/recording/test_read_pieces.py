@@ -147,4 +147,5 @@ def test_preparing_in_files_is_preparing_in_memory(tmp_path: Path, options: dict
     assert pieces.settings == whole.settings and pieces.steps == whole.steps
     for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
         np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
-    assert options.get("thin") or all(lies_on_disk(getattr(pieces, name)) for name in ("q", "dq", "ddq", "tau"))
+    assert options.get("thin") or all(lies_on_disk(getattr(pieces, name))
+                                      for name in ("q", "dq", "ddq", "tau", "keep"))

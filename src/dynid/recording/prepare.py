@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, first_not_finite, like
+from dynid.arrays import Array, first_not_finite, lies_on_disk, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
@@ -98,6 +98,10 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
     steps += [*velocity_steps, motion_step, torque_step]
     keep, slow, dropped = _selected(recording, grid, segments, dq, moving, plan, chosen)
     steps += dropped
+    if lies_on_disk(q):  # seven bytes a row of seven joints, for every cut-off that is tried
+        stored = like(q, dtype=bool)
+        stored[:] = keep
+        keep = stored
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
                       unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,

@@ -34,6 +34,7 @@ from dynid.threads import side_by_side
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
 _MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
 _REACH = 3  # how much longer autocovariances get when what was absorbed is put back
+_PIECES_AT_ONCE = 64  # whose sums are held together
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +201,11 @@ def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array
         rows = equations.rows(piece)
         return [one(j, rows.joint(j)[:-1], rows.keep[:, j]) for j in range(count)]
 
-    results = side_by_side(sums, work, threads)
-    return [np.sum([found[j] for found in results], axis=0) for j in range(count)]
+    total: list[Array] = []
+    for start in range(0, len(work), _PIECES_AT_ONCE):  # a piece may give as many numbers as it has rows
+        for found in side_by_side(sums, work[start:start + _PIECES_AT_ONCE], threads):
+            total = [one + more for one, more in zip(total, found, strict=True)] if total else found
+    return total or [np.zeros(()) for _ in range(count)]
 
 
 @dataclass(frozen=True, eq=False)
