@@ -70,7 +70,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
         assert unseen is not None
         wide = _dry_equations(problem, tuple(replace(samples, dq=samples.dq + more)
                                              for samples, more in zip(problem.data, unseen, strict=True)))
-    noisy = [_with_noise(samples, k) for k, samples in enumerate(problem.data)]
+    noisy = [_with_noise(samples) for samples in problem.data]
     more, less = (equations_of(problem.model, tuple(one[sign] for one in noisy), problem.base) for sign in (0, 1))
     normal, noise, score = _sums(problem, more, less, wide, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
@@ -104,9 +104,9 @@ def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
     residual has as much of it, and its colour is that of the filter and of two derivatives."""
     squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
-    for k, samples in excerpt_by_place(data, _ENOUGH_ROWS).items():
+    for samples in excerpt_by_place(data, _ENOUGH_ROWS).values():
         if _repeatable(samples) and np.any(_floors(samples) > 0.0):
-            noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples, k)[0], samples))
+            noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples)[0], samples))
             squares += np.sum(np.where(plain.keep, noisy.predicted - plain.predicted, 0.0) ** 2, axis=0)
             rows += plain.keep.sum(axis=0)
     return np.asarray(np.sqrt(squares / np.maximum(rows, 1.0)))
@@ -124,10 +124,11 @@ def _floors(samples: Samples) -> Array:
     return np.array([0.0 if x is None else x for x in found]) if len(found) == samples.dof else np.zeros(samples.dof)
 
 
-def _with_noise(samples: Samples, seed: int) -> tuple[Samples, Samples]:
-    """The samples with as much noise of positions again as they have, and with its negative."""
+def _with_noise(samples: Samples) -> tuple[Samples, Samples]:
+    """The samples with as much noise of positions again as they have, and with its negative. The noise is the same for
+    every log, so that the order of logs does not matter."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
-    noise = np.random.default_rng(seed).normal(size=samples.q.shape) * size
+    noise = np.random.default_rng(0).normal(size=samples.q.shape) * size
     signals = samples.filtered
     if signals is not None:
         kernel, rate = signals.filter.motion, signals.filter.rate

@@ -14,13 +14,13 @@ from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.findings import Finding
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
-from dynid.runs.drive_gains import with_drive_gains
-from dynid.runs.logs import LogEntry, log_sources
+from dynid.runs.logs import LogEntry, log_settings, log_sources
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
@@ -105,11 +105,19 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     workers: where logs are read and compressed. store: folder in which compressed logs are kept for the next run.
     """
     tell = Progress.of(tell)
-    settings = with_drive_gains(settings, robot, tell)
+    if _asks_for_gains(settings):
+        from dynid.runs.drive_gains import with_drive_gains  # with payloads, which most runs do not need
+        settings = with_drive_gains(settings, robot, tell)
     dataset = open_dataset(settings, robot, tell.part(0.0, 0.3), workers=workers, store=store)
     chosen = choose(settings, robot, dataset, tell.part(0.3, 0.9))
     tell("compressing the regression", 0.9)
     return _loaded(chosen)
+
+
+def _asks_for_gains(settings: RunSettings) -> bool:
+    """Whether drive gains are to be found from the logs."""
+    tables = (settings.log, *(log_settings(log).own for log in settings.logs))
+    return any(isinstance(gain := table.get("drive_gain"), str) and gain in (FROM_LOG, KNOWN_LOAD) for table in tables)
 
 
 def _loaded(chosen: Choices) -> Loaded:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +15,11 @@ from dynid.datasets.log_folds import Failure
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
-from dynid.estimate.controller_fit import ControllerFit, identify_controller
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
 from dynid.model import LinearModel
-from dynid.payloads.payload import payload
-from dynid.payloads.result import PayloadEstimate
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
@@ -52,6 +50,10 @@ from dynid.validate import (
 )
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.workers import Workers
+
+if TYPE_CHECKING:
+    from dynid.estimate.controller_fit import ControllerFit
+    from dynid.payloads.result import PayloadEstimate
 
 _POSTURES = 300  # of a log at which inertias are looked at
 _ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by step are not cross-validated: minutes
@@ -153,6 +155,9 @@ def _essential_run(loaded: Loaded, tell: Progress) -> Run:
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
                  tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
     """The payloads that a run's logs name, each from all logs with it."""
+    if not settings.payloads:
+        return ()
+    from dynid.payloads.payload import payload  # with live payloads, which most runs do not need
     chosen, found = problem.data[0].preparation, []
     for name, said in settings.payloads.items():
         logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
@@ -211,6 +216,7 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
     """The loops that logs with references show, for a method that goes by steps; None where they show none."""
     if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
         return None
+    from dynid.estimate.controller_fit import identify_controller
     try:
         inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _POSTURES)])
                           for one in problem.recordings], axis=0)
