@@ -23,7 +23,6 @@ from dynid.estimate.covariance import noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem
-from dynid.estimate.recursive.start import prior_rows
 from dynid.regression.known import Prior
 
 METHOD = "wls"  # which takes rows beside its equations
@@ -51,6 +50,7 @@ class Weight:
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     """The problem with an earlier estimate of the same base parameters as rows beside its data, and how much these
     count. Methods that solve weighted equations of base parameters (`wls`) use them."""
+    from dynid.estimate.recursive.start import prior_rows  # with all recursive methods
     rows = prior_rows(problem.base, earlier)
     assert rows is not None
     regression = problem.regression

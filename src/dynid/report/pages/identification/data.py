@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.estimate import Essential, Estimate, FrictionChoice
 from dynid.estimate.controller_fit import ControllerFit
 from dynid.estimate.cutoff_choice import CutoffChoice
-from dynid.payloads.result import PayloadEstimate
 from dynid.recording import Samples
 from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
@@ -27,6 +26,10 @@ from dynid.validate import (
     Tracking,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from dynid.payloads.result import PayloadEstimate
+
 
 
 @dataclass(frozen=True, eq=False)

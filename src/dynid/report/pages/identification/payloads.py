@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynid.payloads.controllers import entries
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
@@ -13,6 +12,7 @@ from dynid.report.section import Section
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not data.payloads:
         return None
+    from dynid.payloads.controllers import entries  # with live payloads, which few reports need
     rows = []
     for one in data.payloads:
         low, high = one.conf_int().T
