@@ -38,6 +38,7 @@ GRAVITY = Quantity(0.0, 1e4, "m/s^2")
 SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 
 _SMALLEST, LARGEST = 1e-100, 1e100
+NO_LIMIT = 1e9  # rad, rad/s, N m and the like: a limit beyond is none
 MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz, and one gigabyte for seven joints
 
 

@@ -47,7 +47,7 @@ class StudioCalls:
             answer = client.settings(**{"robot": "arm.urdf", "logs": ["log.csv"], key: value})
         elif way == 2:
             answer = client.task(str(rng.choice(["catalogue", "robot", "pose", "log", "columns", "x"])),
-                                 **{str(rng.choice(["file", "robot", "q", "name"])): _EXTREME[int(rng.integers(8))]})
+                                 **{str(rng.choice(["file", "robot", "q", "log"])): _EXTREME[int(rng.integers(8))]})
         elif way == 3:
             answer = client.request(str(rng.choice(["GET", "PUT", "POST", "DELETE"])), str(rng.choice(_PATHS)),
                                     content=rng.bytes(int(rng.integers(0, 300))))

@@ -53,7 +53,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
-    with np.errstate(over="ignore", invalid="ignore"):  # of columns so small that they overflow at unit length
+    with np.errstate(all="ignore"):  # of columns so small that they overflow at unit length
         q, r = np.linalg.qr(matrix / scale)
     if not (len(kept) and np.isfinite(r).all()):
         raise NotPossibleError("the equations hold numbers that are too small to be computed with",

@@ -23,6 +23,7 @@ _SURE = 0.1  # relative deviation above which a gain is not identified
 _AT_REST = 0.02  # of a joint's top speed: where friction has no sign
 _NOTHING = 1e-6  # of the largest torque: rounding
 _STILL = 1e-4  # rad/s or m/s: a joint that moves no faster stands
+_MOST_DEVIATION = 100.0  # relative: beyond, nothing is known of a gain
 LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
 
 
@@ -83,8 +84,9 @@ def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
     """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
     common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
-    if not np.isfinite(given).all() or (given.ndim < 2 and (given < 0).any()):
-        raise RecordingError(f"deviations of drive gains are finite and not below zero, got {given.tolist()}")
+    if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
+        raise RecordingError("deviations of drive gains are finite and not below zero, shares of at most "
+                             f"{_MOST_DEVIATION:g}, got {given.tolist()}")
     if given.ndim == 0:
         return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
     if given.shape == (dof,):

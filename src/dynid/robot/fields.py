@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
+from dynid.quantities import NO_LIMIT
 from dynid.robot import inertia as ten
 from dynid.robot.dh import LIMITS
 from dynid.robot.pose import checked, from_xyz_rpy
@@ -111,5 +112,7 @@ def limits_of(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, An
     for which in LIMITS:
         value = joint.get(which, -math.inf if which == "lower" else math.inf)
         angular = which in _ANGULAR and joint.get("kind", "revolute") != "prismatic"
-        found[which] = angle_of(value, unit, f"'{which}' in {where}") if angular else value
+        limit = angle_of(value, unit, f"'{which}' in {where}") if angular else value
+        none = isinstance(limit, int | float) and abs(limit) > NO_LIMIT
+        found[which] = math.copysign(math.inf, limit) if none else limit
     return found

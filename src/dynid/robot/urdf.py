@@ -29,7 +29,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
-from dynid.quantities import LARGEST, is_physical
+from dynid.quantities import LARGEST, NO_LIMIT, is_physical
 from dynid.robot import inertia as ten
 from dynid.robot.angles import exact_angle, exact_axis, rounded_warnings
 from dynid.robot.base_kind import base_warnings
@@ -127,7 +127,9 @@ class _Reader:
             raise self.error(f"{what} must be finite, got \"{text}\"")
         if not infinite and any(abs(v) > LARGEST for v in values):
             raise self.error(f"{what} has a number above {LARGEST:g}, which no robot has, got \"{text}\"")
-        return [v if is_physical(v) else math.copysign(math.inf if abs(v) > LARGEST else 0.0, v) for v in values]
+        if infinite:  # limits: some files write 1e16, or the largest double, for none
+            return [math.copysign(math.inf, v) if abs(v) > NO_LIMIT else v for v in values]
+        return [v if is_physical(v) else 0.0 for v in values]
 
     def attribute(self, element: Element, key: str, where: str, count: int = 1) -> list[float]:
         text = element.get(key)

@@ -16,11 +16,10 @@ from dynid.recording.preparation.row_filter import EquationsKind, FilteredKind, 
 Method = Literal["butterworth", "savitzky-golay", "kalman", "none"]
 Velocity = Literal["auto", "measured", "differentiate"]
 MOST_DECIMATION = 1000  # rows to one: a filter of so low a cut-off settles over all of a usual log
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Frequency = Annotated[float, Field(ge=1e-4, le=RATE.high)]  # Hz; the lowest is one wave in three hours
 Seconds = Annotated[float, Field(ge=1e-7, le=1e6)]
 Limit = Annotated[float, Field(gt=0.0)]  # infinite where there is none
-NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0.0, le=1e6)]  # s, rad/s or m/s
 
 
 class Preparation(BaseModel):
@@ -66,7 +65,7 @@ class Preparation(BaseModel):
     rate: Frequency | None = None
     gap: Seconds | None = None
     velocity: Velocity | tuple[Velocity, ...] = "auto"
-    velocity_delay: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    velocity_delay: Annotated[float, Field(ge=-1e3, le=1e3)] | None = None
     border: NotNegative | None = None
     slow: NotNegative | tuple[NotNegative | None, ...] | None = None
     slow_rows: Literal["own", "any"] = "own"
