@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,3 +24,9 @@ def data() -> Callable[..., Path]:
         return path
 
     return find
+
+
+def pytest_configure() -> None:
+    """Take interrupts as usual: a job in the background begins with them ignored, and so would its children."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
