@@ -175,7 +175,7 @@ def test_people_see_deviations_and_limits(dynid):
     (("-o", "m.csv", "--noise", "1,2"), "", 2, "one number above zero or 3"),
     (("-o", "m.csv", "--improve", "."), "", 2, "holds no result"),
     (("-o", "m.csv", "--criterion", "best"), "", 2, "'best' is not one of"),
-    (("-o", "m.csv", "--duration", "-1"), "", 2, "duration above zero"),
+    (("-o", "m.csv", "--duration", "-1"), "", 2, "duration of a motion must be between"),
     (("-o", "m.csv", "--limits", "no.toml"), "", 2, "cannot read the limits no.toml"),
     (("-o", "m.csv", "--limits", "l.toml"), "velocity = ", 2, "l.toml is not a TOML file"),
     (("-o", "m.csv", "--limits", "l.toml"), "velocity = 1", 2, "there is no limit 'velocity'"),
@@ -224,7 +224,7 @@ def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
         assert any("kept free" in note for note in said["notes"]) == (margin > 0)
     for bad in ("0.5", "-0.1", "nan"):
         shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--force", "--margin", bad)
-        assert shown.code == 2 and "the margin must be a share from 0 to below 0.5" in shown.err
+        assert shown.code == 2 and "margin" in shown.err and shown.err.count("\n") == 1
 
 
 def test_home_may_lie_in_the_margin(dynid):

@@ -194,13 +194,13 @@ def any_blocks(trial: Trial) -> None:
 
 
 def from_a_saved_factor(trial: Trial) -> None:
-    """A saved factor without its data gives the same values, or is refused where "data" is in needs."""
+    """A saved factor without its data gives the same values, or is refused where "data" or "excerpt" is in needs."""
     problem = trial.arm().problem()
     with tempfile.TemporaryDirectory() as folder:
         problem.regression.save(Path(folder, "factor.npz"))
         regression = Regression.load(Path(folder, "factor.npz"), problem.model)
     alone = Problem(problem.model, regression, nominal=problem.nominal)
-    if "data" in trial.method.needs:
+    if trial.method.needs & {"data", "excerpt"}:
         try:
             identify(alone, method=trial.method.name, **trial.options)
         except DynidError:
