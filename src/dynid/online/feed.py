@@ -14,7 +14,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.online.causal import CausalRows, Entries
 from dynid.online.kernel_rows import KernelRows, MomentumEntries
 from dynid.online.stamps import Stamps, usable
-from dynid.quantities import RATE, check_quantity
+from dynid.quantities import CUTOFF, RATE, check_quantity
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
@@ -67,6 +67,8 @@ class FeedOptions:
                 raise ModelError(f"{name} of a stream must be above zero, got {value}")
         if self.rate is not None:
             check_quantity(RATE, self.rate, "the rate of a stream", ModelError)
+        if self.cutoff is not None:
+            check_quantity(CUTOFF, self.cutoff, "the cut-off of a stream", ModelError)
         if self.cutoff is not None and self.rate is not None and self.cutoff > 0.4 * self.rate:
             raise ModelError(f"the cut-off {self.cutoff:g} Hz is too high for a rate of {self.rate:g} Hz; it may be "
                              "two fifths of it")

@@ -35,7 +35,7 @@ def normal_equations(equations: TorqueEquations) -> Iterator[tuple[int, Ints, Ar
 
 def solved(normal: Array) -> tuple[Array, float]:
     """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
-    size = np.sqrt(np.diag(normal)[:-1])
+    size = np.sqrt(np.maximum(np.diag(normal)[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / np.outer(scale, scale)
     inner[np.diag_indices_from(inner)] += _WEAK * max(len(inner), 1)
