@@ -27,6 +27,8 @@ class Quantity:
 
 
 RATE = Quantity(1e-3, 1e7, "Hz")  # of samples and controllers: from a row every quarter of an hour to drive electronics
+CUTOFF = Quantity(1e-2, 1e7, "Hz")  # of the filter of a stream: below, it would be minutes late
+MASS = Quantity(1e-6, 1e6, "kg")  # of loads
 DURATION = Quantity(1e-3, 1e6, "s")  # of motions: up to eleven days
 WINDOW = Quantity(1e-5, 1e3, "s")  # of filters
 BANDWIDTH = Quantity(1e-3, 1e6, "rad/s")  # of closed loops

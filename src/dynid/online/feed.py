@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.online.causal import CausalFilter, CausalRows, Entries, TimedRows
 from dynid.online.stamps import Stamps, usable
-from dynid.quantities import RATE, check_quantity
+from dynid.quantities import CUTOFF, RATE, check_quantity
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
@@ -66,6 +66,8 @@ class FeedOptions:
                 raise ModelError(f"{name} of a stream must be above zero, got {value}")
         if self.rate is not None:
             check_quantity(RATE, self.rate, "the rate of a stream", ModelError)
+        if self.cutoff is not None:
+            check_quantity(CUTOFF, self.cutoff, "the cut-off of a stream", ModelError)
         if self.cutoff is not None and self.rate is not None and self.cutoff > 0.4 * self.rate:
             raise ModelError(f"the cut-off {self.cutoff:g} Hz is too high for a rate of {self.rate:g} Hz; it may be "
                              "two fifths of it")

@@ -14,6 +14,7 @@ from dynid.model import Model
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
 from dynid.progress import Tell
+from dynid.quantities import MASS, check_quantity
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import DriveGains, gains_from_log
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, per_joint
@@ -32,6 +33,7 @@ def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
     """A load of a run file, of which mass and centre are known."""
     mass, std = said.mass if isinstance(said.mass, tuple) else (said.mass, 0.0)
     assert mass is not None
+    check_quantity(MASS, mass, "the mass of a known load")
     return KnownLoad.of(mounting_frame(robot, said.frame), mass, said.centre or (0.0, 0.0, 0.0), said.inertia,
                         deviation=std / mass)
 

@@ -27,7 +27,7 @@ _WEAK = 1e-8  # share of the sum of all squares that is added to each column's, 
 
 def solved(normal: Array) -> tuple[Array, float]:
     """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
-    size = np.sqrt(np.diag(normal)[:-1])
+    size = np.sqrt(np.maximum(np.diag(normal)[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / np.outer(scale, scale)
     inner[np.diag_indices_from(inner)] += _WEAK * max(len(inner), 1)
