@@ -162,7 +162,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     assert refused.value.code == "no-free-motion"
     with pytest.raises(NotPossibleError, match="less than 5 s"):
         free_motion(estimate(), free.between(0.0, 2.0))
-    with pytest.raises(ModelError, match="two deviations above zero"):
+    with pytest.raises(ModelError, match="deviation of the prior of a wrench must be between"):
         ExternalWrench(estimate(), free=outside().free, prior=(0.0, 1.0))
     with pytest.raises(ModelError, match="'momentum' or 'inverse'"):
         free_motion(estimate(), free, "guess")
